@@ -128,6 +128,11 @@ def test_the_check_asks_for_every_part(in_this_process, demo, monkeypatch, capsy
         command._ask("http://here/", demo)
 
 
+def test_a_small_demo_is_only_checked():
+    with pytest.raises(UserError, match="--small goes with --check alone"):
+        command.main(["--small"])
+
+
 def test_a_second_demo_serves_what_the_first_made(made, monkeypatch, capsys):
     served = []
 

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,21 @@ def test_what_its_files_do_not_tell_is_opened(model: Path):
     assert ModelFiles.of("open_clip:ViT-B-32/laion2b_s34b_b79k") is None
 
 
+def test_a_published_model_under_a_name_without_its_library_is_left_to_who_opens_it(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tested.ModelFolder, "open", lambda _: tested.ModelFolder(Path(published.clip)))
+    assert ModelFiles.of("somebody/clip") is None
+
+
+def test_a_model_that_reads_a_configuration_of_the_hub_is_opened(published: Published, tmp_path: Path):
+    folder = shutil.copytree(published.open_clip, tmp_path / "open_clip")
+    assert ModelFiles.of(f"open_clip:{folder}") is not None
+    config = folder / "open_clip_config.json"
+    config.write_text(config.read_text().replace('"text_cfg": {', '"text_cfg": {"hf_model_name": "roberta-base", '))
+    assert ModelFiles.of(f"open_clip:{folder}") is None
+
+
 def test_a_lazy_model_is_opened_when_it_first_encodes(model: Path):
     read = opened(model)
     times = []
@@ -147,7 +163,7 @@ def test_a_lazy_model_is_opened_when_it_first_encodes(model: Path):
         times.append(1)
         return load_dual_encoder(model, "cpu")
 
-    lazy = LazyModel(ModelFacts.of(read), open_model)
+    lazy = LazyModel(ModelFacts.of(read), open_model, pytest.fail)
     assert (lazy.fingerprint, lazy.dimension, lazy.stands_for) == (read.fingerprint, 8, "")
     assert not times
     np.testing.assert_array_equal(lazy.encode_captions(["a dog"]), read.encode_captions(["a dog"]))
@@ -156,11 +172,37 @@ def test_a_lazy_model_is_opened_when_it_first_encodes(model: Path):
 
 
 def test_a_lazy_model_that_is_another_by_then_encodes_nothing(model: Path):
-    lazy = LazyModel(ModelFacts.of(opened(model)), lambda: load_dual_encoder(model, "cpu"))
-    saved(model, 1)
-    for _ in range(2):
-        with pytest.raises(UserError, match="the files of the model were changed since the run began; run it again"):
-            lazy.encode_captions(["a dog"])
+    corrected = []
+    lazy = LazyModel(ModelFacts.of(opened(model)), lambda: load_dual_encoder(model, "cpu"), corrected.append)
+    other = saved(model, 1)
+    with pytest.raises(UserError, match="not the one that its files were known to be; run it again"):
+        lazy.encode_captions(["a dog"])
+    assert corrected == [ModelFacts.of(other)]
+
+
+def test_of_an_open_model_the_fingerprint_is_computed_once(model: Path, monkeypatch: pytest.MonkeyPatch):
+    read, computed = load_dual_encoder(model, "cpu"), []
+    original = type(read).fingerprint.fget
+    monkeypatch.setattr(type(read), "fingerprint", property(lambda one: computed.append(1) or original(one)))
+    lazy = LazyModel.of(read)
+    lazy.encode_captions(["a dog"])
+    assert lazy.fingerprint == lazy.facts.fingerprint
+    assert len(computed) == 1
+
+
+def test_an_edited_program_opens_the_model(model: Path, monkeypatch: pytest.MonkeyPatch):
+    opened(model)
+    monkeypatch.setattr(tested, "_own_modules", lambda: "edited")
+    assert files_of(model).facts() is None
+
+
+def test_weights_under_any_name_count_where_a_list_may_name_them(published: Published, tmp_path: Path):
+    folder = shutil.copytree(published.clip, tmp_path / "clip")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    for name in ("more.bin", ".hidden.safetensors"):
+        before = files_of(f"hf:{folder}")._note
+        (folder / name).write_bytes(b"x")
+        assert files_of(f"hf:{folder}")._note != before
 
 
 def test_a_model_without_a_seal_is_told_by_all_of_its_files(model: Path):

@@ -35,7 +35,7 @@ class Demo:
         browser: Open the page.
         port: Number after the colon. 0 takes any that is free.
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
-        small: Few pictures and few steps, in half a minute of processor time. The models learn little.
+        small: With --check, few pictures and few steps, in half a minute of processor time.
         device: Where the models compute, such as cpu or cuda. Default cuda where there is one.
     """
 
@@ -55,6 +55,8 @@ def main(arguments: list[str]) -> int:
     from rungwise.demo.places import Places
     from rungwise.serving import background_app, serve_app
 
+    if asked.small and not asked.check:
+        raise UserError("--small goes with --check alone: models of so few pictures show nothing; leave it out")
     device = chosen_device(asked.device)
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +66,7 @@ def main(arguments: list[str]) -> int:
             say("the page, its searches and its pictures answered")
         return 0
     places = Places(asked.folder)
-    demo = _made(places, device, again=asked.again, small=asked.small)
+    demo = _made(places, device, again=asked.again)
     _say_commands(places, demo)
     serve_app(
         lambda names, _: create_demo_app(demo, allowed_hosts=names),

@@ -173,17 +173,17 @@ class _Run:
         place = self.name if self._files is None else self._files.place
         return read_dual_encoder(place, asked.device, altered=asked.altered_model)
 
-    def _keep(self, model: DualEncoder, fingerprint: str) -> None:
-        """Let the next run know the model by its files; the fingerprint was computed from all weights, and is given."""
-        if self._files is not None:
-            from rungwise.models.lazy_model import ModelFacts
-
-            self._files.keep(ModelFacts(fingerprint, model.dimension, model.stands_for))
-
     @cached_property
     def _files(self) -> ModelFiles | None:
-        """Of the model; None where it is not told by them."""
-        return None if self.asked.altered_model else model_files(self.name)
+        """Of the model, by which it is known before it is opened; None where it is to be opened in any case.
+
+        That is where the command line says how it computes, so that what cannot be is refused at once, and where it
+        computes for long or elsewhere.
+        """
+        asked, usual = self.asked, MakeIndex(self.asked.pictures)
+        options = ("device", "precision", "least_cosine", "altered_model", "watch", "ray")
+        told = any(getattr(asked, one) != getattr(usual, one) for one in options)
+        return None if told else model_files(self.name)
 
     def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
         """The index brought up to date with a collection."""
@@ -277,14 +277,18 @@ class _Again(_Run):
         assert self.index is not None
         data = read_collection(self.asked.pictures, self.asked.allow_empty)
         say_issues(data.issues)
+        from rungwise.models.lazy_model import LazyModel
+
         lazy = self._lazy(data.captions)
         if lazy is not None and self.index.is_of(lazy):
             self.model = lazy
             say_columns(data)
         else:
-            self.model = opened = self._opened()
-            self._keep(opened, opened.fingerprint)
-            if self.asked.model and not self.index.is_of(opened):
+            opened = self._opened()
+            self.model = known = LazyModel.of(opened)
+            if self._files is not None:
+                self._files.keep(known.facts)
+            if self.asked.model and not self.index.is_of(known):
                 raise UserError(
                     f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
                     " leave --model out, name another folder with --out, or begin anew with --overwrite"
@@ -296,19 +300,12 @@ class _Again(_Run):
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
         """The model, opened when something is to be encoded; None where nothing is known of its files.
 
-        Where it is said how it computes, it is opened at once, so that what cannot be is refused at once.
-
         Args:
             captions: Counted by then, if the model reads only the beginning of some.
         """
-        asked, usual = self.asked, MakeIndex(self.asked.pictures)
-        said = (asked.device, asked.precision, asked.least_cosine) != (
-            usual.device,
-            usual.precision,
-            usual.least_cosine,
-        )
-        facts = None if said or self._files is None else self._files.facts()
-        if facts is None:
+        files = self._files
+        facts = None if files is None else files.facts()
+        if files is None or facts is None:
             return None
         from rungwise.models.lazy_model import LazyModel
 
@@ -317,7 +314,7 @@ class _Again(_Run):
             say_cut(model, captions)
             return model
 
-        return LazyModel(facts, open_model)
+        return LazyModel(facts, open_model, files.keep)
 
 
 class _First(_Run):
@@ -360,13 +357,21 @@ class _First(_Run):
             half=self.asked.half,
             data=data,
         )
-        self._keep(model, self.index.manifest.model_fingerprint)
+        self._keep(model)
         try:
             self._update(data)
         except UserError:
             if not len(self.index):
                 storage.discard(self.out)
             raise
+
+    def _keep(self, model: DualEncoder) -> None:
+        """Let the next run know the model by its files, with the fingerprint that the index computed."""
+        if self._files is not None:
+            from rungwise.models.lazy_model import ModelFacts
+
+            assert self.index is not None
+            self._files.keep(ModelFacts(self.index.manifest.model_fingerprint, model.dimension, model.stands_for))
 
     def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
         """The new index takes the place of the old one when it is whole."""
@@ -387,7 +392,7 @@ class _First(_Run):
                 thumbnails=self.asked.thumbnails,
                 files=self._workers(),
             )
-        self._keep(model, self.index.manifest.model_fingerprint)
+        self._keep(model)
         changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
         self._say_done(changes, time.perf_counter() - start)
 

@@ -1,8 +1,9 @@
 """A model that is opened when something is to be encoded, and is known by its files until then.
 
 To open a model takes torch and seconds, and whether an index is of a model takes its fingerprint alone. That follows
-from the bytes of the model's files and from the libraries that read them. So it is kept in the cache under the SHA-256
-of both, where it can never be stale. A model whose files are others than those that were opened before is opened.
+from the bytes of the model's files and from the programs that read them. So it is kept in the cache under the SHA-256
+of both. A model whose files are others than those that were opened before is opened. What is known is compared once
+more when the model is opened after all, before anything is encoded.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class ModelFiles:
 
     @classmethod
     def of(cls, source: str) -> ModelFiles | None:
-        """The files of a model, fetched where they are on the hub; None where only opening the model finds them.
+        """The files of a model, fetched where they are on the hub; None where they do not tell all of it.
 
         Args:
             source: As :func:`rungwise.models.load` takes it.
@@ -91,9 +92,12 @@ class ModelFiles:
         published = Source.named(source)
         if published is None:
             folder = ModelFolder.open(source).path
-            return cls(source if Path(source).is_dir() else str(folder), folder)
+            if Path(source).is_dir():
+                return cls(source, folder)
+            # Under a name without a prefix, what is no model of rungwise is refused when it is opened.
+            return None if Source.of_folder(folder) else cls(str(folder), folder)
         published.require_library()
-        if published.library == "open_clip" and published.folder is None:  # which may be a name of that library's list
+        if published.library == "open_clip" and (published.folder is None or _names_another(published.folder)):
             return None
         folder = published.fetched()
         return cls(f"{published.library}:{folder}", folder, published.library)
@@ -105,7 +109,7 @@ class ModelFiles:
             content = {name: digest_of(self._folder / name) for name in self._stamps}
         except (OSError, UserError):  # which opening the model explains
             return None
-        readers = [__version__, *map(_version, _READERS)]
+        readers = [__version__, _own_modules(), *map(_version, _READERS)]
         known = json.dumps([self._library, readers, content], sort_keys=True)
         return default_cache() / "models" / f"{hashlib.sha256(known.encode()).hexdigest()}.json"
 
@@ -122,9 +126,10 @@ class ModelFiles:
 
     def _now(self) -> dict[str, tuple[int, ...] | None]:
         """What changes when a file is written to, by its name; hidden folders are no part of a model."""
-        names = sorted(name for name in names_below(self._folder) if not any(one[0] == "." for one in name.split("/")))
-        if self._library:
+        names = [name for name in names_below(self._folder) if not any(one[0] == "." for one in name.split("/")[:-1])]
+        if self._library and not any(name.endswith(".index.json") for name in names):  # which may name any file
             names = [name for name in names if Path(name).suffix not in _NEVER_READ]
+        names.sort()
         return {name: stamp(self._folder / name) for name in names}
 
 
@@ -149,6 +154,21 @@ def read_facts(path: Path) -> ModelFacts | None:
         return None
 
 
+def _names_another(folder: Path) -> bool:
+    """Whether a model of open_clip reads a configuration of the hub besides its own, or may do so."""
+    try:
+        return b"hf_model_name" in read_bytes(folder / "open_clip_config.json", "settings_bytes")
+    except UserError:  # which opening the model explains
+        return True
+
+
+def _own_modules() -> str:
+    """What changes when a module of rungwise is edited, as in a clone that somebody works on."""
+    package = Path(__file__).parents[1]
+    known = sorted((path.relative_to(package).as_posix(), stamp(path)) for path in package.rglob("*.py"))
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
 def _version(library: str) -> str:
     try:
         return metadata.version(library)
@@ -162,11 +182,27 @@ class LazyModel:
     Args:
         facts: Known of it.
         open_model: Opens it.
+        correct: Given the facts of the model that was opened, where they are others.
     """
 
-    def __init__(self, facts: ModelFacts, open_model: Callable[[], DualEncoder]) -> None:
+    def __init__(
+        self, facts: ModelFacts, open_model: Callable[[], DualEncoder], correct: Callable[[ModelFacts], object]
+    ) -> None:
         self._facts = facts
         self._open_model = open_model
+        self._correct = correct
+
+    @classmethod
+    def of(cls, model: DualEncoder) -> LazyModel:
+        """A model that is open, of which the facts are computed once: the fingerprint takes all of its weights."""
+        lazy = cls(ModelFacts.of(model), lambda: model, lambda _: None)
+        lazy.__dict__["_model"] = model
+        return lazy
+
+    @property
+    def facts(self) -> ModelFacts:
+        """As given."""
+        return self._facts
 
     @property
     def fingerprint(self) -> str:
@@ -198,9 +234,11 @@ class LazyModel:
         """The model, open.
 
         Raises:
-            UserError: If it is another one by now.
+            UserError: If it is another one than what was known of it says.
         """
         model = self._open_model()
-        if ModelFacts.of(model) != self._facts:
-            raise UserError("the files of the model were changed since the run began; run it again")
+        found = ModelFacts.of(model)
+        if found != self._facts:
+            self._correct(found)
+            raise UserError("the model is not the one that its files were known to be; run it again")
         return model

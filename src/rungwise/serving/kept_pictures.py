@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -116,7 +117,8 @@ class KeptPictures:
 
     def _touch(self, path: Path) -> None:
         now = self._clock()
-        os.utime(path, (now, now))
+        with suppress(PermissionError):  # a file system may let its owner alone set the time
+            os.utime(path, (now, now))
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.npz"
