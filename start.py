@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import random
+import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import venv
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -32,11 +34,15 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python is given
         sys.exit(f"rungwise needs Python 3.11 or newer; this is {sys.version.split()[0]}")
     asked, rest = parsed(sys.argv[1:])
-    python = install(asked.venv, "." if asked.job == "demo" else ".[dev]")
-    if asked.job == "demo":
-        # Where the user is: the commands that the demo prints are pasted there.
-        return subprocess.call([python, "-m", "rungwise", "demo", *rest])
-    return Checks(python, asked, rest).run()
+    checks = Checks(asked, rest) if asked.job == "test" else None
+    if checks and not checks.steps():
+        print(f"nothing differs from {asked.changed}: nothing to check")
+        return 0
+    python = install(asked.venv, ".[dev]" if checks else ".")
+    if checks:
+        return checks.run(python)
+    # Where the user is: the commands that the demo prints are pasted there.
+    return subprocess.call([python, "-m", "rungwise", "demo", *rest])
 
 
 def parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -45,7 +51,9 @@ def parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     jobs = parser.add_subparsers(dest="job", required=True, metavar="demo | test")
     demo = jobs.add_parser("demo", help="two models on the same pictures, and a search page")
     test = jobs.add_parser(
-        "test", help="all checks", description="Run checks: tests/README.md says which. What follows -- goes to pytest."
+        "test",
+        help="the checks to run before a commit, or more of them",
+        description="Run checks: tests/README.md says which. What follows -- goes to pytest.",
     )
     for job in (demo, test):
         job.add_argument("--venv", type=Path, default=ROOT / ".venv", help="where the virtual environment is made")
@@ -58,7 +66,7 @@ def parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
         nargs="?",
         const="HEAD",
         metavar="SINCE",
-        help="only rooms that differ from a commit, and those above",
+        help="only rooms that differ from a commit, and those that may import them",
     )
     test.add_argument("--only", nargs="+", choices=STEPS, metavar="STEP", help=f"only these steps: {', '.join(STEPS)}")
     test.add_argument("--last-failed", action="store_true", help="of the tests only those that failed last")
@@ -68,7 +76,7 @@ def parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     if given[:1] == ["test"]:
         end = given.index("--") if "--" in given else len(given)
-        return parser.parse_args(given[:end]), given[end + 1 :]
+        return argparse.Namespace(job="test", **vars(test.parse_intermixed_args(given[1:end]))), given[end + 1 :]
     return parser.parse_known_args(given)  # the demo knows its own options
 
 
@@ -89,100 +97,146 @@ def install(folder: Path, what: str) -> str:
 class Checks:
     """The steps that were asked for: the tests speak as they go, the others run beside them, one after another."""
 
-    def __init__(self, python: str, asked: argparse.Namespace, rest: list[str]) -> None:
-        self.python = python
+    def __init__(self, asked: argparse.Namespace, rest: list[str]) -> None:
         self.asked = asked
         self.seed = random.randrange(2**32) if asked.seed is None else asked.seed
         self.files = chosen_files(asked)
-        self.passed = ROOT / ".pytest_cache" / f"passed-{state_of_the_tree()}.txt" if asked.long else None
+        self.passed = state_of_the_tree() if asked.long else None
         self.rest = rest
-        self.failed: list[str] = []  # in the order in which it happened
+        self.failed: dict[str, list[str]] = {}  # steps in the order in which they failed, and what of them
         self._lock = threading.Lock()
+        self._python = sys.executable
+        self._over = False
 
-    def run(self) -> int:
+    def run(self, python: str) -> int:
         """All steps; says at the end what failed, and how to run that again."""
+        self._python = python
         started = time.monotonic()
         steps = self.steps()
-        beside = [name for name in steps if name not in ("tests", "alone")]
+        if self.asked.random:
+            print(f"\nrandom order by the seed {self.seed}", flush=True)
         with ThreadPoolExecutor(1) as line:
-            others = [line.submit(self._step, name, quietly="tests" in steps) for name in beside]
-            if "tests" in steps:
-                self._step("tests")
-            for other in others:
-                other.result()
-        if "alone" in steps:
-            self._each_alone()
-        if not self.failed:
-            if self.passed:
+            try:
+                beside = [one for one in steps if one not in ("tests", "alone")]
+                others = [line.submit(self._step, one, quietly="tests" in steps) for one in beside]
+                if "tests" in steps:
+                    self._tests()
+                for other in others:
+                    other.result()
+                if "alone" in steps:
+                    self._each_alone()
+            except KeyboardInterrupt:  # which every process that is running was told as well
+                self._over = True
+                print("\ninterrupted", flush=True)
+        seconds = time.monotonic() - started
+        if not self.failed and not self._over:
+            if self.passed and not (self.files or self.rest or self.asked.only or self.asked.last_failed):
                 self.passed.unlink(missing_ok=True)  # the next long run begins anew
-            print(f"\nall passed in {time.monotonic() - started:.0f} s: {', '.join(steps)}", flush=True)
+            print(f"\nall passed in {seconds:.0f} s: {', '.join(steps)}", flush=True)
             return 0
-        print(f"\nfailed: {', '.join(self.failed)} (in {time.monotonic() - started:.0f} s)")
-        for test in self._failed_tests():
-            print(f"  {test}")
-        print(f"again: {self.again()}", flush=True)
-        return 1
+        if self.failed:
+            print(f"\nfailed: {', '.join(self.failed)} (in {seconds:.0f} s)")
+            for what in self.failed.values():
+                print("".join(f"  {one}\n" for one in what), end="")
+            print(f"again: {self.again()}", flush=True)
+        return 130 if self._over else 1
 
     def steps(self) -> list[str]:
-        """Names of the steps that were asked for."""
+        """Names of the steps that were asked for; none where only what differs was, and nothing does."""
+        if self.files == []:
+            return []
         if self.asked.only:
             return [step for step in STEPS if step in self.asked.only]
         if self.asked.long:
             return ["tests"]
         if self.files:
-            return ["tests", "lint", "format", "types"]
+            return ["tests", "lint", "format", "types", *(["docs"] if self.asked.changed else [])]
         return [step for step in STEPS if step != "alone" or self.asked.all]
 
-    def _command(self, step: str) -> list[str]:
-        commands = {
-            "lint": ["ruff", "check", "."],
-            "format": ["ruff", "format", "--check", "."],
-            "types": ["mypy"],
-            "docs": ["sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
-            "demo": ["rungwise", "demo", "--check", *([] if self.asked.all else ["--small"])],
-            "tests": [*self._pytest(), "--numprocesses", str(CORES), "--dist", "loadfile", "--durations", "20"],
-        }
-        again = ["--last-failed"] if self.asked.last_failed else []
-        more = [*again, *self.rest, *self.files] if step == "tests" else []
-        return [self.python, "-m", *commands[step], *more]
+    def again(self) -> str:
+        """The command that runs again what failed."""
+        asked = self.asked
+        words = ["python3", sys.argv[0] if Path(sys.argv[0]).name == "start.py" else "start.py", "test"]
+        words += [flag for flag in ("--all", "--long", "--random") if getattr(asked, flag[2:])]
+        words += [] if asked.venv == ROOT / ".venv" else ["--venv", str(asked.venv)]
+        words += ["--seed", str(self.seed)] if asked.random or "alone" in self.failed else []
+        words += ["--last-failed"] if "tests" in self.failed else []
+        words += ["--only", *self.failed]
+        data = os.environ.get("RUNGWISE_DATA")
+        return (f"RUNGWISE_DATA={shlex.quote(data)} " if data else "") + shlex.join(words)
+
+    def _tests(self) -> None:
+        """The tests, as many files at once as there are cores."""
+        with tempfile.TemporaryDirectory() as folder:
+            noted = Path(folder) / "failures.txt"
+            command = [*self._pytest(), "--failures", str(noted), "--durations", "20"]
+            # A process that ends in the middle of a test ends the run: in another one the test would do so again.
+            command += ["--numprocesses", str(CORES), "--dist", "loadfile", "--max-worker-restart", "0"]
+            command += ["--last-failed"] if self.asked.last_failed else []
+            resumed = self.passed is not None and self.passed.is_file()
+            code = self._step("tests", [*command, *self.rest, *(self.files or [])], none_left_is_fine=resumed)
+            if code:
+                self.failed["tests"] = noted.read_text(encoding="utf-8").splitlines() if noted.is_file() else []
 
     def _pytest(self) -> list[str]:
         """What every run of pytest is given."""
         command = ["pytest", "-q"]
         if self.asked.all:
             command += ["-m", "not long"]
-        if self.passed:
+        if self.asked.long:
             # A family of attacks may take longer than any other test.
-            command += ["-m", "long", "-o", "faulthandler_timeout=14400", "--passed", str(self.passed)]
+            command += ["-m", "long", "-o", "faulthandler_timeout=14400"]
+        if self.passed:
+            command += ["--passed", str(self.passed)]
         if self.asked.random:
-            # The rooms' files as drawn, not the largest first.
+            # The files as drawn, not the largest first.
             command += ["-p", "randomly", "--randomly-seed", str(self.seed), "--no-loadscope-reorder"]
         return command
 
-    def _step(self, name: str, *, quietly: bool = False) -> None:
+    def _step(
+        self, name: str, module: list[str] | None = None, *, quietly: bool = False, none_left_is_fine: bool = False
+    ) -> int:
         """Run one step. What it prints is shown as it comes, or ``quietly`` at its end and only if it failed."""
+        modules = {
+            "lint": ["ruff", "check", "."],
+            "format": ["ruff", "format", "--check", "."],
+            "types": ["mypy"],
+            "docs": ["sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
+            "demo": ["rungwise", "demo", "--check", *([] if self.asked.all else ["--small"])],
+        }
+        if self._over:
+            return 0
         started = time.monotonic()
         if not quietly:
             print(f"\n== {name}", flush=True)
-        # The tests run in a process for each core; were each to take all cores, they would wait for one another.
-        run = subprocess.run(
-            self._command(name),
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE if quietly else None,
-            stderr=subprocess.STDOUT if quietly else None,
-            check=False,
-        )
-        # 5: there was no test left to run, as where a run ended after its last test and before it was done.
-        code = 0 if run.returncode == 5 and self.passed and name == "tests" else run.returncode
-        self._say(name, code, time.monotonic() - started, run.stdout)
+        code, said = self._call(module or modules[name], quietly=quietly)
+        if code == 5 and none_left_is_fine:  # a run that ended after its last test, and before it was done
+            code = 0
+        self._say(name, code, time.monotonic() - started, said if code else "")
+        return code
 
-    def _say(self, name: str, code: int, seconds: float, output: bytes | None) -> None:
+    def _call(self, module: list[str], *, quietly: bool) -> tuple[int, str]:
+        """Run a module of the environment; returns its exit code, and what it printed where that was not shown."""
+        # The tests run in a process for each core; were each to take all cores, they would wait for one another.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        pipe = subprocess.PIPE if quietly else None
+        errors = subprocess.STDOUT if quietly else None
+        with subprocess.Popen(
+            [self._python, "-m", *module], cwd=ROOT, env=environment, stdout=pipe, stderr=errors
+        ) as process:
+            try:
+                said, _ = process.communicate()
+            except KeyboardInterrupt:
+                with suppress(KeyboardInterrupt):
+                    process.wait()  # pytest notes what failed until now
+                raise
+        return process.returncode, (said or b"").decode(errors="replace")
+
+    def _say(self, name: str, code: int, seconds: float, said: str) -> None:
         with self._lock:
-            said = output.decode(errors="replace") if output and code else ""
             print(f"\n{said}== {name}: {'ok' if code == 0 else f'failed ({code})'} in {seconds:.0f} s", flush=True)
             if code:
-                self.failed.append(name)
+                self.failed.setdefault(name, [])
 
     def _each_alone(self) -> None:
         """Some test files, each in a process of its own: no test may need what another left behind."""
@@ -190,44 +244,30 @@ class Checks:
         candidates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
         drawn = random.Random(self.seed).sample(candidates, ALONE)
         print(f"\n== alone: {ALONE} of {len(candidates)} test files, drawn by the seed {self.seed}", flush=True)
+        failed = []
 
-        def run(file: str) -> int:
-            command = [self.python, "-m", *self._pytest(), file]
-            done = subprocess.run(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True)
-            code = 0 if done.returncode == 5 else done.returncode  # 5: all its tests are of the long tier
-            print(f"{'ok    ' if code == 0 else 'FAILED'} {file}", flush=True)
-            if code:
-                print((done.stdout + done.stderr).decode(errors="replace"), flush=True)
-            return code
+        def run(file: str) -> None:
+            code, said = self._call([*self._pytest(), "-p", "no:cacheprovider", file], quietly=True)
+            with self._lock:
+                if code in (0, 5):  # 5: all its tests are of the long tier
+                    print(f"ok     {file}", flush=True)
+                else:
+                    failed.append(file)
+                    print(f"{said}\nFAILED {file}", flush=True)
 
         with ThreadPoolExecutor(CORES) as pool:
-            codes = list(pool.map(run, drawn))
-        self._say("alone", max(codes), time.monotonic() - started, None)
-
-    def _failed_tests(self) -> list[str]:
-        """What pytest noted as failed, if the tests did."""
-        noted = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
-        if "tests" not in self.failed or not noted.is_file():
-            return []
-        return sorted(json.loads(noted.read_text(encoding="utf-8")))
-
-    def again(self) -> str:
-        """The command that runs again what failed."""
-        words = ["python3 start.py test", *(flag for flag in ("--all", "--long") if getattr(self.asked, flag[2:]))]
-        if self.asked.venv != ROOT / ".venv":
-            words.append(f"--venv {self.asked.venv}")
-        if self.asked.random or "alone" in self.failed:
-            words.append(f"--seed {self.seed}")
-        if self.asked.random:
-            words.append("--random")
-        words.append(f"--only {' '.join(self.failed)}")
-        if "tests" in self.failed:
-            words.append("--last-failed")
-        return " ".join(words)
+            try:
+                list(pool.map(run, drawn))
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)
+                raise
+        self._say("alone", int(bool(failed)), time.monotonic() - started, "")
+        if failed:
+            self.failed["alone"] = failed
 
 
-def chosen_files(asked: argparse.Namespace) -> list[str]:
-    """What pytest is given where a part was asked for; empty for everything."""
+def chosen_files(asked: argparse.Namespace) -> list[str] | None:
+    """What pytest is given where a part was asked for; None for everything, and nothing where nothing differs."""
     from tests import rooms
 
     chosen = set(asked.rooms)
@@ -236,24 +276,36 @@ def chosen_files(asked: argparse.Namespace) -> list[str]:
     if asked.changed:
         try:
             touched = rooms.changed(asked.changed)
+            differs = bool(rooms.differing(asked.changed))
         except (OSError, subprocess.CalledProcessError):
             sys.exit(f"start.py test: git cannot compare with {asked.changed}; name a commit or a branch of this clone")
         if touched is None:
             print(f"what differs from {asked.changed} concerns all rooms", flush=True)
+            return None
+        if not differs and not chosen:
             return []
         print(
             f"rooms that differ from {asked.changed}, and those above: {', '.join(sorted(touched)) or 'none'}",
             flush=True,
         )
         chosen |= touched
-    return rooms.files_of(chosen) if chosen or asked.changed else []
+    return rooms.files_of(chosen) if chosen or asked.changed else None
 
 
-def state_of_the_tree() -> str:
-    """A short hash of the commit and of all that differs from it: what passed in another state counts for nothing."""
-    commands = (["rev-parse", "HEAD"], ["diff", "HEAD"])
-    parts = [subprocess.run(["git", *one], cwd=ROOT, capture_output=True, check=False).stdout for one in commands]
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
+def state_of_the_tree() -> Path | None:
+    """Where a long run notes what passed, a file for each state of the tree; None where git does not tell the state."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    except (OSError, subprocess.CalledProcessError):
+        print("this is no clone of git: a long run that is broken off begins anew", flush=True)
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(ROOT / os.fsdecode(name) for name in names if name):
+        if path.is_file():
+            digest.update(f"{path.relative_to(ROOT)}\n".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return ROOT / ".pytest_cache" / f"passed-{digest.hexdigest()[:12]}.txt"
 
 
 if __name__ == "__main__":

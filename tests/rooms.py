@@ -53,6 +53,15 @@ APART = {
 """Lower rooms that are none of a room's business."""
 
 
+BESIDE = {
+    "configs": {"training"},  # which reads them
+    "page": {"serving"},
+    "deploy": {"serving", "cli"},
+    "hostile": set(FLOORS),
+}
+"""Folders that are no floor: what they stand on, or belong to."""
+
+
 def allowed(room: str) -> set[str]:
     """Other rooms that a room may import."""
     return set(FLOORS[: FLOORS.index(room)]) - APART.get(room, set()) - {""}
@@ -64,7 +73,7 @@ def with_those_above(rooms: set[str]) -> set[str]:
     for room in FLOORS:  # from the ground up, so that one pass finds what stands on what was found
         if room and allowed(room) & found:
             found.add(room)
-    return found
+    return found | {room for room, below in BESIDE.items() if below & found}
 
 
 def rooms() -> set[str]:
@@ -87,24 +96,30 @@ def changed(since: str) -> set[str] | None:
         subprocess.CalledProcessError: Git does not know the commit, or this is no clone.
     """
     touched: set[str] = set()
-    for path in _differing(since):
+    for path in differing(since):
         parts = Path(path).parts
         inner = parts[2:] if parts[:2] == ("src", "rungwise") else parts[1:]
-        if parts[0] in ("docs", "benchmarks", "deploy", ".ci") or (len(parts) == 1 and path.endswith(".md")):
+        if parts[0] in ("docs", "benchmarks", ".ci") or path.endswith(".md"):
             continue  # the tests beside the rooms read these, and always run
+        if parts[0] == "deploy":
+            touched.add("deploy")
+            continue
         if parts[0] not in ("src", "tests"):
             return None  # the project's own settings
         if len(inner) > 1:
             touched.add(inner[0])
         elif not inner[0].startswith("test_"):
             return None  # what all tests share, or the package itself
-    return with_those_above(touched)
+    return with_those_above(touched | {"training"} if "configs" in touched else touched)
 
 
-def _differing(since: str) -> list[str]:
+def differing(since: str) -> list[str]:
     """Paths of what git follows and differs, and of what it does not follow yet."""
     found = []
-    for command in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
+    for command in (
+        ["diff", "--name-only", "--no-renames", since, "--"],
+        ["ls-files", "--others", "--exclude-standard"],
+    ):
         run = subprocess.run(["git", *command], cwd=ROOT, check=True, capture_output=True, text=True)
         found += run.stdout.splitlines()
     return found

@@ -13,10 +13,13 @@ import pytest
 from tests import rooms
 
 TESTS = Path(__file__).parent
-CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
+CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime"}
 CLOCKS |= {f"{name}_ns" for name in CLOCKS}
-WAITS = {"wait", "join", "result"}
-"""Methods whose first argument is a number of seconds, where it is a number."""
+DATES = {"now", "utcnow", "today"}
+WAITS = {"wait", "join", "result", "get", "acquire"}
+"""Methods that take a number of seconds as their first or second argument."""
+LIMITS = {"asyncio.wait_for", "asyncio.timeout", "page.wait_for_timeout", "timeit.default_timer"}
+"""Functions that know a number of seconds in any case."""
 
 MAY_KNOW_THE_TIME = {
     "milvus_server.py": "lifts the limit that the package has of its own",
@@ -32,11 +35,13 @@ def clocks_in(path: Path) -> Iterator[str]:
     """Where a file reads a clock, or waits for a number of seconds."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "time":
-            said = sorted(CLOCKS & {alias.name for alias in node.names})
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            clock = node.value.id == "time" and node.attr in CLOCKS
-            date = node.value.id in ("datetime", "date", "dt") and node.attr in ("now", "utcnow", "today")
-            said = [f"{node.value.id}.{node.attr}"] if clock or date else []
+            said = sorted({*CLOCKS, "*"} & {alias.name for alias in node.names})
+        elif isinstance(node, ast.Import):  # under another name it would not be found
+            said = [f"{alias.name} as {alias.asname}" for alias in node.names if alias.name == "time" and alias.asname]
+        elif isinstance(node, ast.Attribute):
+            of = ast.unparse(node.value).rpartition(".")[2]
+            clock = (of == "time" and node.attr in CLOCKS) or (of in ("datetime", "date") and node.attr in DATES)
+            said = [f"{of}.{node.attr}"] if clock else []
         elif isinstance(node, ast.Call):
             said = waits_in(node)
         else:
@@ -47,12 +52,18 @@ def clocks_in(path: Path) -> Iterator[str]:
 def waits_in(call: ast.Call) -> list[str]:
     named = [one for one in call.keywords if one.arg == "timeout"]
     said = [f"timeout={ast.unparse(one.value)}" for one in named if not is_none(one.value)]
-    if isinstance(call.func, ast.Attribute):
-        first = call.args[0] if call.args else None
-        seconds = isinstance(first, ast.Constant) and isinstance(first.value, (int, float))
-        if (call.func.attr in WAITS and seconds) or call.func.attr == "wait_for_timeout":
-            said.append(f"{call.func.attr}({ast.unparse(first) if first else ''})")
+    name = ast.unparse(call.func).rpartition(".")[2]
+    seconds = any(isinstance(one, ast.Constant) and type(one.value) in (int, float) for one in call.args[:2])
+    method = isinstance(call.func, ast.Attribute)
+    # A mapping's get has a number as its default, or as its key.
+    waits = method and name in WAITS and seconds and not (name == "get" and not is_flag(call.args[0]))
+    if waits or ast.unparse(call.func) in LIMITS:
+        said.append(ast.unparse(call)[:60])
     return said
+
+
+def is_flag(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, bool)
 
 
 def is_none(value: ast.expr) -> bool:
@@ -61,9 +72,7 @@ def is_none(value: ast.expr) -> bool:
 
 def test_no_test_knows_the_time() -> None:
     found = {
-        str(path.relative_to(TESTS)): said
-        for path in sorted(TESTS.rglob("*.py"))
-        if path.name not in ("tiers.py",) and (said := list(clocks_in(path)))
+        str(path.relative_to(TESTS)): said for path in sorted(TESTS.rglob("*.py")) if (said := list(clocks_in(path)))
     }
     wrong = [line for file, said in found.items() if file not in MAY_KNOW_THE_TIME for line in said]
     assert not wrong, "\n".join(["wait for the event itself, or hand the program a clock (tests/README.md):", *wrong])
@@ -75,12 +84,21 @@ def test_the_check_finds_what_it_is_for(tmp_path: Path) -> None:
         "time.monotonic()",
         "from time import perf_counter",
         "datetime.now()",
+        "datetime.datetime.now()",
+        "import time as clock",
+        "from time import *",
+        "asyncio.wait_for(task, limit)",
+        "asyncio.timeout(5)",
+        "queue.get(True, 5)",
+        "lock.acquire(True, 5)",
+        "futures.wait(tasks, 5)",
         "thread.join(5)",
         "event.wait(0.5)",
         "subprocess.run([], timeout=PATIENCE)",
         "page.wait_for_timeout(50)",
     ]
     fine = ["', '.join(words)", "event.wait()", "time.sleep(0.1)", "client(timeout=None)", "run.time()"]
+    fine += ["found.get('a', 0)", "lock.acquire()"]
     assert [list(found_in(tmp_path, line)) for line in fine] == [[]] * len(fine)
     assert all(found_in(tmp_path, line) for line in lines)
 
@@ -101,6 +119,7 @@ BREAKS = {
     "sleep": "import time\n    time.sleep(.001)",
     "asyncio sleep": "import asyncio\n    asyncio.run(asyncio.sleep(.001))",
     "caught": "import time\n    try:\n        time.sleep(.001)\n    except BaseException:\n        pass",
+    "skipped": "import time, pytest\n    try:\n        time.sleep(1)\n    except BaseException:\n        pytest.skip()",
 }
 
 
@@ -117,6 +136,24 @@ def test_the_guard_lets_marked_tests_be(pytester: pytest.Pytester) -> None:
     code = "import time, pytest\n@pytest.mark.{}\ndef test_{}():\n    time.sleep(.001)\n"
     pytester.makepyfile("".join(code.format(mark, mark) for mark in ("smoke", "slow")))
     pytester.runpytest_inprocess("-p", "tests.tiers", "-p", "no:randomly").assert_outcomes(passed=2)
+
+
+def test_the_guard_refuses_what_a_marked_test_made(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    smoke: s")
+    fixture = "import time, pytest\n@pytest.fixture(scope='module')\ndef server():\n    time.sleep(.001)\n"
+    tests = "@pytest.mark.smoke\ndef test_marked(server):\n    pass\ndef test_unmarked(server):\n    pass\n"
+    pytester.makepyfile(fixture + tests)
+    run = pytester.runpytest_inprocess("-p", "tests.tiers", "-p", "no:randomly")
+    run.assert_outcomes(passed=1, errors=1)
+    run.stdout.fnmatch_lines(["*test_unmarked takes server, which starts a process, listens or sleeps*"])
+
+
+def test_what_failed_is_said_at_once_and_noted(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_one():\n    assert 1 == 2\n\ndef test_two():\n    pass\n")
+    noted = pytester.path / "failures.txt"
+    run = pytester.runpytest_inprocess("-p", "tests.tiers", "-p", "no:randomly", "--failures", str(noted))
+    run.stdout.fnmatch_lines(["FAILED *::test_one - *assert 1 == 2*", "*= FAILURES =*"])
+    assert noted.read_text() == "test_what_failed_is_said_at_once_and_noted.py::test_one\n"
 
 
 def test_what_passed_is_not_run_again(pytester: pytest.Pytester) -> None:
@@ -139,9 +176,10 @@ def test_those_above_are_found_through_others() -> None:
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [
-        (["src/rungwise/cli/train.py"], {"cli", "__main__"}),
+        (["src/rungwise/cli/train.py"], {"cli", "__main__", "deploy", "hostile"}),
         (["tests/page/test_look.py"], {"page"}),
-        (["docs/data.md", "README.md"], set()),
+        (["src/rungwise/configs/quick/a.yaml"], rooms.with_those_above({"training"}) | {"configs"}),
+        (["docs/data.md", "README.md", "tests/README.md"], set()),
         (["tests/conftest.py"], None),
         (["constraints.txt"], None),
     ],
@@ -149,7 +187,7 @@ def test_those_above_are_found_through_others() -> None:
 def test_rooms_that_a_change_concerns(
     monkeypatch: pytest.MonkeyPatch, paths: list[str], expected: set[str] | None
 ) -> None:
-    monkeypatch.setattr(rooms, "_differing", lambda _: paths)
+    monkeypatch.setattr(rooms, "differing", lambda _: paths)
     assert rooms.changed("HEAD") == expected
 
 
@@ -173,14 +211,42 @@ def start() -> ModuleType:
     ],
 )
 def test_the_steps_of_a_run(start: ModuleType, words: list[str], steps: list[str]) -> None:
-    assert start.Checks("python", start.parsed(["test", *words])[0], []).steps() == steps
+    assert start.Checks(start.parsed(["test", *words])[0], []).steps() == steps
 
 
-def test_a_run_says_how_to_repeat_what_failed(start: ModuleType) -> None:
+def test_a_run_says_how_to_repeat_what_failed(start: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RUNGWISE_DATA", raising=False)
     asked: argparse.Namespace = start.parsed(["test", "--all", "--random", "--seed", "7"])[0]
-    checks = start.Checks("python", asked, [])
-    checks.failed = ["types", "tests"]
-    assert checks.again() == "python3 start.py test --all --seed 7 --random --only types tests --last-failed"
+    checks = start.Checks(asked, [])
+    checks.failed = {"types": [], "tests": ["tests/test_a.py::test_b"]}
+    command = "python3 start.py test --all --random --seed 7 --last-failed --only types tests"
+    assert checks.again() == command
+    monkeypatch.setenv("RUNGWISE_DATA", "/my data")
+    assert checks.again() == f"RUNGWISE_DATA='/my data' {command}"
+
+
+def test_rooms_stand_before_and_behind_options(start: ModuleType) -> None:
+    for words in (["index", "--all", "losses"], ["--random", "index", "losses"]):
+        assert start.parsed(["test", *words])[0].rooms == ["index", "losses"]
+    assert start.parsed(["test", "losses", "--", "-k", "ladder"])[1] == ["-k", "ladder"]
+    assert start.parsed(["demo", "--folder", "somewhere"])[1] == ["--folder", "somewhere"]
+
+
+def test_where_nothing_differs_there_are_no_steps(start: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "differing", lambda _: [])
+    assert start.Checks(start.parsed(["test", "--changed"])[0], []).steps() == []
+    monkeypatch.setattr(rooms, "differing", lambda _: ["docs/data.md"])
+    assert start.Checks(start.parsed(["test", "--changed"])[0], []).steps() == [
+        "tests",
+        "lint",
+        "format",
+        "types",
+        "docs",
+    ]
+
+
+def test_every_room_has_its_floor_or_says_what_it_stands_on() -> None:
+    assert rooms.rooms() <= {*rooms.FLOORS, *rooms.BESIDE}
 
 
 def test_an_unknown_room_is_refused_with_those_that_there_are(start: ModuleType) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,18 @@ class _Watch:
     """What one test may not do, and what it did all the same."""
 
     running: _Watch | None = None
+    events = 0
+    """How often any test did what the guard looks for."""
 
     def __init__(self, test: str) -> None:
         self.test = test
         self.refused: list[str] = []
         # Threads of a server that another test shares with this one go on as they like.
-        self._older = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+        self._older = {*threading.enumerate()} - {threading.current_thread()}
 
     def refuse(self, what: str) -> None:
         """Raise in the test that is held to the rule; noted as well, since a program may catch what is raised."""
-        if threading.get_ident() in self._older:
+        if threading.current_thread() in self._older:
             return
         line = f"{self.test} {what}: tests of the usual tier may not; mark it slow, or hand the program a double"
         self.refused.append(line)
@@ -43,9 +45,12 @@ class _Watch:
 
 
 _WATCH = pytest.StashKey[_Watch]()
+_SHARED: set[object] = set()
+"""Fixtures wider than a test that did what a test of the usual tier may not."""
 
 
 def _refuse(what: str) -> None:
+    _Watch.events += 1
     if _Watch.running:
         _Watch.running.refuse(what)
 
@@ -57,6 +62,7 @@ class _Passed:
         self.file: Path | None = config.getoption("--passed")
         self.speaks = not hasattr(config, "workerinput")
         # The processes of a run must collect the same tests, also one that takes another's place: one reads the file.
+        self._well: set[str] = set()
         self.tests: list[str] = self._read() if self.speaks else config.workerinput["passed"]  # type: ignore[attr-defined]
 
     def _read(self) -> list[str]:
@@ -77,10 +83,32 @@ class _Passed:
         items[:] = [item for item in items if item.nodeid not in known]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self.file and self.speaks and report.when == "call" and report.passed:
+        if report.when == "call" and report.passed:
+            self._well.add(report.nodeid)
+        if self.file and self.speaks and report.when == "teardown" and report.passed and report.nodeid in self._well:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(f"{report.nodeid}\n")
+
+
+class _Failures:
+    """Says at once what failed, and writes it into the file that ``--failures`` names."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.tests: dict[str, None] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.tests[report.nodeid] = None
+            crash = getattr(report.longrepr, "reprcrash", None)
+            said = str(crash.message if crash else report.longrepr).strip().splitlines()
+            terminal: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+            terminal.write_line(f"\nFAILED {report.nodeid} - {said[0] if said else report.when}", red=True)
+
+    def pytest_sessionfinish(self) -> None:
+        if file := self.config.getoption("--failures"):
+            file.write_text("".join(f"{test}\n" for test in self.tests), encoding="utf-8")
 
 
 def _importing() -> bool:
@@ -94,7 +122,7 @@ def _importing() -> bool:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in STARTS_A_PROCESS and _Watch.running and not _importing():
+    if event in STARTS_A_PROCESS and not _importing():
         _refuse(f"starts a process ({event} {str(arguments)[:200]})")
 
 
@@ -108,18 +136,24 @@ def _guarded(function: Callable[..., Any], says: Callable[..., str | None]) -> C
     return instead
 
 
-def _sleeping(seconds: float, *_: Any, **__: Any) -> str | None:
-    return f"sleeps for {seconds} s" if seconds else None  # 0 lets another thread or task go first
+def _sleeping(delay: float, *_: Any, **__: Any) -> str | None:
+    return f"sleeps for {delay} s" if delay else None  # 0 lets another thread or task go first
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--passed FILE``: what it lists is left out, and what passes is added, so that hours of tests can be resumed."""
+    """``--passed FILE``: what it lists is left out, and what passes is added, so that hours of tests can be resumed.
+
+    ``--failures FILE``: which tests of this run failed, for whoever started it.
+    """
+    parser.addoption("--failures", type=Path, help="write which tests failed into this file")
     parser.addoption("--passed", type=Path, help="leave out the tests that this file lists, and add those that pass")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Put the guard in place; it stays, since an audit hook cannot be taken away."""
     config.pluginmanager.register(_Passed(config))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Failures(config))
     if getattr(sys, "_rungwise_guard", False):  # a run of pytest within a test
         return
     sys._rungwise_guard = True  # type: ignore[attr-defined]
@@ -135,7 +169,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Hold the test to the rule from its first fixture on."""
     _Watch.running = None
     if not any(item.get_closest_marker(mark) for mark in FREE):
@@ -144,16 +178,33 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
         yield
     except BaseException:
         _Watch.running = None
+        _fail_for_what_was_refused(item)
         raise
+    shared = [name for name, found in item._fixtureinfo.name2fixturedefs.items() if {*found} & _SHARED]
+    if _WATCH in item.stash and shared:
+        pytest.fail(f"{item.nodeid} takes {', '.join(shared)}, which starts a process, listens or sleeps: mark it slow")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail the test for what it did, caught or not. Afterwards shared fixtures may end as they like."""
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None]:
+    """Note what a test may not borrow from a marked one, since in another order it would have to make it."""
+    before = _Watch.events
+    yield
+    if _Watch.events > before and fixturedef.scope != "function":
+        _SHARED.add(fixturedef)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail the test for what it did, caught or skipped or not. Afterwards shared fixtures may end as they like."""
     try:
         yield
     finally:
         _Watch.running = None
+        _fail_for_what_was_refused(item)
+
+
+def _fail_for_what_was_refused(item: pytest.Item) -> None:
     if _WATCH in item.stash and item.stash[_WATCH].refused:
         pytest.fail("\n".join(item.stash[_WATCH].refused), pytrace=False)
 
