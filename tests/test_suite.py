@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests import rooms
+from tests.faults import FAULTS
+from tests.house import PACKAGE
 
 TESTS = Path(__file__).parent
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime"}
@@ -243,6 +245,12 @@ def test_where_nothing_differs_there_are_no_steps(start: ModuleType, monkeypatch
         "types",
         "docs",
     ]
+
+
+def test_every_planted_fault_still_has_its_place() -> None:
+    for fault in FAULTS:
+        assert fault.right in (PACKAGE / fault.file).read_text(encoding="utf-8"), fault
+        assert fault.room in rooms.FLOORS
 
 
 def test_every_room_has_its_floor_or_says_what_it_stands_on() -> None:

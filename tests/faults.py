@@ -1,0 +1,251 @@
+"""``python -m tests.faults``: plant one fault after the other in a copy of the package, and see which tests find it.
+
+The tests of the module of the same name are asked first, then all others of the room, up to the first that fails. Run
+it after tests were taken away or marked anew. The tree itself is not changed.
+
+python -m tests.faults                  the usual tier, all rooms
+python -m tests.faults index losses     two rooms
+python -m tests.faults --mark "not long"     the whole tier
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Fault(NamedTuple):
+    """One planted fault.
+
+    Attributes:
+        file: Below ``src/rungwise``; its first folder is the room.
+        right: What stands there.
+        wrong: What is put in the place of its first occurrence.
+    """
+
+    file: str
+    right: str
+    wrong: str
+
+    @property
+    def room(self) -> str:
+        """Whose tests are to find it."""
+        return self.file.partition("/")[0]
+
+
+FAULTS = (
+    Fault(
+        "core/ordering.py",
+        "return not is_number, int(name) if is_number else 0, name",
+        "return is_number, int(name) if is_number else 0, name",
+    ),
+    Fault(
+        "core/positions.py", "np.linspace(0, count - 1, min(count, most))", "np.linspace(0, count, min(count, most))"
+    ),
+    Fault("core/reading.py", "if not stat.S_ISREG(about.st_mode):", "if stat.S_ISDIR(about.st_mode):"),
+    Fault("core/sealed_lines.py", "if _size(path) >= most:\n", "if _size(path) > 2 * most:\n"),
+    Fault(
+        "similarity/stacked_attention.py",
+        "return (attention_scores(s, over, self.normalise) * self.smoothing).softmax(dim=among)",
+        "return attention_scores(s, over, self.normalise).softmax(dim=among)",
+    ),
+    Fault("losses/hinge.py", "return max(batch_size, self.negative_set or 0)", "return batch_size"),
+    Fault(
+        "losses/ladder.py",
+        "if any(upper <= lower for upper, lower in pairwise(thresholds)):",
+        "if any(upper < lower for upper, lower in pairwise(thresholds)):",
+    ),
+    Fault(
+        "losses/semantic_adaptive_margin.py",
+        "return rows.masked_fill(~eligible, torch.inf).argmin(dim=1, keepdim=True)",
+        "return rows.masked_fill(~eligible, -torch.inf).argmin(dim=1, keepdim=True)",
+    ),
+    Fault("losses/batch.py", "return rows @ every.float().T > 0", "return rows @ every.float().T > 1"),
+    Fault("metrics/classic.py", "100.0 * (best <= self.k)", "100.0 * (best < self.k)"),
+    Fault("metrics/graded.py", "return 0 if self.lists else self.m or 1", "return 0 if self.lists else 1"),
+    Fault("metrics/kernels.py", "if stop - start > 1:", "if stop - start > 2:"),
+    Fault(
+        "calibration/baselines.py",
+        "return Judged((scores >= self.least).sum(axis=1), _best(scores))",
+        "return Judged((scores > self.least).sum(axis=1), _best(scores))",
+    ),
+    Fault(
+        "calibration/discovery.py",
+        "return float(min(1.0, np.min(expected_false / np.arange(1, len(expected_false) + 1))))",
+        "return float(np.min(expected_false / np.arange(1, len(expected_false) + 1)))",
+    ),
+    Fault("data/columns.py", "while name in RESERVED or name in taken:", "while name in RESERVED:"),
+    Fault(
+        "data/collection.py",
+        "if owners.size and not (owners.min() >= 0 and owners.max() < len(self.image_ids)):",
+        "if owners.size and not (owners.min() >= 0 and owners.max() <= len(self.image_ids)):",
+    ),
+    Fault(
+        "data/coco.py",
+        "if len(paths) > 1 and (None in splits or len(set(splits)) < len(splits)):",
+        "if len(paths) > 1 and (None in splits and len(set(splits)) < len(splits)):",
+    ),
+    Fault(
+        "language/scene_graphs/lexicon.py",
+        'if word.endswith("ing") and len(word) > 5:',
+        'if word.endswith("ing") and len(word) > 50:',
+    ),
+    Fault("language/pair_models.py", "min(max_length or longest, longest)", "max_length or longest"),
+    Fault("relevance/fit.py", "if len(rows) < FEWEST:", "if len(rows) < FEWEST - 5:"),
+    Fault("relevance/cascade.py", 'if below not in ("zero", "coarse"):', 'if below not in ("zero", "coarse", "fine"):'),
+    Fault("relevance/fact_kernels.py", "if middle >= 0:", "if middle > 0:"),
+    Fault("scenes/reading.py", "if len(self._mentions) + many > MAX_OBJECTS:", "if len(self._mentions) > MAX_OBJECTS:"),
+    Fault("scenes/sampling.py", "if self.val_share + self.test_share > 1:", "if self.val_share + self.test_share > 2:"),
+    Fault(
+        "encoders/preprocessing.py",
+        "return (side, int(side * width / height)) if height <= width else",
+        "return (side, int(side * width / height)) if height >= width else",
+    ),
+    Fault(
+        "encoders/cache.py",
+        "return any(head) and not _BEGINNING.startswith(head)",
+        "return not _BEGINNING.startswith(head)",
+    ),
+    Fault("encoders/pretrained/patches.py", "while high - low >= _CLOSE:", "while high - low >= 100 * _CLOSE:"),
+    Fault(
+        "models/folder.py",
+        "if (size := os.fstat(file.fileno()).st_size) > most:",
+        "if (size := os.fstat(file.fileno()).st_size) > 1000 * most:",
+    ),
+    Fault(
+        "models/starting.py",
+        "if same_image and same_text and config.dimension == start.config.dimension:",
+        "if same_image and same_text:",
+    ),
+    Fault("models/regions/concepts.py", "if self.min_count < 1:", "if self.min_count < 0:"),
+    Fault(
+        "evaluation/diagnostics.py",
+        "any(low >= high for high, low in pairwise(thresholds))",
+        "any(low > high for high, low in pairwise(thresholds))",
+    ),
+    Fault("evaluation/array_files.py", "if key is None and len(keys) != 1:", "if key is None and len(keys) > 2:"),
+    Fault(
+        "training/heartbeats.py",
+        'if other != rank and board.check([f"ended/{other}"]):',
+        'if other != rank and not board.check([f"ended/{other}"]):',
+    ),
+    Fault(
+        "training/collapse.py",
+        "if step - memory.flat_since >= self.steps and not memory.told:",
+        "if step - memory.flat_since >= self.steps:",
+    ),
+    Fault("training/loop.py", "if self.state.history or (self.out / HISTORY).exists():", "if self.state.history:"),
+    Fault("training/batches.py", "if pool > 1:", "if pool > 2:"),
+    Fault(
+        "doctor/shared_captions.py",
+        "return count * surprise > -math.log(BY_CHANCE)",
+        "return count * surprise < -math.log(BY_CHANCE)",
+    ),
+    Fault(
+        "doctor/losses.py",
+        "if cut < CLIPPED_SHARE * len(norms) or np.median(norms) < CLIPPED_TIMES * limit:",
+        "if cut < CLIPPED_SHARE * len(norms):",
+    ),
+    Fault(
+        "index/facts.py",
+        "if clean and len(clean) <= LONGEST_TAG and clean.casefold() not in seen",
+        "if clean and len(clean) <= LONGEST_TAG and clean not in seen",
+    ),
+    Fault(
+        "index/lance_filters.py",
+        "return (found < wanted) & _present(column, kind)",
+        "return (found <= wanted) & _present(column, kind)",
+    ),
+    Fault("index/diversity.py", "if before and to_firsts[row].any():", "if before and to_firsts[row].all():"),
+    Fault("index/calibrating.py", "if store.count() > len(names):", "if store.count() < len(names):"),
+    Fault("quality/queries.py", "if len(names) <= number:", "if len(names) < 0:"),
+    Fault("quality/check.py", "if one not in right and score >= bar", "if one not in right and score > bar"),
+    Fault(
+        "planning/stores.py",
+        "return max(1, math.ceil(memory / (self.need.memory * _GB * self.rates.spare.value)))",
+        "return max(1, math.floor(memory / (self.need.memory * _GB * self.rates.spare.value)))",
+    ),
+    Fault("planning/need.py", "if not 0 <= self.captions <= 10_000:", "if not -1 <= self.captions <= 10_000:"),
+    Fault("serving/bodies.py", "if len(content) > LARGEST:", "if len(content) > 100 * LARGEST:"),
+    Fault(
+        "serving/columns.py",
+        "if ordered is not None and (column.least is None or _before(ordered, column.least)):",
+        "if ordered is not None and column.least is None:",
+    ),
+    Fault(
+        "serving/kept_pictures.py",
+        "if used < oldest or kept + size > _ROOM_AFTER_SWEEP * self._room:",
+        "if used < oldest:",
+    ),
+    Fault("serving/connections.py", "return waits and self.transport.get_write_buffer_size() == 0", "return waits"),
+    Fault("grading/app.py", "if not 0 <= place < len(questions):", "if not 0 <= place <= len(questions):"),
+    Fault("grading/questions.py", "if one.image not in shown:", "if one.image in shown:"),
+    Fault("demo/comparison.py", "if len(words) > LONGEST:", "if len(words) > 100 * LONGEST:"),
+    Fault("demo/pair.py", "if code < 0:", "if code < -100:"),
+    Fault("cli/__init__.py", "BAD_INPUT, UNFORESEEN = 2, 70", "BAD_INPUT, UNFORESEEN = 2, 71"),
+    Fault(
+        "cli/__init__.py",
+        "kept = [one for one in given[:end] if one != flag]",
+        "kept = [one for one in given if one != flag][:end]",
+    ),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plant them, print a line for each, and return 1 if one was found by no test."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__.splitlines()[0])
+    parser.add_argument("rooms", nargs="*", help="all if none is named")
+    parser.add_argument("--mark", default="not slow and not long", help="which tests are asked, as pytest's -m")
+    asked = parser.parse_args(arguments)
+    chosen = [one for one in FAULTS if not asked.rooms or one.room in asked.rooms]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda one: _line(one, asked.mark), chosen))
+    print(f"{sum(found)} of {len(found)} faults were found")
+    return int(not all(found))
+
+
+def _line(fault: Fault, mark: str) -> bool:
+    said = found_by(fault, mark)
+    print(f"{'found ' if said else 'MISSED'} {fault.file}: {fault.right} -> {fault.wrong}\n       {said}", flush=True)
+    return bool(said)
+
+
+def found_by(fault: Fault, mark: str) -> str:
+    """The first test that fails with a fault; empty if none does."""
+    room = ROOT / "tests" / fault.room
+    namesake = ROOT / "tests" / Path(fault.file).with_name(f"test_{Path(fault.file).name}")
+    with tempfile.TemporaryDirectory(prefix="rungwise-fault-") as folder:
+        package = Path(shutil.copytree(ROOT / "src" / "rungwise", Path(folder) / "rungwise"))
+        place = package / fault.file
+        text = place.read_text(encoding="utf-8")
+        assert fault.right in text, f"{fault.file} has no {fault.right!r} any more: choose another fault"
+        place.write_text(text.replace(fault.right, fault.wrong, 1), encoding="utf-8")
+        for tests in ([str(namesake)] if namesake.is_file() else [], [str(room)]):
+            if not tests:
+                continue
+            run = subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", mark, *tests],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+            if run.returncode not in (0, 5):
+                return failed[0] if failed else (run.stdout + run.stderr).strip().splitlines()[-1]
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
