@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.memory import GB, peak_memory, peak_within
+from rungwise.core.memory import GB, peak_memory
 
 
 def test_the_peak_is_what_the_system_counts() -> None:
@@ -21,7 +21,7 @@ def test_the_peak_is_what_the_system_counts() -> None:
 
 
 SMALL = """
-from rungwise.core.memory import peak_memory, peak_within
+from rungwise.core.memory import peak_within
 before = bytearray(1 << 28)
 before[:: 1 << 12] = b"1" * len(before[:: 1 << 12])
 del before
@@ -29,14 +29,15 @@ with peak_within() as peak:
     nothing = peak()
     held = bytearray(1 << 27)
     held[:: 1 << 12] = b"1" * len(held[:: 1 << 12])
-    print(nothing, peak(), peak_memory())
+    print(nothing, peak())
 """
 
 
 @pytest.mark.smoke
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system cannot begin anew")
 def test_the_peak_of_late_forgets_what_was_before() -> None:
     """In a small process: of a large one the system may take back memory meanwhile."""
     run = subprocess.run([sys.executable, "-c", SMALL], stdout=subprocess.PIPE, text=True, check=True)
-    nothing, much, ever = map(int, run.stdout.split())
+    nothing, much = map(int, run.stdout.split())
     assert much - nothing > 100_000_000
-    assert ever - much > 100_000_000 or not Path("/proc/self/clear_refs").exists()
+    assert nothing < 1 << 28
