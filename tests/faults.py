@@ -1,7 +1,7 @@
 """``python -m tests.faults``: plant one fault after the other in a copy of the package, and see which tests find it.
 
-The tests of the module of the same name are asked first, then all others of the room, up to the first that fails. Run
-it after tests were taken away or marked anew. The tree itself is not changed.
+The tests of the module of the same name are asked first, then all of the room and its doctests, up to the first that
+fails. Run it after tests were taken away or marked anew. The tree itself is not changed.
 
 python -m tests.faults                  the usual tier, all rooms
 python -m tests.faults index losses     two rooms
@@ -22,6 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+
+
+_PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+_PYTEST += ["--rootdir", str(ROOT), "--config-file", str(ROOT / "pyproject.toml")]
 
 
 class Fault(NamedTuple):
@@ -230,11 +234,11 @@ def found_by(fault: Fault, mark: str) -> str:
         text = place.read_text(encoding="utf-8")
         assert fault.right in text, f"{fault.file} has no {fault.right!r} any more: choose another fault"
         place.write_text(text.replace(fault.right, fault.wrong, 1), encoding="utf-8")
-        for tests in ([str(namesake)] if namesake.is_file() else [], [str(room)]):
-            if not tests:
+        for tests in (namesake, room, package / fault.room):  # of the last the doctests
+            if not tests.exists():
                 continue
             run = subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", mark, *tests],
+                [*_PYTEST, "-m", mark, str(tests)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1"},
                 capture_output=True,

@@ -81,6 +81,11 @@ def test_one_candidate_and_scores_below_zero_are_no_mistakes():
     assert TopK(5).judge(one, "t2i", np.arange(2)).cuts.tolist() == [1, 1]
 
 
+def test_a_score_at_the_threshold_is_shown():
+    scores, queries = np.array([[0.9, 0.5, 0.1]]), np.array([0])
+    assert FlatThreshold(0.5).judge(scores, "t2i", queries).cuts == [2]
+
+
 def test_they_print_their_number():
     methods = (FlatThreshold(0.41234), ShareOfBest(0.5), LargestGap(7), TopK(10), Oracle(np.zeros((1, 2)), 0.5))
     assert [str(one) for one in methods] == [

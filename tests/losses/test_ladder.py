@@ -144,6 +144,7 @@ def test_half_precision_stays_finite(half_block, sampling):
     [
         ({"thresholds": (0.5, 0.6), "margins": (1, 1, 1), "weights": (1, 1, 1)}, "fall"),
         ({"thresholds": (0.5,), "margins": (1,), "weights": (1, 1)}, "1 margins"),
+        ({"thresholds": (0.5, 0.5), "margins": (1, 1, 1), "weights": (1, 1, 1)}, "must fall from rung to rung"),
         ({"sampling": "all"}, "sampling must be one of sum, hard_contrastive"),
         ({"levels": "paper"}, "levels"),
         ({"masking": "multiply"}, "masking must be one of exclude, product"),
