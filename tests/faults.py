@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[1]
 
 _PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 _PYTEST += ["--rootdir", str(ROOT), "--config-file", str(ROOT / "pyproject.toml")]
+# With a fault a test may wait for ever; that it does is found by the backstop, a nearer one than that of the suite.
+_PYTEST += ["-o", "faulthandler_timeout=300"]
 
 
 class Fault(NamedTuple):
