@@ -276,14 +276,13 @@ def chosen_files(asked: argparse.Namespace) -> list[str] | None:
     if asked.changed:
         try:
             touched = rooms.changed(asked.changed)
-            differs = bool(rooms.differing(asked.changed))
+            if touched == set() and not chosen and not rooms.differing(asked.changed):
+                return []
         except (OSError, subprocess.CalledProcessError):
             sys.exit(f"start.py test: git cannot compare with {asked.changed}; name a commit or a branch of this clone")
         if touched is None:
             print(f"what differs from {asked.changed} concerns all rooms", flush=True)
             return None
-        if not differs and not chosen:
-            return []
         print(
             f"rooms that differ from {asked.changed}, and those above: {', '.join(sorted(touched)) or 'none'}",
             flush=True,

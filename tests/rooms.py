@@ -1,4 +1,4 @@
-"""The rooms, which may import which, and what to test after a change. Imports nothing: ``start.py`` reads it."""
+"""The rooms, which may import which, and what to test after a change. Needs nothing installed: start.py reads it."""
 
 import subprocess
 from pathlib import Path

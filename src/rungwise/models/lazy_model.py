@@ -183,12 +183,15 @@ class LazyModel:
         facts: Known of it.
         open_model: Opens it.
         correct: Given the facts of the model that was opened, where they are others.
+
+    Attributes:
+        facts: As given.
     """
 
     def __init__(
         self, facts: ModelFacts, open_model: Callable[[], DualEncoder], correct: Callable[[ModelFacts], object]
     ) -> None:
-        self._facts = facts
+        self.facts = facts
         self._open_model = open_model
         self._correct = correct
 
@@ -196,28 +199,23 @@ class LazyModel:
     def of(cls, model: DualEncoder) -> LazyModel:
         """A model that is open, of which the facts are computed once: the fingerprint takes all of its weights."""
         lazy = cls(ModelFacts.of(model), lambda: model, lambda _: None)
-        lazy.__dict__["_model"] = model
+        lazy._model = model
         return lazy
-
-    @property
-    def facts(self) -> ModelFacts:
-        """As given."""
-        return self._facts
 
     @property
     def fingerprint(self) -> str:
         """See :attr:`PairScorer.fingerprint <rungwise.models.contracts.PairScorer.fingerprint>`."""
-        return self._facts.fingerprint
+        return self.facts.fingerprint
 
     @property
     def dimension(self) -> int:
         """See :attr:`DualEncoder.dimension <rungwise.models.contracts.DualEncoder.dimension>`."""
-        return self._facts.dimension
+        return self.facts.dimension
 
     @property
     def stands_for(self) -> str:
         """See :attr:`DualEncoder.stands_for <rungwise.models.contracts.DualEncoder.stands_for>`."""
-        return self._facts.stands_for
+        return self.facts.stands_for
 
     def encode_image(
         self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
@@ -238,7 +236,7 @@ class LazyModel:
         """
         model = self._open_model()
         found = ModelFacts.of(model)
-        if found != self._facts:
+        if found != self.facts:
             self._correct(found)
             raise UserError("the model is not the one that its files were known to be; run it again")
         return model
