@@ -264,6 +264,14 @@ def test_a_pipe_among_the_pictures_holds_nobody_up(pictures: list[Path], tmp_pat
     assert "is a pipe" in rows.issues[0].detail
 
 
+def test_keys_that_were_never_written_are_no_older_version(tmp_path: Path) -> None:
+    """After a power cut a file may be as long as it was to be, and zero throughout."""
+    (tmp_path / "keys.bin").write_bytes(bytes(64))
+    [check] = verify(tmp_path)
+    assert check.wrong
+    assert "earlier version" not in check.wrong
+
+
 def test_a_whole_cache_is_looked_through_and_old_stores_are_told_apart(pictures: list[Path], tmp_path: Path) -> None:
     backbone = Backbone(CONFIG)
     feature_rows(backbone, pictures, tmp_path / "cache")

@@ -16,7 +16,7 @@ from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
-from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, parse_where
+from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, calibrating, parse_where
 from rungwise.index.caption_likeness import CaptionLikeness
 from rungwise.index.verification import verify_index
 from rungwise.models import DualEncoder, EncodedImages
@@ -277,6 +277,15 @@ def test_grades_teach_where_relevance_ends(index: Index) -> None:
     assert answer.end is not None
     assert answer.end.source == fitted.source
     assert answer.end.shown > 0
+
+
+def test_graded_pictures_outside_the_sample_take_part(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrating, "_MOST_PICTURES", 20)
+    monkeypatch.setattr(calibrating, "_BEST", 2)
+    for number in range(FEWEST_QUERIES):
+        _graded(index, number)
+    fitted = Searcher(index, Topical()).calibration_of_grades()
+    assert "320 grades of people for 20 queries" in fitted.source
 
 
 def _graded(index: Index, number: int) -> None:

@@ -303,6 +303,13 @@ def test_weights_much_larger_than_the_model_are_not_read_through(saved: Path, mo
     assert "model.safetensors: 1.0 TiB, more than the tensors take" in refusal(saved, UserError)
 
 
+def test_a_file_larger_than_its_kind_is_refused(saved: Path) -> None:
+    folder, size = ModelFolder.open(saved), (saved / "config.json").stat().st_size
+    assert folder.data("config.json", size) == (saved / "config.json").read_bytes()
+    with pytest.raises(UserError, match=r"config\.json: .*, where at most .* are read"):
+        folder.data("config.json", size - 1)
+
+
 def test_large_and_deep_files_have_one_line(saved: Path) -> None:
     facts = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps(facts | {"provenance": {"log": "x" * (2 << 20)}}))

@@ -141,4 +141,4 @@ def test_sources_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="different captions"):
         Cascade(Coarse(captions=CAPTIONS[::-1]), Fine())
     with pytest.raises(UserError, match="'zero' or 'coarse'"):
-        Cascade(Coarse(), Fine(), below="nothing")
+        Cascade(Coarse(), Fine(), below="fine")

@@ -236,6 +236,16 @@ async def test_neither_an_answer_nor_a_newcomer_makes_room(world: World) -> None
 
 
 @in_world(connections=1)
+async def test_a_connection_whose_answer_is_not_taken_yet_makes_no_room(world: World) -> None:
+    slow = await world.idle()
+    slow.wire.unsent = 10
+    assert world.connect().wire.statuses == [503]
+    slow.wire.unsent = 0
+    assert world.connect().wire.statuses == []
+    assert slow.wire.aborted
+
+
+@in_world(connections=1)
 async def test_a_connection_that_has_long_said_nothing_makes_room(world: World) -> None:
     silent = world.connect()
     silent.since -= FRESH_SECONDS + 1
