@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing.util
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -207,6 +208,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def _fail_for_what_was_refused(item: pytest.Item) -> None:
     if _WATCH in item.stash and item.stash[_WATCH].refused:
         pytest.fail("\n".join(item.stash[_WATCH].refused), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _folders_of_doctests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """What an example writes into a new temporary folder goes when it ends; tests have ``tmp_path``."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 def room_of(nodeid: str) -> str:
