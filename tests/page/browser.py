@@ -25,6 +25,11 @@ def scroll_to_the_end(page: Any) -> None:
     )
 
 
+def expect_told(page: Any) -> None:
+    """Waits until the server has told the page of the collection: the row for grading then moves what was found."""
+    expect(page.locator("#about")).not_to_be_empty()
+
+
 def settle(page: Any) -> None:
     """Waits until a page that was scrolled has looked at what is in sight, and would have asked for more."""
     page.evaluate(

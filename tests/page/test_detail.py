@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.page.browser import expect, expect_drawn, settle
+from tests.page.browser import expect, expect_drawn, expect_told, settle
 
 pytestmark = pytest.mark.slow
 
@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 def found(page, site):
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(10)).to_be_visible()
+    expect_told(page)
     return page
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_told
 
 pytestmark = pytest.mark.slow
 
@@ -11,6 +11,7 @@ def scrolled(page, site):
     """Search, and scroll down until more pictures were loaded."""
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
+    expect_told(page)
     page.mouse.wheel(0, 1800)
     expect(page.locator("#results a.open").nth(80)).to_be_attached()
     # The page notes the place once it is no longer scrolled.

@@ -6,7 +6,7 @@ import pytest
 
 from rungwise.index import Index
 from rungwise.serving import background
-from tests.page.browser import expect, expect_drawn, scroll_to_the_end, settle
+from tests.page.browser import expect, expect_drawn, expect_told, scroll_to_the_end, settle
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
 pytestmark = pytest.mark.slow
@@ -69,6 +69,7 @@ def test_where_the_server_gives_no_more_it_is_said_when_that_is_learned_late(pag
 def test_stays_in_place_as_more_come(page, site):
     page.goto(site + "?q=blue&fold=false&end=false")
     expect(page.locator("#results a.open").nth(29)).to_be_visible()
+    expect_told(page)
     first_places = "() => [...document.querySelectorAll('#results .tile')].slice(0, 20).map(t => t.offsetTop)"
     before = page.evaluate(first_places)
     page.mouse.wheel(0, 2500)
