@@ -30,6 +30,7 @@ def test_pools_make_batches_of_similar_length() -> None:
         )
 
     assert padding(20) < 0.15 * padding(1)
+    assert padding(2) < padding(1)
 
 
 def test_further_pairs_are_any_but_those_of_the_batch() -> None:

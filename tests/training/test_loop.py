@@ -177,6 +177,23 @@ def test_ctrl_c_stops_cleanly_and_can_be_resumed(
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_an_epoch_that_the_checkpoint_does_not_know_is_not_in_the_history(
+    trained_run: TrainedRun, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Impatient(Diary):
+        def step(self, report: StepReport) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    out = tmp_path / "run"
+    train(trained_run.config, coloured, out, cache=cache, watcher=Impatient())
+    lines = (trained_run.folder / "history.jsonl").read_text().splitlines(keepends=True)
+    (out / "history.jsonl").write_text(lines[0])  # as if it had been killed before the checkpoint of its first epoch
+    dies_at(monkeypatch, 0)
+    with pytest.raises(SystemError):
+        train(trained_run.config, coloured, out, cache=cache, resume=True)
+    assert (out / "history.jsonl").read_text() == ""
+
+
 def test_the_frozen_backbone_is_not_in_the_checkpoint(
     trained_run: TrainedRun, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
