@@ -22,8 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
-
+from tests.rooms import ROOT, files_of_the_tree
 
 _PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 # With a fault a test may wait for ever; that it does is found by the backstop, a nearer one than that of the suite.
@@ -59,7 +58,7 @@ FAULTS = (
         "core/positions.py", "np.linspace(0, count - 1, min(count, most))", "np.linspace(0, count, min(count, most))"
     ),
     Fault("core/reading.py", "if not stat.S_ISREG(about.st_mode):", "if stat.S_ISDIR(about.st_mode):"),
-    Fault("core/sealed_lines.py", "if _size(path) >= most:\n", "if _size(path) > 2 * most:\n"),
+    Fault("core/sealed_lines.py", "if _size(path) >= most:", "if _size(path) > 2 * most:"),
     Fault(
         "similarity/stacked_attention.py",
         "return (attention_scores(s, over, self.normalise) * self.smoothing).softmax(dim=among)",
@@ -213,6 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("rooms", nargs="*", help="all if none is named")
     parser.add_argument("--mark", default="not slow and not long", help="which tests are asked, as pytest's -m")
     asked = parser.parse_args(arguments)
+    if unknown := set(asked.rooms) - {one.room for one in FAULTS}:
+        parser.error(f"no fault is planted in {', '.join(sorted(unknown))}")
     chosen = [one for one in FAULTS if not asked.rooms or one.room in asked.rooms]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda one: _line(one, asked.mark), chosen))
@@ -253,12 +254,9 @@ def found_by(fault: Fault, mark: str) -> str:
 
 
 def _copy_of_the_tree(to: Path) -> None:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (ROOT / name).exists():
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
+    for name in files_of_the_tree():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
 def _failed(tree: Path, mark: str, *tests: str) -> str:

@@ -1,5 +1,6 @@
 """The rooms, which may import which, and what to test after a change. Needs nothing installed: start.py reads it."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -51,7 +52,6 @@ APART = {
     | {"planning"},
 }
 """Lower rooms that are none of a room's business."""
-
 
 BESIDE = {
     "configs": {"training"},  # which reads them
@@ -111,6 +111,18 @@ def changed(since: str) -> set[str] | None:
         elif not inner[0].startswith("test_"):
             return None  # what all tests share, or the package itself
     return with_those_above(touched | {"training"} if "configs" in touched else touched)
+
+
+def files_of_the_tree() -> list[str]:
+    """Paths of what is there and git follows, or would follow, sorted.
+
+    Raises:
+        OSError: There is no git.
+        subprocess.CalledProcessError: This is no clone.
+    """
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
+    return sorted(name for name in map(os.fsdecode, listed) if name and (ROOT / name).exists())
 
 
 def differing(since: str) -> list[str]:

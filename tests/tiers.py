@@ -1,4 +1,7 @@
-"""A plugin of pytest: what a test of the usual tier may not do, and what a run says at its end. See tests/README.md."""
+"""A plugin of pytest for all tests, examples in docstrings among them. See tests/README.md.
+
+It says what a test of the usual tier may not do and what a run says at its end, and takes away what examples wrote.
+"""
 
 from __future__ import annotations
 
@@ -211,13 +214,13 @@ def _fail_for_what_was_refused(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _folders_of_doctests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+def _folders_of_doctests(request: pytest.FixtureRequest) -> Generator[None]:
     """What an example writes into a new temporary folder goes when it ends; tests have ``tmp_path``."""
     if not isinstance(request.node, pytest.DoctestItem):
         yield
         return
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(tempfile, "tempdir", folder)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", folder)
         yield
 
 
