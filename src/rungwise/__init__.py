@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rungwise.core.telemetry import switch_off
 from rungwise.core.version import __version__
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from rungwise.evaluation.result import Result
 
 __all__ = ["Result", "__version__", "evaluate"]
+
+switch_off()
 
 
 def __getattr__(name: str) -> Any:

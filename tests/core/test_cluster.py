@@ -16,7 +16,8 @@ from rungwise.core.errors import UserError
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """In place of Ray: notes what it is asked for, and starts nothing."""
-    ray = SimpleNamespace(connected=False, asked={})
+    node = SimpleNamespace(Node=SimpleNamespace(start_api_server=None))
+    ray = SimpleNamespace(connected=False, asked={}, _private=SimpleNamespace(node=node))
     ray.is_initialized = lambda: ray.connected
     ray.init = lambda **settings: ray.__dict__.update(connected=True, asked=settings)
     ray.shutdown = lambda: ray.__dict__.update(connected=False)

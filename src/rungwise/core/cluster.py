@@ -52,8 +52,6 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
         )
     if address != LOCAL:
         _require_answer(address)
-    # Nothing is reported to anybody; Ray reads this when it is loaded.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # What Ray's own processes think goes to their files, not between the lines of a command.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # A task that asks for no GPU would lose sight of those there are; a later Ray does so by itself.
@@ -75,7 +73,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     else:
         settings["address"] = address
     try:
-        with _without_advice():
+        with _without_advice(), _without_web_server(ray):
             ray.init(**settings)
     except Exception as error:  # Ray raises no narrower one where a busy machine does not start it in time
         said = " ".join(str(error).split())[:200]
@@ -103,6 +101,22 @@ def _without_advice() -> Iterator[None]:
         os.dup2(before, 2)
         os.close(before)
         os.close(nowhere)
+
+
+@contextmanager
+def _without_web_server(ray: Any) -> Iterator[None]:
+    """Within it, Ray starts no web server, which nothing here needs.
+
+    Even without its pages, and with its reports switched off, that server asks the addresses of three clouds whether
+    it runs there. No setting of Ray leaves it out.
+    """
+    node = ray._private.node.Node
+    before = node.start_api_server
+    node.start_api_server = lambda self, **_: setattr(self, "_webui_url", "")
+    try:
+        yield
+    finally:
+        node.start_api_server = before
 
 
 def _require_answer(address: str) -> None:

@@ -1,0 +1,35 @@
+"""Libraries that report by themselves how they are used: switched off before any of them is loaded.
+
+Each reads a variable of the environment when it is imported, and some offer nothing else: onnxruntime has made a device
+id and written events by the time that its own switch can be called. So ``import rungwise`` sets the variables, and the
+processes that it starts inherit them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+
+SWITCHES = {
+    "ORT_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "WANDB_ERROR_REPORTING": "false",
+}
+"""By variable, what it is set to where nobody has set it."""
+
+
+def switch_off(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Set each of :data:`SWITCHES` that is not set yet. What somebody has set stays: it is their order.
+
+    Args:
+        environment: Of this process, and of those that it starts.
+
+    >>> variables = {"RAY_USAGE_STATS_ENABLED": "1"}
+    >>> switch_off(variables)
+    >>> variables["RAY_USAGE_STATS_ENABLED"], variables["ORT_DISABLE_TELEMETRY"]
+    ('1', '1')
+    """
+    for variable, value in SWITCHES.items():
+        environment.setdefault(variable, value)
