@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import Limits, limited
 from rungwise.index import LESS, Given, Query, Term, Words, parse_query
-from rungwise.index.queries import LONGEST_QUERY
 from tests.colour_model import COLOURS, picture_bytes
 
 
@@ -94,7 +94,7 @@ def test_signs_weights_and_quotes_take_a_query_apart(text: str, expected: list) 
     assert parts(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "  ", "\n", "0*dog", "a - 999999999*b", "a" * (LONGEST_QUERY + 1)])
+@pytest.mark.parametrize("text", ["", "  ", "\n", "0*dog", "a - 999999999*b", "a" * (Limits.query_characters + 1)])
 def test_what_cannot_be_searched_for_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UserError) as error:
         parse_query(text)

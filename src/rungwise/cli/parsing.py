@@ -14,7 +14,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, UnionType
@@ -24,6 +23,7 @@ import tyro
 
 from rungwise.core.cluster import ADDRESS, LOCAL
 from rungwise.core.errors import UserError
+from rungwise.core.texts import near_names
 
 T = TypeVar("T")
 
@@ -168,7 +168,7 @@ def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> 
             continue
         dashed = name.replace("_", "-")
         if dashed not in known and not (begins and dashed.startswith(begins)):
-            near = get_close_matches(dashed, known, 1, 0.75)
+            near = near_names(dashed, known, least=0.75)
             guess = f"did you mean {near[0]}? " if near else ""
             raise UserError(f"there is no option {name}; {guess}{command} --help lists the options")
 

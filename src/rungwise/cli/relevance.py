@@ -6,7 +6,6 @@ import math
 import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from rungwise.cli.parsing import ADVANCED, flag, parse, with_ray
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, replacing
+from rungwise.core.texts import near_names
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
@@ -182,7 +182,7 @@ def _misspelt(arguments: list[str]) -> str:
             return f"the source comes first, without --source: rungwise relevance {kind} DATA ..."
     if arguments[0] == "sentences":
         return "the source 'sentences' is called bi-encoder: rungwise relevance bi-encoder DATA ..."
-    near = get_close_matches(arguments[0], [*KINDS, *TASKS], 1, 0.75)
+    near = near_names(arguments[0], [*KINDS, *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (
         f"no source {arguments[0]!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"

@@ -24,6 +24,7 @@ LimitName = Literal[
     "unpacked_bytes",
     "line_bytes",
     "checked_bytes",
+    "query_characters",
 ]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -44,6 +45,7 @@ class Limits:
         line_bytes: Of one line of a text file that is read line by line.
         checked_bytes: Of a file of vectors or degrees whose checksum is compared whenever it is opened; larger ones are
             opened without it, and ``rungwise verify`` compares them.
+        query_characters: Of a query or a filter as it is typed.
 
     >>> Limits().settings_bytes
     262144
@@ -57,6 +59,7 @@ class Limits:
     unpacked_bytes: int = 32 << 30
     line_bytes: int = 16 << 20
     checked_bytes: int = 4 << 30
+    query_characters: int = 2000
 
 
 _current: Limits | None = None
@@ -134,11 +137,30 @@ def too_large(what: object, found: int, name: LimitName) -> UserError:
     'a.csv: 3.0 GiB, where at most 2.0 GiB are read; if it is meant, set RUNGWISE_MAX_TEXT_BYTES=3221225472'
     """
     most = getattr(limits(), name)
-    shown = [f"{size:,}" if name == "picture_pixels" else readable(size) for size in (found, most)]
-    unit = " pixels" if name == "picture_pixels" else ""
+    counted = not name.endswith("_bytes")
+    shown = [f"{size:,}" if counted else readable(size) for size in (found, most)]
+    unit = f" {name.rpartition('_')[2]}" if counted else ""
     return UserError(
         f"{what}: {shown[0]}{unit}, where at most {shown[1]} are read; if it is meant, set {variable(name)}={found}"
     )
+
+
+def check_length(text: str, what: str) -> None:
+    """Refuse a query or a filter that is longer than anybody types.
+
+    Args:
+        text: As it was typed.
+        what: It is, for the error.
+
+    Raises:
+        UserError: If it has more characters than the limit ``query_characters``.
+
+    >>> check_length("a" * 3000, "the query")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: the query: 3,000 characters, where at most 2,000 are read; if it is meant, set ...
+    """
+    if len(text) > limits().query_characters:
+        raise too_large(what, len(text), "query_characters")
 
 
 def beyond(what: object, name: LimitName) -> UserError:

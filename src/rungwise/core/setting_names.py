@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
+
+from rungwise.core.texts import near_names
 
 
 def near_setting(kind: type, place: Sequence[object]) -> str:
@@ -28,7 +29,7 @@ def near_setting(kind: type, place: Sequence[object]) -> str:
         chosen = [one for one in classes if _kind_of(one) == part]
         classes = inner or chosen or classes
     known = dict.fromkeys(name for owner in classes for name in _types(owner))
-    return next(iter(get_close_matches(str(place[-1]), known, 1, 0.6)), "")
+    return next(iter(near_names(str(place[-1]), known)), "")
 
 
 def _types(owner: type) -> dict[str, Any]:

@@ -114,8 +114,10 @@ def own_name(name: str, taken: Mapping[str, object]) -> str:
     ('score_', 'year', 'id__')
     """
     name = name.strip()
-    while name.startswith(_OWN):
-        name = name.removeprefix(_OWN) or "_"
+    start = 0
+    while name.startswith(_OWN, start):
+        start += len(_OWN)
+    name = name[start:] or ("_" if start else "")
     while name in RESERVED or name in taken:
         name += "_"
     return name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mimetypes
 import os
 import stat
-import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular, opened, unreadable
+from rungwise.core.texts import normalised
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 
 PICTURE_SUFFIXES = frozenset(
@@ -280,7 +280,7 @@ def _what(entry: os.DirEntry[str]) -> str:
 
 
 def _parts(reference: str) -> tuple[str, ...]:
-    normal = unicodedata.normalize("NFC", reference.strip().replace("\\", "/"))
+    normal = normalised(reference.strip().replace("\\", "/"), "NFC")
     return PurePosixPath(normal).parts
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from rich.text import Text
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError
+from rungwise.core.texts import normalised
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import PackedPicture
@@ -142,7 +142,7 @@ def inspect(
     lengths = []
     words = data.captions if data.text_features is None else ()
     for caption in words:
-        tokens = _TOKEN.findall(unicodedata.normalize("NFC", caption).lower())
+        tokens = _TOKEN.findall(normalised(caption, "NFC").lower())
         vocabulary.update(tokens)
         lengths.append(len(tokens))
     texts = Counter(" ".join(caption.lower().split()) for caption in words)

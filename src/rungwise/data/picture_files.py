@@ -31,7 +31,7 @@ MOST_SCANS = 100
 # EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 _JPEG_ORIENTATION = 0x0112
-_JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 _ALONE = {0x01, 0xD8}
 _TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143

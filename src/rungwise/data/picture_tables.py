@@ -39,7 +39,7 @@ _MORE_CAPTIONS = ("sentences_raw", "alt_text")
 _SPLIT_COLUMNS, _LABEL_COLUMNS = ("split", "subset"), ("label", "labels", "class", "category")
 _NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}.*")
-_FRONT_MATTER = re.compile(r"\A---\s*\n(.*?\n)---\s*(\n|\Z)", re.DOTALL)
+_FENCE = "---"
 _OF_DATASETS = b"huggingface"
 _NO_PICTURES = ("Audio", "Video", "Pdf", "Nifti", "Mesh")
 """Other kinds of files that ``datasets`` stores as it does pictures."""
@@ -245,9 +245,9 @@ def _configurations(readme: Path, gatherer: Gatherer) -> list[dict[str, Any]]:
         UserError: If there are several and none is the default.
     """
     with opened(readme, None) as file:
-        matter = _FRONT_MATTER.match(file.read(limits().settings_bytes).decode("utf-8-sig", "replace"))
+        matter = front_matter(file.read(limits().settings_bytes).decode("utf-8-sig", "replace"))
     try:
-        said = parse_yaml(matter[1], readme) if matter else None
+        said = parse_yaml(matter, readme)
     except UserError as error:
         gatherer.issue("malformed README", str(readme), f"{error}; files belong to the splits that their names say")
         return []
@@ -259,6 +259,19 @@ def _configurations(readme: Path, gatherer: Gatherer) -> list[dict[str, Any]]:
         names = ", ".join(str(one.get("config_name")) for one in configs[:5])
         raise UserError(f"{readme}: {len(configs)} configurations ({names}); put the files of one into a folder")
     return default
+
+
+def front_matter(text: str) -> str:
+    r"""The YAML between the two lines of three hyphens at the beginning of a page; empty where there is none.
+
+    >>> front_matter("---\nlicense: mit\n---\n# Birds")
+    'license: mit\n'
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return ""
+    end = next((place for place, line in enumerate(lines) if place and line.rstrip() == _FENCE), 0)
+    return "".join(f"{line}\n" for line in lines[1:end])
 
 
 def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from difflib import get_close_matches
 
 from rungwise.core.errors import UserError
+from rungwise.core.texts import near_names
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
 
 _VALIDATES = ("val", "valid", "validation", "dev")
@@ -67,7 +67,7 @@ def with_validation(
     if validation in data.splits or len(pool) < 2:
         return data
     others = [one for one in data.split_names if one not in train and one != NO_SPLIT]
-    meant = [one for one in others if one in _VALIDATES] or get_close_matches(validation, others, 1)
+    meant = [one for one in others if one in _VALIDATES] or near_names(validation, others)
     if meant:
         raise UserError(
             f"{data.name}: no picture is in split {validation!r}, which validates; did you mean {meant[0]}? It has"

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,6 +21,7 @@ from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.hub import fetching, folder_of, hub_folder
 from rungwise.core.tensors import add_tensors, read_tensors
+from rungwise.core.texts import near_names
 from rungwise.encoders.folding import folded
 from rungwise.encoders.options import check_model_name, check_options
 from rungwise.encoders.preprocessing import Crops, Interpolation, Preprocessing, Resize
@@ -362,7 +362,7 @@ def _close_to(name: str, most: int = 3) -> list[str]:
     import timm
 
     known = timm.list_pretrained() if "." in name else timm.list_models()
-    return get_close_matches(name.lower(), known, most, 0.0)
+    return near_names(name.lower(), known, most, 0.0)
 
 
 _UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from rungwise.core import sealed_lines
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
+from rungwise.core.limits import check_length
 from rungwise.core.locks import GRADES_LOCK
 from rungwise.data.collection import Issue
 from rungwise.index import places
@@ -29,7 +30,7 @@ DEGREES: dict[GradeName, float] = {"right": 1.0, "close": 0.5, "wrong": 0.0}
 
 MOST_BYTES = 32 << 20
 """Of the file: some hundred thousand grades."""
-_LONGEST_QUERY, _LONGEST_ID, _LONGEST_NAME = 10_000, 8_000, 200
+_LONGEST_ID, _LONGEST_NAME = 8_000, 200
 _FIELDS = {"query", "id", "grade", "when", "who"}
 
 
@@ -65,8 +66,8 @@ class Grade:
             raise UserError(f"grade {str(self.grade)[:40]!r}: give one of {', '.join(get_args(GradeName))}")
         if not self.query.strip():
             raise UserError("the query of a grade is empty; name the words that were searched for")
+        check_length(self.query, "the query of a grade")
         for name, value, most in (
-            ("query", self.query, _LONGEST_QUERY),
             ("id", self.id, _LONGEST_ID),
             ("grader's name", self.who, _LONGEST_NAME),
         ):

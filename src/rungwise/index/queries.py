@@ -19,8 +19,6 @@ LESS = 0.5
 MOST_TERMS = 32
 """Terms of one query."""
 MOST_WEIGHT = 1000.0
-LONGEST_QUERY = 10_000
-"""Characters of a query as it is typed."""
 
 
 @dataclass(frozen=True)

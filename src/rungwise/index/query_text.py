@@ -6,22 +6,27 @@ and ``-5`` is a number. What stands in quotes is one text, whatever is in it.
 
 from __future__ import annotations
 
-import difflib
 import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PureWindowsPath
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import check_length
+from rungwise.core.texts import near_names
 from rungwise.data.folder import PICTURE_SUFFIXES
 from rungwise.index.negation import split_negation
-from rungwise.index.queries import LESS, LONGEST_QUERY, Given, Query, Term, Words
+from rungwise.index.queries import LESS, Given, Query, Term, Words
 
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "「": "」", "『": "』", "＂": "＂"}
 _SINGLE = {"'": "'", "‘": "’", "‚": "‘’"}
+_CLOSING_SINGLE = frozenset("".join(_SINGLE.values()))
+_CLOSING = _CLOSING_SINGLE | frozenset("".join(_QUOTES.values()))
 _SIGNS = {"+": 1, "＋": 1, "-": -1, "−": -1, "－": -1}
 _WEIGHT = re.compile(r"(\d{1,9}(?:[.,]\d{1,9})?)(?:\s+[*×]\s+|[*×](?=\S)|:(?=\S))(?!\d)")
-_WEIGHT_AFTER = re.compile(r"\s*[*×]\s*(\d{1,9}(?:[.,]\d{1,9})?)\s*$")
+_WEIGHT_AFTER = re.compile(r"\s*[*×]\s*(\d{1,9}(?:[.,]\d{1,9})?)\s*")
 _ESCAPED = re.compile(r"\\([\"'“”„«»‹›「」『』＂‘’‚])")
 """A quote behind a backslash, which ends no quotation."""
 _FILES_LOOKED_AT = 10_000
@@ -52,8 +57,7 @@ def parse_query(text: str, *, pictures: bool = True) -> Query:
     >>> parse_query("a black-and-white photo at -5 degrees").terms
     (Term(what=Words(text='a black-and-white photo at -5 degrees'), weight=1.0),)
     """
-    if len(text) > LONGEST_QUERY:
-        raise UserError(f"the query has {len(text)} characters; at most {LONGEST_QUERY} are read")
+    check_length(text, "the query")
     if not text.strip():
         raise UserError("the query is empty; write a few words about the picture")
     chunks = _chunks(text)
@@ -86,11 +90,12 @@ class _Chunk:
 
 def _pieces(text: str) -> list[_Piece]:
     pieces: list[_Piece] = []
+    closing = _closing_marks(text)
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
-        elif end := _end_of_quote(text, at):
+        elif end := _end_of_quote(text, at, closing):
             pieces.append(_Piece(_ESCAPED.sub(r"\1", text[at + 1 : end - 1]), True, at, end))
             at = end
         else:
@@ -99,7 +104,7 @@ def _pieces(text: str) -> list[_Piece]:
             while (
                 end < len(text)
                 and not text[end].isspace()
-                and not (text[end - 1] in "+-−*×:" and _end_of_quote(text, end))
+                and not (text[end - 1] in "+-−*×:" and _end_of_quote(text, end, closing))
             ):
                 end += 1
             pieces.append(_Piece(text[at:end], False, at, end))
@@ -107,19 +112,27 @@ def _pieces(text: str) -> list[_Piece]:
     return pieces
 
 
-def _end_of_quote(text: str, at: int) -> int:
+def _closing_marks(text: str) -> Mapping[str, Sequence[int]]:
+    """Where each mark may close a quotation, ascending; looked for once, and not anew from each mark that opens one."""
+    found: dict[str, list[int]] = {}
+    for place, letter in enumerate(text):
+        # A quote behind a backslash closes nothing, nor does an apostrophe: 'the dog's ball'.
+        if (letter in _CLOSING and text[place - 1 : place] != "\\") and (
+            letter not in _CLOSING_SINGLE or not text[place + 1 : place + 2].isalnum()
+        ):
+            found.setdefault(letter, []).append(place)
+    return found
+
+
+def _end_of_quote(text: str, at: int, closing: Mapping[str, Sequence[int]]) -> int:
     """Where a quotation that opens here ends, behind its closing mark; 0 where none opens."""
-    closing = _QUOTES.get(text[at]) or _SINGLE.get(text[at])
-    if closing is None:
-        return 0
-    for place in range(at + 1, len(text)):
-        if text[place - 1] == "\\" and text[place] in closing:
-            continue
-        follows = text[place + 1 : place + 2]
-        # An apostrophe closes nothing: 'the dog's ball'.
-        if text[place] in closing and (text[at] in _QUOTES or not follows.isalnum()):
-            return place + 1 if text[at + 1 : place].strip() else 0
-    return 0
+    ends = []
+    for mark in _QUOTES.get(text[at]) or _SINGLE.get(text[at]) or "":
+        places = closing.get(mark, ())
+        if (number := bisect_right(places, at)) < len(places):
+            ends.append(places[number])
+    end = min(ends, default=0)
+    return end + 1 if text[at + 1 : end].strip() else 0
 
 
 def _chunks(text: str) -> list[_Chunk]:
@@ -160,7 +173,7 @@ def _terms_of(chunk: _Chunk, pictures: bool, alone: bool, notes: list[str]) -> l
     body, weight = chunk.body.strip(), 1.0 if chunk.sign > 0 else -LESS
     if found := _WEIGHT.match(body):
         weight, body = chunk.sign * _number(found[1]), body[found.end() :].strip()
-    elif (found := _WEIGHT_AFTER.search(body)) and _end_of_quote(body, 0) == found.start():
+    elif found := _WEIGHT_AFTER.fullmatch(body, _end_of_quote(body, 0, _closing_marks(body))):
         weight, body = chunk.sign * _number(found[1]), body[: found.start()]
     pieces = _pieces(body)
     if len(pieces) > 1 and all(piece.quoted for piece in pieces):
@@ -199,7 +212,9 @@ def _number(text: str) -> float:
 
 def _names_picture(piece: _Piece) -> bool:
     name = piece.text.strip()
-    return PureWindowsPath(name).suffix.lower() in PICTURE_SUFFIXES and "\0" not in name and "\n" not in name
+    if "." not in name or "\0" in name or "\n" in name:
+        return False
+    return PureWindowsPath(name).suffix.lower() in PICTURE_SUFFIXES
 
 
 def _picture_term(name: str, weight: float, pictures: bool, lone: bool, notes: list[str]) -> Term:
@@ -229,5 +244,5 @@ def _near_files(path: Path) -> str:
     except OSError:
         return ""
     known = [name for name in names if Path(name).suffix.lower() in PICTURE_SUFFIXES]
-    near = difflib.get_close_matches(path.name, known, 1, 0.7)
+    near = near_names(path.name, known, least=0.7)
     return str(path.parent / near[0]) if near else ""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import check_length
 from rungwise.data.packed import PackedPicture, Picture
 from rungwise.index.answers import Answer, SearchOptions, WordUse
 from rungwise.index.calibrating import refit
@@ -196,9 +197,7 @@ class Searcher:
         Raises:
             UserError: If the text is blank, or k is less than 1.
         """
-        if not text.strip():
-            raise UserError("the query is empty; write a few words about the picture")
-        query = self._queries(self.model.encode_text([text]), k)
+        query = self._queries(self.model.encode_text(_checked(Query.of(text)).texts), k)
         return hits_of(self.index.picture_store.search(query, k))[0]
 
     def search_image(self, picture: Picture | bytes, k: int = 10) -> list[Hit]:
@@ -390,4 +389,11 @@ def _said(found: int, use: WordUse) -> str:
 
 
 def _parsed(query: Query | str) -> Query:
-    return parse_query(query, pictures=False) if isinstance(query, str) else query
+    return parse_query(query, pictures=False) if isinstance(query, str) else _checked(query)
+
+
+def _checked(query: Query) -> Query:
+    """A query, none of whose texts is longer than what may be typed."""
+    for text in query.texts:
+        check_length(text, "the query")
+    return query

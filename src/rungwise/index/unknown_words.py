@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,19 +11,22 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.texts import near_names
 from rungwise.index.diversity import unit_rows
 from rungwise.index.words import words_of
 from rungwise.language.word_vectors import WordVectors
 
 MOST_NEAR = 3
 _ALIKE = 0.8
-"""Of :class:`difflib.SequenceMatcher`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
+"""Of :func:`~rungwise.core.texts.near_names`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
 _MISSPELT = 0.85
 """The same, for words that may be right as they are."""
 _SHORTEST = 4
 """Letters of a word that may be misspelt; shorter ones are like too many others."""
 _LEAST_COSINE = 0.5
 """Of words that are said to be near in meaning."""
+_MOST_EXPLAINED = 20
+"""Words of one query for which near ones are looked for among all that are known; further ones are named alone."""
 _CAPTIONS_LOOKED_AT = 50_000
 _WORDS_LOOKED_AT = 2_000
 
@@ -126,7 +128,7 @@ def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR, ali
         return ()
     of_length = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
     turned = [one for one in of_length if sorted(one) == sorted(word)]  # letters that changed places
-    return tuple(dict.fromkeys([*turned, *difflib.get_close_matches(word, of_length, most, alike)]))[:most]
+    return tuple(dict.fromkeys([*turned, *near_names(word, of_length, most, alike)]))[:most]
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
@@ -167,15 +169,23 @@ def unknown_words(
     """
     said: dict[str, UnknownWord] = {}
     known = model.known_words
+    left = _MOST_EXPLAINED
+    spelt: frozenset[str] | None = None
     for text in texts:
         unknown = model.unknown_words(text)
         for word in unknown:
-            near = _near(word.lower(), known, frequent, meaning)
-            said.setdefault(word, UnknownWord(word, near, has_word(word)))
-        for word in words_of(text) if known and not unknown else ():
+            if word not in said:
+                near = _near(word.lower(), known, frequent, meaning) if left else ()
+                said[word] = UnknownWord(word, near, has_word(word))
+                left -= left > 0
+        for word in dict.fromkeys(words_of(text)) if known and not unknown else ():
+            if not left:
+                break
             if word in said or word in known or len(word) < _SHORTEST or not word.isalpha() or has_word(word):
                 continue
-            near = near_in_spelling(word, {*known, *frequent()}, alike=_MISSPELT)
+            left -= 1
+            spelt = spelt or frozenset((*known, *frequent()))
+            near = near_in_spelling(word, spelt, alike=_MISSPELT)
             if near and not any(word.startswith(one) for one in near):
                 said[word] = UnknownWord(word, near, misspelt=True)
     return tuple(said.values())

@@ -5,16 +5,15 @@ A text becomes a tree of conditions, and nothing else: no text of a user reaches
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, cast
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import check_length, limits
+from rungwise.core.texts import near_names
 from rungwise.index.where import Both, Condition, Either, Expression, Not, Operator, Scalar, Where
 
-LONGEST = 10_000
-"""Characters of a filter that are read at most."""
 DEEPEST = 50
 """How many parentheses and ``not`` may stand in each other."""
 MOST_VALUES = 1000
@@ -23,7 +22,7 @@ MOST_VALUES = 1000
 _QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“”", "‘": "’", "«": "»", "`": "`"}
 _SAME = {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 _SIGNS = re.compile(r"==|!=|<>|<=|>=|[=<>≠≤≥]")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
 _KEYWORDS = frozenset(("and", "or", "not", "in", "has", "contains", "between", "true", "false"))
 _TRUTH = {"true": True, "false": False}
@@ -127,7 +126,7 @@ def check_columns(where: Where, columns: Collection[str]) -> None:
         if name in columns:
             continue
         of_lower = {one.lower(): one for one in sorted(columns)}
-        near = [of_lower[one] for one in difflib.get_close_matches(name.lower(), of_lower, 3, 0.6)]
+        near = [of_lower[one] for one in near_names(name.lower(), of_lower, 3)]
         meant = f"; did you mean {' or '.join(near)}?" if near else ";"
         raise UserError(f"filter: no picture has a column {name!r}{meant} There are: {_listed(sorted(columns))}")
 
@@ -142,8 +141,10 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        if len(text) > LONGEST:
-            raise WhereError(f"filter: {len(text)} characters; at most {LONGEST} are read; shorten it", LONGEST)
+        try:
+            check_length(text, "filter")
+        except UserError as error:
+            raise WhereError(str(error), limits().query_characters) from None
         self._tokens = list(self._cut())
         self._at = 0
         self._depth = 0

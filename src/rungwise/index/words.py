@@ -12,6 +12,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.texts import normalised
+
 _WORD = re.compile(r"[^\W_]+")
 _SATURATION, _LENGTH = 1.2, 0.75
 """k1 and b of BM25, as most engines set them."""
@@ -25,7 +27,7 @@ def words_of(text: str) -> list[str]:
     """
     if text.isascii():
         return _WORD.findall(text.lower())
-    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = normalised(text.casefold(), "NFKD")
     return _WORD.findall("".join(one for one in plain if not unicodedata.combining(one)))
 
 

@@ -48,9 +48,11 @@ _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", 
 
 
 _MOST_GROWTH, _MOST_TOKENS, _MOST_PARTS = 1000, 100_000, 100_000
-_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
-"""Of a regular expression: an escape, a class of characters, a number of times, any other character."""
-_ENDLESS = re.compile(r"\{\d+,\}")
+_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|\{\d{0,18},?\d{0,18}\}|.", re.DOTALL)
+"""Of a regular expression: an escape, a class of characters, a number of times, any other character.
+
+A class that nothing closes goes to the end, or each bracket in it would look for that anew."""
+_ENDLESS = re.compile(r"\{\d{1,18},\}")
 
 
 def checked_folder(name: str | Path, kind: str) -> str:

@@ -7,7 +7,6 @@ you used.
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from rungwise.core.errors import UserError
+from rungwise.core.texts import normalised, unescaped
 
 Tokeniser = Callable[[str], list[str]]
 
@@ -42,7 +42,7 @@ _LETTER = r"[^\W\d_]"
 _TOKEN = re.compile(
     rf"""
       https?://\S+ | www\.\S*\w                                 # addresses
-    | [\w.+-]+@\w+(?:[.-]\w+)*\.{_LETTER}{{2,}}
+    | [\w.+-]{{1,64}}@\w+(?:[.-]\w+)*\.{_LETTER}{{2,}}            # of a name as long as mail servers take
     | {_LETTER}(?:\.{_LETTER})+\.?(?!\w)                        # u.s., a.m., t.v
     | (?:{_LETTER} | {_ABBREVIATIONS})\.(?!\w)                  # w. bush, mr. bean
     | can(?=not\b) | gon(?=na\b) | got(?=ta\b) | wan(?=na\b) | gim(?=me\b) | lem(?=me\b)
@@ -69,7 +69,7 @@ def ptb(text: str) -> list[str]:
     ['he', "'s", 'holding', 'a', 't-shirt', '-lrb-', '50', '%', 'off', '-rrb-', 'is', "n't", 'he']
     """
     tokens: list[str] = []
-    for chunk in (html.unescape(text) if "&" in text else text).lower().split():
+    for chunk in unescaped(text).lower().split():
         if chunk.isalpha() and chunk not in _JOINED:
             tokens.append(chunk)
         else:
@@ -158,7 +158,7 @@ def icu_words(text: str) -> list[str]:
 def _words(text: str, cut: Callable[[list[str]], Iterable[str]]) -> list[str]:
     """Words of any script, where ``cut`` makes tokens of the characters of a stretch without spaces."""
     character, stretch, word = _unicode_patterns()
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    folded = normalised(normalised(text, "NFC").casefold(), "NFC")
     apart = stretch.sub(lambda found: f" {' '.join(cut(character.findall(found[0])))} ", folded)
     return word.findall(apart)
 

@@ -13,6 +13,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from rungwise.calibration import FEWEST_QUERIES
 from rungwise.core.errors import UserError
+from rungwise.core.limits import Limits
 from rungwise.index import Grades, Searcher
 from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer, refusals
@@ -24,7 +25,6 @@ from rungwise.serving.searching import MAX_RESULTS, Offset, item_of
 from rungwise.serving.waiting import BusyError
 from rungwise.serving.work import Work
 
-_LONGEST_QUERY = 2000
 _LONGEST_ID = 8000
 LONGEST_NAME = 80
 """Characters of the name of somebody who grades."""
@@ -35,7 +35,7 @@ _SEARCHES = 100
 
 _GRADES = get_args(shapes.GradeName)
 _FIELDS = {
-    "query": {"type": "string", "minLength": 1, "maxLength": _LONGEST_QUERY},
+    "query": {"type": "string", "minLength": 1, "maxLength": Limits.query_characters},
     "id": {"type": "string", "minLength": 1, "maxLength": _LONGEST_ID},
     "grade": {"enum": [*_GRADES, None], "description": "null takes back what was said before."},
 }
@@ -90,7 +90,7 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     async def grades(
         request: Request,
         q: Annotated[
-            str | None, Query(max_length=_LONGEST_QUERY, description="Of this query alone, as it was typed.")
+            str | None, Query(max_length=Limits.query_characters, description="Of this query alone, as it was typed.")
         ] = None,
         k: Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many, the newest first.")] = 100,
         offset: Offset = 0,
@@ -148,7 +148,7 @@ def _asked(body: bytes) -> _Asked:
         raise wrong
     if grade is not None and grade not in _GRADES:
         raise wrong
-    if not (query.strip() and len(query) <= _LONGEST_QUERY and 0 < len(item_id) <= _LONGEST_ID):
+    if not (query.strip() and len(query) <= Limits.query_characters and 0 < len(item_id) <= _LONGEST_ID):
         raise wrong
     if not isinstance(who, str) or len(who) > LONGEST_NAME:
         raise wrong

@@ -12,6 +12,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
 from rungwise.calibration import RUNGS
+from rungwise.core.limits import Limits
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
 from rungwise.index.answers import Answer, End, SearchOptions
 from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
@@ -40,7 +41,11 @@ _NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many of the best are passed over.")]
 Filter = Annotated[
-    str, Query(max_length=2000, description="Which pictures may be found: `year >= 2020 and tags has 'beach'`.")
+    str,
+    Query(
+        max_length=Limits.query_characters,
+        description="Which pictures may be found: `year >= 2020 and tags has 'beach'`.",
+    ),
 ]
 Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
 Weights = Annotated[list[float], Query(max_length=_MOST_PICTURES)]
@@ -67,7 +72,8 @@ def routes(current: Current, work: Work, overviews: Overviews, reranker: Reranke
     async def search(
         request: Request,
         q: Annotated[
-            str, Query(max_length=2000, description='Words, or words and weights: `"beach" - "people"`.')
+            str,
+            Query(max_length=Limits.query_characters, description='Words, or words and weights: `"beach" - "people"`.'),
         ] = "",
         k: K = 24,
         offset: Offset = 0,

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
+from rungwise.core.limits import Limits
 from rungwise.data.packed import Picture
 from rungwise.index.queries import Term, Words
 from rungwise.index.query_text import parse_query
@@ -43,7 +44,7 @@ def routes(current: Current, work: Work, reranker: Reranker | None) -> APIRouter
     async def why(
         request: Request,
         id: Annotated[str, Query(max_length=8000, description="Of a picture of the index.")],
-        q: Annotated[str, Query(max_length=2000, description="The query, as in `/search`.")],
+        q: Annotated[str, Query(max_length=Limits.query_characters, description="The query, as in `/search`.")],
     ) -> Response:
         """Which regions of a picture answered which words of a query; of its first texts where it has many."""
         model = _explaining(reranker)

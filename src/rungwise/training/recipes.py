@@ -10,7 +10,6 @@ own.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, is_regular, read_text
+from rungwise.core.texts import near_names
 
 if TYPE_CHECKING:
     from rungwise.training.config import TrainConfig
@@ -315,7 +315,7 @@ def _reference(value: Any, name: str) -> Mapping[str, str]:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    close = near_names(word, known, 3, 0.5)
     return f"; do you mean {' or '.join(close)}" if close else ""
 
 

@@ -5,7 +5,6 @@ The same as ``open_clip.tokenizer.get_clean_fn``, which a test compares with it.
 
 from __future__ import annotations
 
-import html
 import string
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +12,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from rungwise.core.errors import UserError
+from rungwise.core.texts import unescaped, with_few_marks
 
 Cleaning = Literal["none", "lower", "whitespace", "canonicalize"]
 
@@ -51,7 +51,7 @@ def _canonical(text: str) -> str:
 
 
 def _mended(text: str) -> str:
-    return html.unescape(html.unescape(_ftfy().fix_text(text))).strip()
+    return unescaped(unescaped(_ftfy().fix_text(with_few_marks(text)))).strip()
 
 
 @cache

@@ -6,11 +6,11 @@ beside it decide: a caption is a plain phrase, so that a few rules do.
 
 from __future__ import annotations
 
-import html
 import re
 from dataclasses import replace
 from itertools import pairwise
 
+from rungwise.core.texts import unescaped
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.families import COLOURS
 from rungwise.language.scene_graphs.lexicon import ENDS, LISTED, Word, form_of, guessed_kinds, kinds_of, usually
@@ -26,7 +26,7 @@ def tokens(caption: str) -> list[str]:
     >>> tokens("A man's T-shirt, isn't it?")
     ['a', 'man', "'s", 't-shirt', ',', 'is', "n't", 'it']
     """
-    text = html.unescape(caption).lower().replace("’", "'")
+    text = unescaped(caption).lower().replace("’", "'")
     for short, parts in known.SHORT.items():
         text = text.replace(short, parts)
     joined: list[str] = []

@@ -1,0 +1,84 @@
+r"""What libraries do to a text, in a time in proportion to its length, whatever a stranger wrote.
+
+Each function here stands before a function of a library that takes the square of the length for some texts, or fails
+for some. The rest of the package calls these and not the library's; a test holds that.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Literal
+
+_MOST_MARKS = 30
+"""Marks on one letter that are put in order together, as many as the Stream-Safe Text Format of UAX #15 has."""
+_JOINER = "\u034f"
+_SHORT = 1000
+"""Characters whose marks are put in order in no time."""
+_LONGEST_NAME = 100
+_NUMBER = re.compile("&#0*([0-9]+)")
+_NO_CHARACTER = "1114112"
+
+
+def normalised(text: str, form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> str:
+    """A text in a normal form of Unicode.
+
+    Marks on a letter are put in order, which takes the square of their number: in a long text a joiner parts marks of
+    one letter beyond the thirtieth.
+
+    >>> normalised("e\u0301", "NFC"), len(normalised("\u0301\u0327" * 1000, "NFD"))
+    ('é', 2066)
+    """
+    return unicodedata.normalize(form, with_few_marks(text))
+
+
+def with_few_marks(text: str) -> str:
+    """The same text, with a joiner wherever more than thirty marks would stand in a row; short texts as they are.
+
+    >>> with_few_marks("Zoë"), with_few_marks("a" * 1000 + "\u0301" * 31)[-2:]
+    ('Zoë', '\u034f\u0301')
+    """
+    if len(text) <= _SHORT or text.isascii():
+        return text
+    parts: list[str] = []
+    marks = 0
+    for letter in text:
+        marks = marks + 1 if unicodedata.combining(letter) else 0
+        if marks > _MOST_MARKS:
+            parts.append(_JOINER)
+            marks = 1
+        parts.append(letter)
+    return "".join(parts)
+
+
+def unescaped(text: str) -> str:
+    """A text with the characters that HTML writes as ``&amp;`` or ``&#233;``.
+
+    Python reads no numbers of thousands of digits; no character has one of more than seven.
+
+    >>> unescaped("bread &amp; butter &#0038; &#" + "9" * 5000 + ";")
+    'bread & butter & \ufffd'
+    """
+    if "&" not in text:
+        return text
+    return html.unescape(_NUMBER.sub(lambda found: f"&#{found[1] if len(found[1]) < 8 else _NO_CHARACTER}", text))
+
+
+def near_names(name: str, known: Iterable[str], most: int = 1, least: float = 0.6) -> list[str]:
+    """Of known names those that are written nearly like one, the nearest first; none where that one is too long.
+
+    Args:
+        name: As somebody wrote it.
+        known: The names that there are; very long ones are never near.
+        most: How many at most.
+        least: Similarity of :class:`difflib.SequenceMatcher`, 0..1; its time grows with the square of the lengths.
+
+    >>> near_names("yaer", ["year", "title"]), near_names("year" * 1000, ["year" * 1000])
+    (['year'], [])
+    """
+    if len(name) > _LONGEST_NAME:
+        return []
+    return difflib.get_close_matches(name, [one for one in known if len(one) <= 2 * _LONGEST_NAME], most, least)
