@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import Limits, limited
-from rungwise.index import LESS, Given, Query, Term, Words, parse_query
+from rungwise.index import LESS, Given, Query, Term, Words, parse_query, query_text
 from tests.colour_model import COLOURS, picture_bytes
 
 
@@ -114,6 +114,24 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         return
     assert query.terms
     assert "\n" not in query.reading
+
+
+def slow_end_of_quote(text: str, at: int) -> int:
+    """Where a quotation that opens here ends, looked for letter by letter from each mark that may open one."""
+    closing = query_text._QUOTES.get(text[at]) or query_text._SINGLE.get(text[at])
+    for place in range(at + 1, len(text)) if closing else ():
+        if text[place] not in closing or text[place - 1] == "\\":
+            continue
+        if text[at] in query_text._QUOTES or not text[place + 1 : place + 2].isalnum():
+            return place + 1 if text[at + 1 : place].strip() else 0
+    return 0
+
+
+@given(st.text(alphabet="ab \"'“”„«»‹›「」『』＂‘’‚\\", min_size=1, max_size=30))
+def test_ends_of_quotations_are_looked_up_as_they_would_be_found_one_by_one(text: str) -> None:
+    closing = query_text._closing_marks(text)
+    found = [query_text._end_of_quote(text, at, closing) for at in range(len(text))]
+    assert found == [slow_end_of_quote(text, at) for at in range(len(text))]
 
 
 @given(st.text(alphabet=st.characters(categories=["L"]), min_size=1, max_size=20), st.text(min_size=1, max_size=20))
