@@ -40,11 +40,14 @@ _SIDES, _BOX = "│|", "╭╮╰╯│─-|+ "
 _PYTHON_SAYS = (
     (re.compile(r"invalid literal for int\(\) with base 10: (.+)"), r"\1 is no whole number"),
     (re.compile(r"could not convert string to float: (.+)"), r"\1 is no number"),
-    (re.compile(r"Could not find valid parse for arguments: \[(.+)\]"), r"\1 is none of what it takes"),
+    (re.compile(r"Could not find valid parse for arguments: \[(.{1,10000})\]"), r"\1 is none of what it takes"),
     (re.compile(r"Error parsing (--[\w.-]+)"), r"\1"),
     (re.compile(r"^Missing from [^:]+: (\S+).*"), r"\1 is missing"),
     (re.compile(r"^Unrecognized options: (.+)"), r"one word too many: \1; put quotes around a text of several words"),
-    (re.compile(r"^invalid choice (.+) for argument '(.+)'\. Expected one of \((.+)\)"), r"\2: \1 is none of \3"),
+    (
+        re.compile(r"^invalid choice (.{1,1000}) for argument '([^']{1,100})'\. Expected one of \((.{1,10000})\)"),
+        r"\2: \1 is none of \3",
+    ),
 )
 """What the parser passes on of Python's own complaints, and how people say it."""
 
