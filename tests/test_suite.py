@@ -24,6 +24,7 @@ LIMITS = {"asyncio.wait_for", "asyncio.timeout", "page.wait_for_timeout", "timei
 """Functions that know a number of seconds in any case."""
 
 MAY_KNOW_THE_TIME = {
+    "hostile/texts.py": "compares processor time at doubled lengths by ratio, as nothing else shows what is not linear",
     "milvus_server.py": "lifts the limit that the package has of its own",
     "page/conftest.py": "lifts the limits that playwright has of its own",
     "serving/test_client.py": "a setting of the client; the server that it is tried on never answers",

@@ -11,7 +11,6 @@ import ast
 import gc
 import importlib
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -135,11 +134,16 @@ def measured(entry: Entry, unit: str, frame: tuple[str, str]) -> Measured:
 
 
 def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case | str]:
-    """Every entry point with its texts; of pairs a tenth, unless ``--only`` names some."""
+    """Every entry point with its texts.
+
+    Of pairs a tenth is played, unless ``--only`` names some. What an entry point itself knows is played first: a share
+    of a twentieth has all of that.
+    """
     with limited(query_characters=1 << 30):
         for entry in (*entries(), *patterns(), *files(world, scratch)):
             for name, unit, frame in entry.texts():
-                fraction = 0.1 if " pair" in name and not choice.only else 1.0
+                own = 20.0 if unit in entry.units else 1.0
+                fraction = 0.1 if " pair" in name and not choice.only else own
                 if choice.takes(f"{entry.name}: {name}", fraction):
                     yield judged(entry, name, unit, frame)
 
@@ -284,6 +288,7 @@ def entries() -> Iterator[Entry]:
     yield from _of_tokenizers()
     yield from _of_settings()
     yield from _of_requests()
+    yield from _of_short_functions()
 
 
 def _of_queries() -> Iterator[Entry]:
@@ -493,6 +498,47 @@ def _of_settings() -> Iterator[Entry]:
     yield Entry("XMP of a picture", lambda text: facts_of_picture(_with_xmp(text)),
                 ("<rdf:li>", "</rdf:li>", "<!--", "<a b='c'>", "&lt;", "<![CDATA["),
                 (("", ""), ("<x:xmpmeta xmlns:x='adobe:ns:meta/'>", "</x:xmpmeta>")))  # fmt: skip
+
+
+def _of_short_functions() -> Iterator[Entry]:
+    from rungwise.core import texts
+    from rungwise.core.limits import check_length
+    from rungwise.core.page import whole_characters
+    from rungwise.core.sealed_lines import hash_of_text
+    from rungwise.data.gathering import is_torn, split_name
+    from rungwise.encoders.vocabulary import read_vocabulary
+    from rungwise.index.engine_rows import from_engine, to_engine
+    from rungwise.index.words import word_set
+    from rungwise.metrics.classic import MRR
+    from rungwise.metrics.measures import parse_as
+    from rungwise.models.average import members_of
+    from rungwise.relevance.config.sources import names_source
+    from rungwise.scenes.reading import read_statement
+
+    yield Entry("length of a query", lambda text: check_length(text, "the query"))
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        normalise = partial(_normalised, texts, form)
+        yield Entry(f"normal form {form}", normalise, ("\u0301", "\u0327\u0301", "\u1161", "\u1100", "\ufdfa"))
+    yield Entry("marks in a row", texts.with_few_marks, ("\u0301",))
+    yield Entry("HTML", texts.unescaped, ("&#", "&#0", "&#x", "&notit", "&;"))
+    for read in (
+        whole_characters,
+        hash_of_text,
+        is_torn,
+        split_name,
+        word_set,
+        read_statement,
+        names_source,
+        members_of,
+    ):
+        yield Entry(f"function {read.__name__}", read, ("\udcff", "train", "mean(", "{kind: ", "a,"))
+    yield Entry("text for an engine", lambda text: from_engine(to_engine(text)), ("\udcff", "\ue000"))
+    yield Entry("vocabulary that is read", lambda text: read_vocabulary(text, "tokenizer.json"), _JSON)
+    yield Entry("measure of a list", lambda text: parse_as(text, (MRR,), ()), ("MRR", "(", ","))
+
+
+def _normalised(texts: Any, form: Any, text: str) -> str:
+    return str(texts.normalised(text, form))
 
 
 def _with_xmp(text: str) -> bytes:
@@ -785,7 +831,3 @@ def _frames_of(good: Path) -> tuple[tuple[str, str], ...]:
     head, last = "".join(lines[:-1][:50]), lines[-1]
     inside = text.rfind("e") if good.suffix in (".json", ".jsonl") else len(head) + last.find("e")
     return (("", ""), (head, last), (text[:inside], text[inside:]))
-
-
-if __name__ == "__main__":  # pragma: no cover
-    sys.exit("python -m tests.hostile texts")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits, limited
+from rungwise.core.limits import Limits
 from rungwise.index import LESS, Given, Query, Term, Words, parse_query, query_text
 from tests.colour_model import COLOURS, picture_bytes
 
