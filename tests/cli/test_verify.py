@@ -9,6 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from rungwise.cli import main
+from rungwise.cli.verify import UNCHECKED
 from rungwise.core.seals import SEAL, write_seal
 from rungwise.encoders.cache import RowStore
 from rungwise.relevance import CIDErD
@@ -65,7 +66,7 @@ def test_what_is_sound_is_found_sound_and_nothing_is_written(
     lines = lines_of(capsys.readouterr().out)
     assert lines[0] == f"{made / name}: {KINDS[name]}"
     assert all(line.startswith("ok: ") for line in lines[1:-1])
-    assert re.fullmatch(r"all is well: \d checks", lines[-1])
+    assert re.fullmatch(r"all is well: \d+ checks?", lines[-1])
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
 
 
@@ -106,12 +107,12 @@ def test_what_is_wrong_is_named(
     assert main(["verify", str(copy / name), "--no-encode"]) == 2
     lines = lines_of(capsys.readouterr().out)
     assert [line for line in lines if line.startswith("wrong: ") and message in line]
-    assert re.fullmatch(r"\d of \d checks found something wrong", lines[-1])
+    assert re.fullmatch(r"\d of \d+ checks? found something wrong", lines[-1])
 
 
 def test_the_model_of_an_index_may_have_moved(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.move(copy / "run/model", copy / "elsewhere")
-    assert main(["verify", str(copy / "index"), "--model", str(copy / "nowhere")]) == 2
+    assert main(["verify", str(copy / "index"), "--model", str(copy / "nowhere")]) == UNCHECKED
     assert "name the model with --model, or give --no-encode" in capsys.readouterr().out
     assert main(["verify", str(copy / "index"), "--model", str(copy / "elsewhere"), "--sample", "3"]) == 0
     assert "sample of pictures: 3 encoded anew" in capsys.readouterr().out

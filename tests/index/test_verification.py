@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rungwise.core.checks import summary
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.data.collection import ImageCaptions
@@ -28,11 +29,12 @@ def wrong(folder: Path, **options: object) -> list[str]:
 def test_a_sound_index_is_found_sound(index: Index) -> None:
     lines = [str(check) for check in verify_index(index.folder, its_model)]
     assert all(line.startswith("ok: ") for line in lines)
-    assert len(lines) == 7
-    assert "ok: pictures: 5 rows of 3 in 1 parts: checksums, ids, finite numbers" in lines
+    assert len(lines) == 10
+    assert "ok: files of pictures: store.json and 2 files, each as it was written" in lines
+    assert "ok: pictures: 5 rows of 3 in 1 parts: ids, finite numbers" in lines
     assert "ok: sample of pictures: 5 encoded anew give the same vectors" in lines
     assert "ok: sample of captions: 4 encoded anew give the same vectors" in lines
-    assert len(list(verify_index(index.folder))) == 5
+    assert len(list(verify_index(index.folder))) == 8
     assert "2 encoded anew" in str(list(verify_index(index.folder, its_model, sample=2))[-1])
 
 
@@ -60,7 +62,16 @@ def test_a_picture_that_was_changed_is_found_and_one_that_is_gone_is_said(index:
     assert "1 of 4 pictures encoded anew give other vectors, first '0-red'" in line
     next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"]))
     lines = [str(check) for check in verify_index(index.folder, its_model)]
-    assert "ok: sample of pictures: 4 encoded anew give the same vectors; 1 of 5 files could not be read now" in lines
+    assert "ok: sample of pictures: 4 encoded anew give the same vectors" in lines
+    assert any(line.startswith("not checked: sample of pictures: 1 of 5 files could not be read (") for line in lines)
+
+
+def test_pictures_that_are_all_away_are_not_checked_and_not_said_to_be_well(index: Index) -> None:
+    shutil.rmtree(next(iter(index.items())).path.parent)
+    checks = list(verify_index(index.folder, its_model))
+    (left,) = [check for check in checks if not check.found]
+    assert left.unchecked.startswith("5 of 5 files could not be read (")
+    assert summary(checks) == "9 checks found nothing wrong; 1 thing was not checked"
 
 
 def test_large_vectors_are_read_through_all_the_same(index: Index) -> None:
@@ -76,8 +87,12 @@ def test_what_is_wrong_is_named_and_the_rest_is_looked_at(index: Index) -> None:
     (index.folder / "pictures" / "rows-0.jsonl").write_text("{}\n" * 5)
     (index.folder / "notes.txt").write_text("mine")
     checks = list(verify_index(index.folder))
-    assert [check.what for check in checks if check.wrong] == ["files", "pictures", "pictures with their captions"]
-    assert [check.what for check in checks if not check.wrong] == ["index.json", "captions"]
+    assert [check.what for check in checks if check.wrong] == [
+        "names of files", "pictures", "pictures with their captions",
+    ]  # fmt: skip
+    assert [check.what for check in checks if not check.wrong] == [
+        "index.json", "files of captions", "captions", "issues.jsonl",
+    ]  # fmt: skip
     shutil.rmtree(index.folder / "captions")
     (index.folder / "index.json").write_text("{")
     assert len(wrong(index.folder)) == 1
@@ -99,7 +114,7 @@ def test_features_in_place_of_files_are_not_encoded_anew(tmp_path: Path) -> None
     data = ImageCaptions(("a", "b"), (), np.empty(0), features=FeatureRows(np.array([[220.0, 40, 40], [1, 2, 3]])))
     index = Index.build(data, ColourModel(), tmp_path / "index")
     lines = [str(check) for check in verify_index(index.folder, its_model)]
-    assert "the collection holds features in place of files" in lines[-2]
+    assert "not checked: sample of pictures: vectors are of rows of features" in lines[-2]
     assert lines[-1] == "ok: sample of captions: there are none"
 
 

@@ -11,7 +11,8 @@ from rungwise.calibration.supervised import Supervised
 from rungwise.calibration.unrelated import Standard
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-from rungwise.core.reading import read_json
+from rungwise.core.reading import parse_json, read_bytes
+from rungwise.core.sealed_lines import sealed, unsealed
 
 _FORMAT, _VERSION = "rungwise-calibration", 1
 _LONGEST = 1000
@@ -49,13 +50,14 @@ def as_json(stored: Stored) -> dict[str, object]:
 
 
 def write(value: dict[str, object], path: Path) -> None:
-    """Write a file, whole or not at all.
+    """Write a file with a checksum, whole or not at all.
 
     Raises:
         UserError: If the place cannot be written.
     """
     with replacing(path) as draft:
-        draft.write_text(json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        whole = json.loads(sealed(value))
+        draft.write_text(json.dumps(whole, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> Stored:
@@ -65,14 +67,16 @@ def read(path: Path) -> Stored:
         MissingFileError: If there is none.
         UserError: In one line, if it is damaged, of an unknown version or something else.
     """
-    value = read_json(path)
+    text = read_bytes(path, "json_bytes")
+    value = parse_json(text, path)
     if not isinstance(value, dict) or value.get("format") != _FORMAT:
         raise UserError(f"{path}: is no calibration; give a file that `rungwise calibrate` wrote")
     if value.get("version") != _VERSION:
         raise UserError(f"{path}: version {value.get('version')!r}, this rungwise reads {_VERSION}; update rungwise")
     try:
+        unsealed(text)
         return _stored(value)
-    except UserError as error:
+    except (UserError, ValueError) as error:
         raise UserError(f"{path}: damaged ({error}); run `rungwise calibrate` again") from error
 
 

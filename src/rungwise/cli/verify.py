@@ -12,13 +12,16 @@ import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked, summary
 from rungwise.core.errors import UserError
-from rungwise.core.seals import check_seal, has_seal
+from rungwise.core.seals import SEAL, check_seal, has_seal
 
 if TYPE_CHECKING:
     from rungwise.index.storage import Manifest
     from rungwise.models import DualEncoder
+
+UNCHECKED = 3
+"""Exit status: nothing wrong was found, and something could not be looked at."""
 
 _EXAMPLES = ("rungwise verify photos.index", "rungwise verify run")
 
@@ -27,7 +30,9 @@ _EXAMPLES = ("rungwise verify photos.index", "rungwise verify run")
 class Verify:
     """Check an index, a model, a run, degrees of relevance or a cache: checksums, counts, ids, numbers.
 
-    Prints a line for each thing that was checked. Ends with status 2 if anything is wrong. Nothing is written.
+    Prints a line for each thing: ok, wrong, or not checked. Ends with status 0 if everything was checked and nothing is
+    wrong, with 2 if anything is wrong, and with 3 if nothing wrong was found, but something could not be checked.
+    Nothing is written.
 
     Attributes:
         folder: What is checked. Scores of pairs (see rungwise relevance cascade --cache) are a file.
@@ -53,12 +58,14 @@ def main(arguments: list[str]) -> int:
 
     what, checks = _kind(asked)
     say(f"{named(asked.folder)}: {what}")
-    wrong = count = 0
+    found = []
     for check in checks:
         say(str(check))
-        count, wrong = count + 1, wrong + bool(check.wrong)
-    say(f"{wrong} of {count} checks found something wrong" if wrong else f"all is well: {count} checks")
-    return 2 if wrong else 0
+        found.append(check)
+    say(summary(found))
+    if any(check.wrong for check in found):
+        return 2
+    return UNCHECKED if not found or any(check.unchecked for check in found) else 0
 
 
 def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
@@ -67,9 +74,9 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     Raises:
         UserError: If nothing that can be checked stands there.
     """
+    from rungwise.core.reading import is_regular
     from rungwise.index import storage as index_storage
     from rungwise.index.verification import verify_index
-    from rungwise.relevance import pair_cache
     from rungwise.relevance import storage as relevance_storage
 
     folder = asked.folder
@@ -89,15 +96,61 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         return "a run", _run(folder)
     if folder.is_dir() and cache.is_cache(folder):
         return "cached features or pictures", _cache(folder)
-    if pair_cache.is_pair_cache(folder):
-        return "scores of pairs", pair_cache.verify(folder)
+    if seeds := [one for one in sorted(folder.glob("seed-*")) if is_run(one)]:
+        return "runs of several seeds", (check for one in seeds for check in _run(one))
+    if is_regular(folder) and (file := _of_file(folder)) is not None:
+        return file
     if has_seal(folder):
         return "a sealed folder", iter([checked("seal", lambda: _sealed(folder))])
     if not folder.exists():
         raise UserError(f"{folder}: is not there; correct the path")
     raise UserError(
-        f"{folder}: nothing here that can be checked; name an index, a model, a run, degrees of relevance, or a cache"
+        f"{folder}: nothing here that can be checked; name an index, a model, a run, degrees of relevance, a cache, or"
+        " a file of scores, judgements, results or a calibration"
     )
+
+
+def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
+    """What a single file is, and its check; None if it is nothing that has a checksum."""
+    from rungwise.calibration import Calibration
+    from rungwise.core.reading import read_json
+    from rungwise.core.sealed_lines import a_sealed_line
+    from rungwise.evaluation import Result
+    from rungwise.relevance import pair_cache
+    from rungwise.relevance.fit_file import read_fit
+    from rungwise.relevance.judgements import is_judgement_line
+
+    if pair_cache.is_pair_cache(path):
+        return "scores of pairs", pair_cache.verify(path)
+    line = a_sealed_line(path)
+    if line is not None and is_judgement_line(line):
+        return "judgements of people", iter([checked(path.name, lambda: _judgements(path))])
+    if path.suffix != ".json":
+        return None
+    value = read_json(path)
+    form = value.get("format") if isinstance(value, dict) else None
+    looks: dict[object, tuple[str, Callable[[], str]]] = {
+        "rungwise-result/1": ("a result", lambda: f"{len(Result.from_json(path).numbers)} numbers"),
+        "rungwise-calibration": ("a calibration", lambda: str(Calibration.load(path))),
+        "rungwise-combination": ("weights of sources", lambda: f"of {', '.join(read_fit(path).names)}"),
+    }
+    if form not in looks:
+        return None
+    what, look = looks[form]
+    return what, iter([checked(path.name, look)])
+
+
+def _judgements(path: Path) -> str:
+    from rungwise.relevance.judgements import read_judgements
+
+    found = read_judgements(path)
+    if found.issues:
+        first = found.issues[0]
+        raise UserError(
+            f"{first.where}: {first.kind} ({first.detail}); {len(found.issues)} lines are damaged, and the other"
+            f" {len(list(found))} judgements count; remove them"
+        )
+    return f"{len(list(found))} judgements, each with its checksum"
 
 
 def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
@@ -106,12 +159,14 @@ def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
     def load_it(manifest: Manifest) -> DualEncoder:
         source = asked.model or manifest.model_location
         if not source:
-            raise UserError("the index does not say where its model is; name it with --model, or give --no-encode")
+            raise UncheckedError("the index does not say where its model is; name it with --model, or give --no-encode")
         try:
             return load_dual_encoder(source, asked.device)
         except UserError as error:
             reason = error.reason if isinstance(error, AlteredModelError) else error
-            raise UserError(f"{reason}; name the model with --model, or give --no-encode") from error
+            line = f"{reason}; name the model with --model, or give --no-encode"
+            # Of a model that is not at hand nobody knows whether it is whole.
+            raise (UserError if Path(source).exists() else UncheckedError)(line) from error
 
     return load_it
 
@@ -136,12 +191,13 @@ def _run(folder: Path) -> Iterator[Check]:
 
 
 def _model(folder: Path) -> Iterator[Check]:
-    if has_seal(folder):
-        yield checked("seal of the model", lambda: _sealed(folder))
+    yield checked("seal of the model", lambda: _sealed(folder))
     yield checked("model", lambda: _loaded(folder))
 
 
 def _sealed(folder: Path) -> str:
+    if not has_seal(folder):
+        raise UncheckedError(f"{SEAL} is missing, so nobody knows whether the files are as they were written")
     check_seal(folder)
     return "every file is as it was written"
 
@@ -154,5 +210,6 @@ def _loaded(folder: Path) -> str:
         model = load(folder, "cpu")
     except AlteredModelError as error:
         raise UserError(f"{error.reason}; get the model anew") from None
-    contents = f"{model.contents}, " if isinstance(model, StoredModel) else ""
+    said = (model.contents, model.try_out()) if isinstance(model, StoredModel) else ()
+    contents = "".join(f"{one}, " for one in said if one)
     return f"kind {model.kind}, {contents}fingerprint {model.fingerprint[:12]}"

@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
@@ -257,8 +257,15 @@ def is_cache(folder: Path) -> bool:
 
 def _looked_through(folder: Path) -> str:
     if not folder.name.endswith(LAYOUT) and RowStore.is_old(folder):
-        return "of an earlier version, without checksums, and used no more; it may be removed"
+        raise UncheckedError("of an earlier version, without checksums, and used no more; it may be removed")
     store = RowStore.open(folder)
+    said, there = ((folder / name).stat().st_size if (folder / name).exists() else 0 for name in (KEYS, ROWS))
+    if (missing := said // _RECORD.itemsize - 1 - there // store.row_bytes) > 0:
+        raise UserError(
+            f"{folder / ROWS}: lacks {missing} rows that {KEYS} names; remove the folder, and they are computed again"
+        )
+    if not len(store):
+        raise UncheckedError("it holds no rows")
     count, used = len(store), store.in_use()
     sound = store.sound(used)
     if store.damaged or not sound.all():

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from numpy.typing import ArrayLike
 
+from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder
 from rungwise.core.locks import writing_alone
@@ -110,11 +111,15 @@ class ExactStore(SnapshotStore):
         return cls(folder, read_state(folder, all_vectors=all_vectors))
 
     def verified(self) -> str:
-        """See :meth:`Store.verified`; files are compared with their checksums when the store is opened."""
-        parts, found = self.snapshot.parts, super().verified()
-        unsealed = sum(not part.vectors_sha256 for part in parts)
-        checksums = f"no checksums of {unsealed} parts" if unsealed else "checksums"
-        return f"{found} in {len(parts)} parts: {checksums}, ids, finite numbers"
+        """See :meth:`Store.verified`."""
+        return f"{super().verified()} in {len(self.snapshot.parts)} parts: ids, finite numbers"
+
+    def verified_files(self) -> str:
+        """See :meth:`Store.verified_files`; they are compared when the store is opened with ``all_vectors``."""
+        parts = self.snapshot.parts
+        if unsealed := sum(not part.vectors_sha256 for part in parts):
+            raise UncheckedError(f"{unsealed} of {len(parts)} parts were written before there were checksums")
+        return f"{DESCRIPTION} and {2 * len(parts)} files, each as it was written"
 
     def refresh(self) -> None:
         """See :meth:`Store.refresh`."""

@@ -287,7 +287,11 @@ class LanceStore(Store):
                 part = view.taken(rows[start : start + _ROWS_AT_ONCE], [ID, VECTOR, SEAL_OF_VECTOR])
                 if not np.isfinite(view.vectors(part)).all():
                     raise damaged(self._tables.label, "a vector holds NaN or infinity")
-        return f"{found} in version {view.table.version} of a LanceDB table: checksums, ids, finite numbers"
+        return f"{found} in version {view.table.version} of a LanceDB table: checksums of rows, ids, finite numbers"
+
+    def verified_files(self) -> str:
+        """See :meth:`Store.verified_files`; in an object store LanceDB keeps none."""
+        return super().verified_files() if self._tables.folder is None else self._tables.verified_files()
 
     def about(self) -> StoreFacts:
         """See :meth:`Store.about`."""

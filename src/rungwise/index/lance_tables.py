@@ -18,14 +18,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from rungwise.core import drafts
+from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder, sync_file, sync_folder
 from rungwise.core.locks import writing_alone
 from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
-from rungwise.index.files import damaged, read_description, write_description
+from rungwise.core.seals import digest_of
+from rungwise.index.files import altered, damaged, read_description, write_description
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -67,6 +70,7 @@ class Tables:
         self.folder = None if address else Path(place) / f"{name}.lance"
         self._database: DBConnection | None = None
         self._synced: set[Path] | None = None
+        self._known_digests: dict[str, str] = {}
 
     def create(self, schema: Any, prepare: Callable[[Table], None]) -> None:
         """Make an empty table.
@@ -155,11 +159,37 @@ class Tables:
         version = int(table.version)
         with explained(self.folder):
             self._sync(self.folder)
-            digest = hashlib.sha256(self._manifest(version).read_bytes()).hexdigest()
+            manifest = self._manifest(version).read_bytes()
             write_description(
                 self.folder / COUNTS,
-                {"format": FORMAT, "version": VERSION, "counts": version, "manifest_sha256": digest},
+                {
+                    "format": FORMAT,
+                    "version": VERSION,
+                    "counts": version,
+                    "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
+                    "files": self._digests(self.folder, manifest),
+                },
             )
+
+    def verified_files(self) -> str:
+        """Compare every file of the version that counts, and the lists of earlier ones, with its checksum.
+
+        Returns:
+            What was compared, in a few words.
+
+        Raises:
+            UncheckedError: If the table was written before its files had checksums.
+            UserError: If a file is missing or is not as it was written.
+        """
+        assert self.folder is not None
+        while True:
+            stored = self._description(self.folder)
+            try:
+                return self._compared(self.folder, stored)
+            except UserError:
+                # Another process may have gone on to a later version and removed files of this one.
+                if self._description(self.folder) == stored:
+                    raise
 
     def retried(
         self,
@@ -241,15 +271,52 @@ class Tables:
         if MARK.encode() not in metadata:
             raise UserError(f"{self.label}: a table of somebody else stands here; choose another place")
 
-    def _acknowledged(self) -> int:
-        assert self.folder is not None
-        path = self.folder / COUNTS
+    def _digests(self, folder: Path, manifest: bytes) -> dict[str, str]:
+        """SHA-256 of each file of a version, and of the lists of earlier ones, by its name.
+
+        LanceDB never changes a file that it has written, so that what was hashed for an earlier version is taken over.
+        """
+        known = self._known_digests
+        if not known and (folder / COUNTS).exists():
+            known = _files_of(self._description(folder), folder / COUNTS)
+        found = {}
+        for one in _files_below(folder):
+            name = Path(one.path).relative_to(folder).as_posix()
+            if _version_of(Path(name).name) or _is_named(name, manifest):
+                found[name] = known.get(name) or digest_of(folder / name)
+        self._known_digests = found
+        return found
+
+    def _compared(self, folder: Path, stored: dict[str, Any]) -> str:
+        self._acknowledged()
+        digests = _files_of(stored, folder / COUNTS)
+        if not digests:
+            raise UncheckedError("written before the files of a table had checksums; the next change writes them")
+        manifest = read_bytes(self._manifest(stored["counts"]), "json_bytes")
+        for name, digest in digests.items():
+            try:
+                found = digest_of(folder / name)
+            except MissingFileError:
+                if _is_named(name, manifest):
+                    raise damaged(folder / name, "the file is missing") from None
+                continue  # the list of an earlier version, which a compaction has removed
+            if found != digest:
+                raise altered(folder / name)
+        return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
+
+    def _description(self, folder: Path) -> dict[str, Any]:
+        """What ``rungwise.json`` says."""
         try:
-            stored = read_description(path, FORMAT, VERSION)
+            return read_description(folder / COUNTS, FORMAT, VERSION)
         except MissingFileError:
             raise UserError(
                 f"{self.label}: no store here; build the index with Index.build or `rungwise index`"
             ) from None
+
+    def _acknowledged(self) -> int:
+        assert self.folder is not None
+        path = self.folder / COUNTS
+        stored = self._description(self.folder)
         version, digest = stored.get("counts"), stored.get("manifest_sha256")
         if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
             raise damaged(path, "it names no version")
@@ -353,6 +420,45 @@ def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
             yield from _files_below(Path(one.path))
         elif one.is_file(follow_symlinks=False):
             yield one
+
+
+def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
+    """The checksums that ``rungwise.json`` holds; none where it was written before there were any."""
+    digests = stored.get("files", {})
+    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
+        raise damaged(path, "its list of files is none")
+    return digests
+
+
+def _is_named(name: str, manifest: bytes) -> bool:
+    """Whether the list of a version names a file.
+
+    It names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the deletions of
+    a fragment by their number, which is drawn at random from 64 bits.
+    """
+    folder, _, rest = name.partition("/")
+    if folder == "_indices":
+        try:
+            return UUID(rest.split("/")[0]).bytes in manifest
+        except ValueError:
+            return False
+    if folder == "_deletions":
+        number = rest.rpartition(".")[0].rpartition("-")[2]
+        return number.isdecimal() and _varint(int(number)) in manifest
+    return rest != "" and rest.encode() in manifest
+
+
+def _varint(number: int) -> bytes:
+    """A number as protocol buffers write it.
+
+    >>> _varint(300).hex()
+    'ac02'
+    """
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _version_of(name: str) -> int:

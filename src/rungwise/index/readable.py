@@ -157,8 +157,8 @@ class ReadableIndex:
         """Refuse a model that did not make this index: its vectors would mean something else.
 
         An exported model stands for the model from which it was exported, and the other way round: their vectors were
-        compared at the export. This computes the model's fingerprint from all of its weights. A
-        :class:`~rungwise.index.Searcher` does it once for any number of searches.
+        compared at the export. It must compare vectors as the index does. This computes the model's fingerprint from
+        all of its weights. A :class:`~rungwise.index.Searcher` does it once for any number of searches.
 
         Raises:
             UserError: Naming both models and the remedy.
@@ -169,6 +169,13 @@ class ReadableIndex:
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
                 " index again with this one"
+            )
+        # Of a model that is not open yet, the fingerprint alone is known; it covers the similarity.
+        compared = getattr(model, "similarity", self.similarity)
+        if compared != self.similarity:
+            raise UserError(
+                f"{self._where}: its vectors are compared by {self.similarity}, and the model compares by {compared}:"
+                " it was altered; search with the model that built the index, or build the index again with this one"
             )
 
     def is_of(self, model: IndexEncoder) -> bool:

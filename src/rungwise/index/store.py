@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.index.drawing import least_drawn
 from rungwise.index.where import OWN, Where
@@ -220,6 +221,18 @@ class Store(ABC):
         if len(seen) != self.count():
             raise UserError(f"{self.count()} rows, but {len(seen)} ids; the store is damaged, build the index again")
         return f"{len(seen)} rows of {self.dimension}"
+
+    def verified_files(self) -> str:
+        """Compare every file that a search may read with its checksum; gives what was compared, in a few words.
+
+        Raises:
+            UncheckedError: If the store keeps no checksums of its files.
+            UserError: If a file is not as it was written.
+        """
+        raise UncheckedError(
+            "its engine keeps no checksums of its files; rows were compared with their own, and what finds words and"
+            " near neighbours was not"
+        )
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
         """The k rows whose text of words holds at least one of these words, best first by BM25.

@@ -1,11 +1,12 @@
 """Small copies of the pictures of an index, in a folder of its own: a file for each content.
 
 They save a page the opening of large files, and stay when the files are elsewhere. Nothing is lost with one: it can be
-made again from its picture.
+made again from its picture. A file holds a JPEG and, after its end, where readers of JPEG do not look, its SHA-256.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -27,7 +28,7 @@ MOST_BYTES = 128 << 10
 """Larger ones are not kept."""
 
 _CONTENT = re.compile(r"[0-9a-f]{64}")
-_END_OF_JPEG = b"\xff\xd9"
+_DIGEST_BYTES = 32
 
 
 class Thumbnails:
@@ -73,7 +74,7 @@ class Thumbnails:
             draft = path.with_suffix(f".{secrets.token_hex(8)}")
             try:
                 with draft.open("xb") as file:
-                    file.write(small)
+                    file.write(small + hashlib.sha256(small).digest())
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
@@ -87,10 +88,11 @@ class Thumbnails:
         if _CONTENT.fullmatch(content) is None:
             return None
         try:
-            small = read_bytes(self._path(content), "picture_bytes")
+            data = read_bytes(self._path(content), "picture_bytes")
         except (UserError, OSError):
             return None
-        return small if small.endswith(_END_OF_JPEG) else None
+        small, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+        return small if hashlib.sha256(small).digest() == digest else None
 
     def remove(self, contents: Iterable[str]) -> None:
         """Remove the copies of these contents; those that are not there are passed over."""

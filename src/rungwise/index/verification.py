@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.object_stores import address_of
 from rungwise.data.picture_files import picture_bytes
-from rungwise.index import storage, stores
+from rungwise.index import places, storage, stores
 from rungwise.index.files import damaged
 from rungwise.index.grades import read_grades
 from rungwise.index.index import Index
-from rungwise.index.items import ids_of_texts
+from rungwise.index.items import ids_of_texts, source_of
+from rungwise.index.thumbnails import FOLDER as THUMBNAILS
+from rungwise.index.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
@@ -46,18 +47,25 @@ def verify_index(
     if description.wrong:
         return
     manifest = storage.read_manifest(folder)
-    yield checked("files", lambda: _files(folder))
+    if not address_of(folder):  # what else lies in a bucket is never touched
+        yield checked("names of files", lambda: _files(folder))
     if manifest.version > 1:
         for name in (storage.PICTURES, storage.CAPTIONS):
-            yield checked(name, lambda name=name: _store(folder, manifest.store, name))  # type: ignore[misc]
-    if not address_of(folder) and os.path.lexists(folder / storage.CALIBRATION):
+            yield from _store(folder, manifest.store, name)
+    yield checked(storage.ISSUES, lambda: _issues(folder, manifest))
+    if manifest.thumbnails:
+        yield checked(THUMBNAILS, lambda: _thumbnails(folder))
+    if _is_there(folder, storage.CALIBRATION):
         yield checked(storage.CALIBRATION, lambda: _calibration(folder, manifest))
-    if not address_of(folder) and os.path.lexists(folder / storage.GRADES):
+    if _is_there(folder, storage.GRADES):
         yield checked(storage.GRADES, lambda: _grades(folder))
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
-    if model is not None and not whole.wrong:
-        yield from _against_the_model(Index.open(folder), model, sample)
+    if model is not None:
+        if whole.wrong:
+            yield Check("model", unchecked="no vectors were encoded anew, since the index cannot be opened")
+        else:
+            yield from _against_the_model(Index.open(folder), model, sample)
 
 
 def _description(folder: Path) -> str:
@@ -66,9 +74,12 @@ def _description(folder: Path) -> str:
     return f"version {manifest.version}, of {manifest.name}, {checksum}"
 
 
+def _is_there(folder: Path, name: str) -> bool:
+    address = address_of(folder)
+    return places.stamp(address, name) is not None if address else os.path.lexists(folder / name)
+
+
 def _files(folder: Path) -> str:
-    if address_of(folder):
-        return "not looked through under an address"
     storage.refuse_strangers(folder)
     return "none but the index's own"
 
@@ -96,8 +107,40 @@ def _grades(folder: Path) -> str:
     return f"{len(found)} of {len(found.by_query())} queries"
 
 
-def _store(folder: Path, kind: stores.Kind, name: str) -> str:
-    return stores.open_store(kind, folder, name, all_vectors=True).verified()
+def _store(folder: Path, kind: stores.Kind, name: str) -> Iterator[Check]:
+    """Files first: what an engine says of a damaged one does not name it."""
+    try:
+        store = stores.open_store(kind, folder, name, all_vectors=True)
+    except UserError as error:
+        yield Check(name, wrong=str(error))
+        return
+    files = checked(f"files of {name}", store.verified_files)
+    yield files
+    if not files.wrong:
+        yield checked(name, store.verified)
+
+
+def _issues(folder: Path, manifest: storage.Manifest) -> str:
+    if manifest.version == 1:
+        return "none"
+    left = storage.read_issues(folder, manifest)
+    if len(left) != manifest.skipped:
+        raise damaged(folder / storage.ISSUES, f"{len(left)} lines where {manifest.skipped} are expected")
+    return f"{len(left)} pictures that are left out"
+
+
+def _thumbnails(folder: Path) -> str:
+    """Every copy against its checksum; one that is not there is made from its picture when it is asked for."""
+    index, kept = Index.open(folder), Thumbnails(folder)
+    sources = (source_of(record) for _, record in index.picture_store.records())
+    contents = [source.content for source in sources if source is not None]
+    there = [one for one in contents if kept.has(one)]
+    if broken := [one for one in there if kept.read(one) is None]:
+        raise UserError(
+            f"{folder / THUMBNAILS}: {len(broken)} of {len(there)} copies are damaged, first"
+            f" {broken[0]}; remove them, and the next `rungwise index` makes them again"
+        )
+    return f"{len(there)} copies of {len(contents)} pictures, each as it was written"
 
 
 def _whole(folder: Path) -> str:
@@ -114,44 +157,60 @@ def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEnco
     try:
         model = load(index.manifest)
         index.check(model)
+    except UncheckedError as error:
+        yield Check("model", unchecked=f"no vectors could be encoded anew: {error}")
+        return
     except UserError as error:
         yield Check("model", wrong=f"no vectors could be encoded anew: {error}")
         return
-    yield checked("sample of pictures", lambda: _pictures_anew(index, model, sample))
-    yield checked("sample of captions", lambda: _captions_anew(index, model, sample))
+    yield from _pictures_anew(index, model, sample)
+    yield from _captions_anew(index, model, sample)
 
 
-def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> str:
-    everything = list(index.items())
+def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> Iterator[Check]:
+    """A sample against the model; what could not be read is a line of its own."""
+    what, everything = "sample of pictures", list(index.items())
     items = [everything[at] for at in _drawn(len(everything), sample)]
-    paths = [item.path for item in items if item.path is not None]
-    if len(paths) < len(items):
-        return "nothing was encoded anew: the collection holds features in place of files"
-    ids, pictures = [], []
-    for item, path in zip(items, paths, strict=True):
-        with suppress(UserError):
-            pictures.append(picture_bytes(path))  # of files, a model may know features by heart
+    if not items:
+        yield Check(what, "there are none")
+        return
+    if not model.reads_pictures or any(item.path is None for item in items):
+        yield Check(what, unchecked="vectors are of rows of features, which the index does not hold")
+        return
+    ids, pictures, unread = [], [], ""
+    for item in items:
+        try:
+            pictures.append(picture_bytes(cast(Path, item.path)))  # of files, a model may know features by heart
             ids.append(item.id)
-    encoded = model.encode_image(pictures)
-    ids = [ids[at] for at in encoded.kept.tolist()]
-    stored = index.picture_store.get(ids)
-    _compare(index, "picture", ids, [stored[one].vector for one in ids], encoded.vectors)
-    unread = f"; {len(items) - len(ids)} of {len(items)} files could not be read now" if len(ids) < len(items) else ""
-    return f"{len(ids)} encoded anew give the same vectors{unread}"
+        except UserError as error:
+            unread = unread or str(error)
+    if ids:
+        try:
+            encoded = model.encode_image(pictures)
+        except UserError as error:
+            yield Check(what, wrong=f"no picture can be encoded: {error}")
+            return
+        ids = [ids[at] for at in encoded.kept.tolist()]
+        unread = unread or (str(encoded.issues[0]) if encoded.issues else "")
+    if ids:
+        stored = index.picture_store.get(ids)
+        vectors = [stored[one].vector for one in ids]
+        yield checked(what, lambda: _compared(index, "picture", ids, vectors, encoded.vectors))
+    if len(ids) < len(items):
+        yield Check(what, unchecked=f"{len(items) - len(ids)} of {len(items)} files could not be read ({unread})")
 
 
-def _captions_anew(index: Index, model: DualEncoder, sample: int) -> str:
-    everything = list(index.captions())
+def _captions_anew(index: Index, model: DualEncoder, sample: int) -> Iterator[Check]:
+    what, everything = "sample of captions", list(index.captions())
     texts = [everything[at] for at in _drawn(len(everything), sample)]
     if not texts:
-        return "there are none"
-    try:
-        anew = model.encode_text(texts)
-    except UserError as error:  # a model that reads rows of features, which an index does not hold
-        return f"nothing was encoded anew: {error}"
-    stored = index.caption_store.get(texts)
-    _compare(index, "caption", texts, [stored[one].vector for one in texts], anew)
-    return f"{len(texts)} encoded anew give the same vectors"
+        yield Check(what, "there are none")
+    elif not model.reads_words:
+        yield Check(what, unchecked="the model reads rows of features in place of words")
+    else:
+        stored = index.caption_store.get(texts)
+        vectors = [stored[one].vector for one in texts]
+        yield checked(what, lambda: _compared(index, "caption", texts, vectors, model.encode_text(texts)))
 
 
 def _drawn(count: int, sample: int) -> list[int]:
@@ -160,11 +219,9 @@ def _drawn(count: int, sample: int) -> list[int]:
     return drawn
 
 
-def _compare(
+def _compared(
     index: Index, what: str, names: Sequence[str], stored: Sequence[NDArray[np.float32]], anew: NDArray[np.float32]
-) -> None:
-    if not names:
-        return
+) -> str:
     lengths = np.linalg.norm(anew, axis=1)
     off = np.linalg.norm(np.stack(stored) - anew, axis=1) / np.where(lengths > 0, lengths, 1)
     wrong = np.flatnonzero(~(off <= FARTHEST))
@@ -174,3 +231,4 @@ def _compare(
             f" {names[wrong[0]]!r} ({off[wrong[0]]:.3g} of its length away): the {what}s were changed since, or the"
             " vectors are not theirs; build the index again"
         )
+    return f"{len(names)} encoded anew give the same vectors"

@@ -36,7 +36,7 @@ from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
 from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
-from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, pad_tokens
+from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, fingerprint_of, pad_tokens
 from rungwise.models.two_sides import TwoSides
 
 OPSET = 18
@@ -145,6 +145,8 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
             image_cosine=min(one.cosine for one in images),
             text_cosine=min(one.cosine for one in captions),
         )
+        graphs = [(draft / name).read_bytes() for name in (IMAGE_GRAPH, TEXT_GRAPH)]
+        origin = origin.sealed(fingerprint_of(config, tokenizer, *graphs))
         plain = to_plain(replace(config, origin=origin))
         facts = {"format": FORMAT, "kind": config.kind, "rungwise": __version__, "model": plain}
         if exact.provenance:

@@ -56,6 +56,14 @@ class StoredModel(PairScorer):
     def contents(self) -> str:
         """What was read, in a few words, such as ``"12 tensors"``."""
 
+    def try_out(self) -> str:
+        """Compute with what opening the model alone does not look at; gives what was done, empty where nothing is left.
+
+        Raises:
+            UserError: If the model cannot compute, or its numbers are not finite.
+        """
+        return ""
+
 
 def read_stored(source: Path | str, device: str | None, *, altered: bool = False) -> StoredModel:
     """The model of a folder, or of a hub repository of that name.

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -31,7 +31,7 @@ from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import Cleaning, cleaner
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
-from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, ModelFolder
+from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, AlteredModelError, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
 from rungwise.models.kinds import StoredModel
 from rungwise.similarity import AnySimilarity, Similarity
@@ -53,6 +53,8 @@ class Origin:
         image_cosine: The least cosine of its vectors with those of the export, over the pictures that were compared.
         text_cosine: Likewise over texts, alone and in padded batches.
         opset: Version of ONNX's operators.
+        seal: SHA-256 of the export's own fingerprint and of what else stands here, as :meth:`sealed` computes it. An
+            export that says something else of itself than when it was written stands for no model.
     """
 
     __pydantic_config__ = STRICT
@@ -61,6 +63,20 @@ class Origin:
     image_cosine: float
     text_cosine: float
     opset: int
+    seal: str = ""
+
+    def sealed(self, fingerprint: str) -> Self:
+        """The same with the seal of an export.
+
+        Args:
+            fingerprint: Of the export, which covers its graphs, its vocabulary and its description.
+
+        >>> origin = Origin("9a3f", 1.0, 1.0, opset=18)
+        >>> origin.sealed("5e") == origin.sealed("5e").sealed("5e"), origin.sealed("5e") == origin.sealed("5f")
+        (True, False)
+        """
+        facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset]
+        return replace(self, seal=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,8 @@ class OnnxModel(StoredModel, DualEncoder):
 
         Raises:
             UserError: As there, and if a graph asks for anything that is not allowed.
+            AlteredModelError: As there, and if description, vocabulary and graphs are not those that were exported
+                together, whatever the folder's seal says. A model that is taken as it is stands for no other.
         """
         if device not in (None, "cpu"):
             raise UserError(
@@ -167,18 +185,32 @@ class OnnxModel(StoredModel, DualEncoder):
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(OnnxConfig, facts.get("model"), where)
         tokenizer = read_vocabulary(folder.text(TOKENIZER), str(folder.path / TOKENIZER), config.token_rows)
-        digest = hashlib.sha256(json.dumps([identity(config), folder.text(TOKENIZER)], sort_keys=True).encode())
-        graphs = []
+        graphs, read = [], []
         for name, inputs in ((IMAGE_GRAPH, (config.image_input,)), (TEXT_GRAPH, config.text_inputs)):
             data, place = folder.data(name, _LARGEST_GRAPH), str(folder.path / name)
             check_graph(data, place, inputs, config.dimension)
-            digest.update(hashlib.sha256(data).digest())
+            read.append(data)
             graphs.append(Graph(data, place, config.dimension, threads or default_threads()))
         image, text = graphs
-        model = cls(config, image, text, tokenizer, digest.hexdigest())
+        fingerprint = fingerprint_of(config, folder.text(TOKENIZER), *read)
+        model = cls(config, image, text, tokenizer, fingerprint)
+        if not model.stands_for and folder.seal is not None:
+            raise AlteredModelError(f"{where}: says something else of the model than when it was exported")
         provenance = facts.get("provenance", {})
         model.provenance = provenance if isinstance(provenance, dict) else {}
         return model
+
+    def try_out(self) -> str:
+        """See :meth:`StoredModel.try_out <rungwise.models.kinds.StoredModel.try_out>`; two rows through each graph."""
+        shape = [2 if size is None else size for size in self.config.image_input.shape]
+        image, tokens = self.config.image_input, np.full((2, 1), self.config.pad_number, np.int64)
+        for graph, given in (
+            (self._image, {image.name: np.zeros(shape, image.dtype)}),
+            (self._text, {TOKENS: tokens, LENGTHS: np.ones(2, np.int64)}),
+        ):
+            if not np.isfinite(graph.run(**given)).all():
+                raise UserError(f"{graph.where}: gives NaN or infinity; export the model anew")
+        return "each graph was computed with"
 
     @property
     def fingerprint(self) -> str:
@@ -187,13 +219,14 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @property
     def stands_for(self) -> str:
-        """Fingerprint of the model that was exported."""
-        return self.config.origin.fingerprint
+        """Fingerprint of the model that was exported; empty where the files are not those that were exported."""
+        origin = self.config.origin
+        return origin.fingerprint if origin == origin.sealed(self._fingerprint) else ""
 
     @property
     def contents(self) -> str:
         """What was read."""
-        return f"2 graphs exported from model {self.stands_for[:12]}"
+        return f"2 graphs exported from model {self.config.origin.fingerprint[:12]}"
 
     @property
     def dimension(self) -> int:
@@ -304,6 +337,21 @@ class OnnxModel(StoredModel, DualEncoder):
             some = some.mean(axis=1) if some.ndim == 3 and not self.config.regions else some
             vectors[begin : begin + len(some)] = self._image.run(rows=some)
         return vectors
+
+
+def fingerprint_of(config: OnnxConfig, tokenizer: str, image: bytes, text: bytes) -> str:
+    """Hash of everything that an export's vectors depend on.
+
+    Args:
+        config: What it is.
+        tokenizer: Text of its vocabulary.
+        image: Bytes of the graph of pictures.
+        text: Bytes of the graph of texts.
+    """
+    digest = hashlib.sha256(json.dumps([identity(config), tokenizer], sort_keys=True).encode())
+    for data in (image, text):
+        digest.update(hashlib.sha256(data).digest())
+    return digest.hexdigest()
 
 
 class WordCutter:

@@ -17,7 +17,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, explained, make_folder
 from rungwise.core.reading import is_regular, opened
@@ -267,6 +267,8 @@ def _looked_through(path: Path) -> str:
         )
     if not np.isfinite(scores).all():
         raise UserError(f"{path}: {np.count_nonzero(~np.isfinite(scores))} scores are NaN or infinite; remove the file")
+    if not len(keys):
+        raise UncheckedError("it holds no scores")
     return f"{len(keys)} scores, each with its check"
 
 

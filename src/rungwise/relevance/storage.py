@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.folders import refuse_strangers, replacing_folder
 from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter, mapped
 from rungwise.core.reading import MissingFileError, read_json, require_regular, stamp
-from rungwise.core.seals import check_seal, has_seal
+from rungwise.core.seals import SEAL, check_seal, has_seal
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -233,8 +233,7 @@ def verify(folder: Path) -> Iterator[Check]:
     """
     opened = checked(HEADER, lambda: _described(read(folder)))
     yield opened
-    if has_seal(folder):
-        yield checked("seal", lambda: _sealed(folder))
+    yield checked("seal", lambda: _sealed(folder))
     if not opened.wrong:
         yield checked("values", lambda: _values(folder, read(folder)))
 
@@ -246,6 +245,8 @@ def _described(saved: Saved) -> str:
 
 
 def _sealed(folder: Path) -> str:
+    if not has_seal(folder):
+        raise UncheckedError(f"{SEAL} is missing, so nobody knows whether the files are as they were written")
     check_seal(folder)
     return "every file is as it was written"
 

@@ -25,6 +25,7 @@ from rungwise.training.fit_config import FitConfig
 from rungwise.training.reports import Watcher
 from rungwise.training.resuming import refuse_strangers
 from rungwise.training.run_folder import (
+    HISTORY,
     MODEL,
     WRITER,
     is_run,
@@ -214,8 +215,8 @@ def _keep(
     with alone(out, WRITER):
         _refuse_run(out)
         sweep_run(out)
-        write_config(out, config)
         write_history(out, history)
+        write_config(out, config, [HISTORY])
         write_skipped(out, issues)
         fitted.save_pretrained(out / MODEL, facts)
     return out / MODEL

@@ -14,6 +14,7 @@ from typing import Any
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, replacing
 from rungwise.core.reading import read_text
+from rungwise.core.sealed_lines import sealed
 from rungwise.data.collection import Issue
 from rungwise.training.config import TrainConfig
 from rungwise.training.reports import EpochReport, StepReport, Watcher, of_epoch, of_step
@@ -147,7 +148,8 @@ class StepsWatcher(_FileWatcher):
     def step(self, report: StepReport) -> None:
         """Note a line."""
         numbers = {name: getattr(report, name) for name in _COLUMNS}
-        self._lines.append(json.dumps({name: one if math.isfinite(one) else None for name, one in numbers.items()}))
+        plain = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
+        self._lines.append(sealed(plain).decode())
         if self._clock() - self._written >= _LIVE_SECONDS:
             self.saving()
 
@@ -164,7 +166,7 @@ class StepsWatcher(_FileWatcher):
 
     def _write(self, lines: list[str]) -> None:
         with appending(self.place) as file:
-            file.write("".join(f"{line}\n" for line in lines).encode())
+            file.write("".join(lines).encode())
 
 
 def _before(text: str, first_step: int) -> Iterator[str]:

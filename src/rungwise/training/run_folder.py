@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rungwise.core.checks import UncheckedError
 from rungwise.core.configuration import dump_yaml
 from rungwise.core.drafts import sweep
+from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.reading import read_text
+from rungwise.core.sealed_lines import hash_of_text
+from rungwise.core.seals import digest_of
 
 if TYPE_CHECKING:
     from rungwise.data.collection import Issue
@@ -25,6 +31,9 @@ LOGS = (STEPS, *IDS.values())
 
 WRITER = "a training run"
 """Who holds the lock of a run's folder, for messages."""
+
+_SUM = "# SHA-256 of the lines above: "
+_COVERED = re.compile(r"^# ([0-9a-f]{64})  ([a-z]+\.[a-z]+)$", re.MULTILINE)
 
 STAGES = "stages"
 """The folder of a run's stages, each of which is a run of its own; such a run has no checkpoint beside it."""
@@ -74,14 +83,41 @@ def sweep_run(folder: Path) -> None:
         sweep(folder / name)
 
 
-def write_config(folder: Path, config: Any) -> None:
-    """Keep the configuration, from which the run can be made again.
+def write_config(folder: Path, config: Any, covers: Sequence[str] = ()) -> None:
+    """Keep the configuration, from which the run can be made again, and checksums below it, as remarks.
 
     Args:
         folder: Of the run.
         config: Of the run.
+        covers: Names of other files of the run that do not change any more, whose checksums are written down as well.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_config(folder, {"seed": 1})
+    >>> print((folder / CONFIG).read_text().splitlines()[-1])
+    # SHA-256 of the lines above: 8c02c5cfa42c...
+    >>> check_config(folder)
     """
-    _write(folder / CONFIG, dump_yaml(config))
+    text = dump_yaml(config) + "".join(f"# {digest_of(folder / name)}  {name}\n" for name in covers)
+    _write(folder / CONFIG, f"{text}{_SUM}{hash_of_text(text)}\n")
+
+
+def check_config(folder: Path) -> None:
+    """Compare what :func:`write_config` wrote, and the files that it covers, with their checksums.
+
+    Raises:
+        UncheckedError: If there are none, as in a configuration that a person wrote.
+        UserError: If the configuration or a file is missing, or not as it was written.
+    """
+    path = folder / CONFIG
+    text, mark, digest = read_text(path, "settings_bytes").rpartition(_SUM)
+    if not mark:
+        raise UncheckedError("it has no checksum; resuming the run writes one")
+    if digest != f"{hash_of_text(text)}\n":
+        raise UserError(f"{path}: altered or damaged since the run wrote it; restore a copy, or resume the run")
+    for match in _COVERED.finditer(text):
+        if digest_of(folder / match[2]) != match[1]:
+            raise UserError(f"{folder / match[2]}: altered or damaged since it was written; restore a copy")
 
 
 def write_history(folder: Path, history: Iterable[Mapping[str, Any]]) -> None:

@@ -12,10 +12,13 @@ from rungwise.core.checks import Check, checked
 from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
+from rungwise.core.sealed_lines import read_sealed
+from rungwise.evaluation import Result
 from rungwise.training.checkpoint import differing, load_checkpoint
 from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.fit_config import FitConfig, is_fit, load_run_config
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, is_run
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, STEPS, check_config, is_run
+from rungwise.training.run_results import RESULTS
 from rungwise.training.stages import histories
 
 
@@ -26,6 +29,10 @@ def verify_run(folder: Path) -> Iterator[Check]:
     ['config.yaml', 'checkpoint.safetensors']
     """
     yield checked(CONFIG, lambda: _config(folder))
+    for path in sorted((folder / RESULTS).glob("*.json")):
+        yield checked(f"{RESULTS}/{path.name}", lambda path=path: _result(path))  # type: ignore[misc]
+    if (folder / STEPS).exists():
+        yield checked(STEPS, lambda: _steps(folder / STEPS))
     if is_fit(folder):
         yield checked(HISTORY, lambda: _history_of_fit(folder))
         return
@@ -34,8 +41,23 @@ def verify_run(folder: Path) -> Iterator[Check]:
         return
     checkpoint = checked(CHECKPOINT, lambda: _checkpoint(folder / CHECKPOINT))
     yield checkpoint
-    if not checkpoint.wrong and load_checkpoint(folder / CHECKPOINT)[0].history:
+    if checkpoint.wrong:
+        if (folder / HISTORY).exists():
+            yield Check(HISTORY, unchecked=f"there is no sound {CHECKPOINT} to compare it with")
+    elif load_checkpoint(folder / CHECKPOINT)[0].history:
         yield checked(HISTORY, lambda: _history(folder))
+
+
+def _result(path: Path) -> str:
+    return f"{len(Result.from_json(path).numbers)} numbers"
+
+
+def _steps(path: Path) -> str:
+    lines, damaged = read_sealed(path, dict)
+    if damaged:
+        number, reason = damaged[0]
+        raise UserError(f"{path}, line {number}: {reason}; {len(damaged)} lines are damaged, remove them")
+    return f"{len(lines)} lines, each with its checksum"
 
 
 def _stages(folder: Path) -> Iterator[Check]:
@@ -64,6 +86,7 @@ def _history_of_fit(folder: Path) -> str:
 
 
 def _config(folder: Path) -> str:
+    check_config(folder)
     config = load_run_config(folder / CONFIG)
     if isinstance(config, FitConfig):
         return f"a fit of {config.model.kind}"
