@@ -244,7 +244,7 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
 
     monkeypatch.setattr("rungwise.index.watching.changes_below", changes)
     assert main(["index", "photos", "--model", model, "--watch"]) == 0
-    assert "ended; the index is whole" in capsys.readouterr().out
+    assert "ended; what was taken in is kept" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -264,5 +264,5 @@ def test_watching_ends_by_ctrl_c(pictures: Path, model: str, tmp_path: Path) -> 
         (tmp_path / "new.jpg").rename(pictures / "new.jpg")  # whole at once, so that it is never seen half written
         assert "1 added, 0 changed, 0 removed, 5 unchanged" in wait_for("added")
         os.kill(process.pid, signal.SIGINT)
-        wait_for("ended; the index is whole")
+        wait_for("ended; what was taken in is kept")
     assert process.returncode == 0

@@ -10,12 +10,16 @@ from safetensors.torch import load_file, save_file
 
 from rungwise.cli import main
 from rungwise.cli.verify import UNCHECKED
+from rungwise.core.sealed_lines import hash_of_text
 from rungwise.core.seals import SEAL, write_seal
 from rungwise.encoders.cache import RowStore
+from rungwise.evaluation import evaluate
 from rungwise.relevance import CIDErD
+from rungwise.relevance.judgements import Judgement
 from rungwise.relevance.pair_cache import Keys, PairCache
 from rungwise.scenes.collection import SceneConfig, generate
 from tests.cli.test_commands import TINY
+from tests.index.test_endings import CALIBRATION
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,8 @@ def nan_weights(folder: Path) -> None:
         ("index", lambda folder: flip(folder / "index/pictures/vectors-0.npy"), "vectors-0.npy: damaged"),
         ("index", lambda folder: flip(folder / "index/captions/rows-0.jsonl"), "rows-0.jsonl"),
         ("index", lambda folder: (folder / "index/mine.txt").touch(), "holds 'mine.txt'"),
+        ("run", lambda folder: flip(folder / "run/config.yaml", 0.3), "config.yaml: altered or damaged"),
+        ("cache", lambda folder: [path.unlink() for path in folder.rglob("rows.bin")], "rows that keys.bin names"),
         ("run", lambda folder: flip(folder / "run/checkpoint.safetensors"), "checkpoint.safetensors"),
         ("run", lambda folder: flip(folder / "run/model/model.safetensors"), "model.safetensors: altered or damaged"),
         ("run/model", lambda folder: flip(folder / "run/model/README.md"), "README.md: altered or damaged"),
@@ -107,7 +113,7 @@ def test_what_is_wrong_is_named(
     assert main(["verify", str(copy / name), "--no-encode"]) == 2
     lines = lines_of(capsys.readouterr().out)
     assert [line for line in lines if line.startswith("wrong: ") and message in line]
-    assert re.fullmatch(r"\d of \d+ checks? found something wrong", lines[-1])
+    assert re.fullmatch(r"\d of \d+ checks? found something wrong(; 1 thing was not checked)?", lines[-1])
 
 
 def test_the_model_of_an_index_may_have_moved(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +154,38 @@ def test_an_interrupted_cache_is_still_a_cache(tmp_path: Path, capsys: pytest.Ca
     keys = tmp_path / "features" / "a-2" / "keys.bin"
     keys.write_bytes(keys.read_bytes()[:-7])
     PairCache(tmp_path / "pair_scores")
-    assert main(["verify", str(tmp_path)]) == 0
+    assert main(["verify", str(tmp_path)]) == UNCHECKED
     written = capsys.readouterr().out
     assert "1 rows of 8 bytes" in written
-    assert "pair_scores: 0 scores, each with its check" in written
+    assert "pair_scores: it holds no scores" in written
+    (keys.parent / "rows.bin").unlink()
+    assert main(["verify", str(tmp_path)]) == 2
+    assert "lacks 1 rows that keys.bin names" in capsys.readouterr().out
+
+
+def test_pictures_on_a_disk_that_is_away_are_not_checked(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (copy / "scenes").rglob("*.png"):
+        path.unlink()
+    assert main(["verify", str(copy / "index"), "--model", str(copy / "run/model")]) == UNCHECKED
+    lines = lines_of(capsys.readouterr().out)
+    assert [line for line in lines if line.startswith("not checked: sample of pictures: 32 of 32 files could not be")]
+    assert re.fullmatch(r"\d+ checks found nothing wrong; 1 thing was not checked", lines[-1])
+
+
+def test_degrees_without_their_seal_are_not_checked(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy / "degrees" / SEAL).unlink()
+    assert main(["verify", str(copy / "degrees")]) == UNCHECKED
+    assert "not checked: seal: SHA256SUMS is missing" in capsys.readouterr().out
+
+
+def test_single_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result, a calibration, judgements: sound, and with a bit flipped."""
+    evaluate(similarity=np.eye(8), image_of_caption=np.arange(8)).to_json(tmp_path / "result.json")
+    CALIBRATION.save(tmp_path / "calibration.json")
+    said = Judgement("a", "a#0", 3, "Ada", "2024-05-01T12:00:00Z", hash_of_text("a dog"))
+    (tmp_path / "people.jsonl").write_bytes(said.line() * 2)
+    for name, what in (("result.json", "a result"), ("calibration.json", "a calibration"), ("people.jsonl", "judgem")):
+        assert main(["verify", str(tmp_path / name)]) == 0
+        assert what in capsys.readouterr().out
+        flip(tmp_path / name)
+        assert main(["verify", str(tmp_path / name)]) == 2

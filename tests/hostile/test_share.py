@@ -7,7 +7,7 @@ from tests.hostile.counting import Report
 
 pytestmark = pytest.mark.slow
 
-FAMILIES = ("files", "commands", "kills", "power", "full")
+FAMILIES = ("files", "commands", "verify", "kills", "power", "full")
 SHARE = "0.015"  # some minutes
 
 
@@ -22,6 +22,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Report:
     [
         pytest.param(("files",), 90, id="hostile files are refused or read right"),
         pytest.param(("commands",), 20, id="hostile files get one line of each command"),
+        pytest.param(("verify",), 10, id="verify finds what commands would stumble over"),
         pytest.param(("kills",), 10, marks=with_shim, id="kills lose nothing"),
         pytest.param(("power",), 40, marks=with_shim, id="power cuts lose nothing"),
         pytest.param(("full", "memory"), 15, marks=with_shim, id="full disks and memories lose nothing"),

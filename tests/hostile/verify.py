@@ -73,7 +73,6 @@ def kinds() -> list[Kind]:
         Kind("result", "evaluation/first.json", lambda path: answers.of_result(path.parent)),
         Kind("calibration", "calibrations/calibration.json", answers.of_calibration),
         Kind("weights of sources", "calibrations/fit.json", answers.of_fit),
-        Kind("scenes", "scenes/scenes", answers.of_scenes),
     ]
 
 

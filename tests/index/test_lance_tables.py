@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,8 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, LanceStore, Where
+from rungwise.index import Condition, LanceStore, Where, lance
+from rungwise.index.files import write_description
 from rungwise.index.lance_tables import COUNTS, Tables, connected
 from rungwise.similarity import Cosine
 
@@ -53,6 +56,51 @@ def test_what_was_not_acknowledged_is_not_seen_and_is_cleared_away(
     store.refresh()
     assert ids(store) == ["a", "b", "d"]
     assert store.search([[1.0, 0.0]], 5).ids == (("a", "d", "b"),)
+
+
+def flipped(path: Path) -> bytes:
+    """What stood there before."""
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :])
+    return data
+
+
+def test_a_bit_of_any_file_of_the_version_is_found(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its indexes and its deletions among them; and a file that is missing."""
+    monkeypatch.setattr(lance, "SCALARS_PAY_FROM", 1)
+    store.upsert(["c", "d"], np.eye(2), [{"legs": 4, "rungwise.words": "a red dog"}] * 2)
+    store.compact()
+    store.upsert(["e"], [[1, 1]])
+    store.delete(["c"])
+    folder = Path(store.place) / "store.lance"
+    listed = json.loads((folder / COUNTS).read_text())["files"]
+    assert {name.split("/")[0] for name in listed} >= {"data", "_versions", "_deletions", "_indices"}
+    store = LanceStore.open(store.place, "store")
+    assert f" {len(listed)} files of LanceDB" in store.verified_files()
+    for name in listed:
+        before = flipped(folder / name)
+        with pytest.raises(UserError, match=re.escape(f"{name}: damaged")):
+            store.verified_files()
+        (folder / name).write_bytes(before)
+    for name in listed:
+        if not name.startswith("_versions/"):
+            before = (folder / name).read_bytes()
+            (folder / name).unlink()
+            with pytest.raises(UserError, match=re.escape(f"{name}: damaged (the file is missing)")):
+                store.verified_files()
+            (folder / name).write_bytes(before)
+    assert store.verified_files()
+
+
+def test_a_table_without_checksums_is_not_checked(store: LanceStore) -> None:
+    path = Path(store.place) / "store.lance" / COUNTS
+    fields = json.loads(path.read_text())
+    write_description(path, {name: fields[name] for name in ("format", "version", "counts", "manifest_sha256")})
+    store = LanceStore.open(store.place, "store")
+    with pytest.raises(UncheckedError, match="before the files of a table had checksums"):
+        store.verified_files()
+    store.upsert(["c"], [[1, 0]])
+    assert "each as it was written" in store.verified_files()
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense"])

@@ -15,6 +15,10 @@ def test_a_damaged_copy_is_none(tmp_path: Path) -> None:
     assert small is not None
     kept.put(CONTENT, small)
     file = next(tmp_path.rglob("*.thumbnail"))
+    data = file.read_bytes()
+    for at in (0, 300, len(small) - 1, len(data) - 1):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert kept.read(CONTENT) is None
     file.write_bytes(small[:-7])
     assert kept.read(CONTENT) is None
     file.write_bytes(b"")

@@ -13,7 +13,9 @@ from rungwise.data.features import FeatureRows
 from rungwise.index import ExactStore, Index
 from rungwise.index.verification import verify_index
 from rungwise.models import DualEncoder
+from rungwise.similarity import Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
+from tests.index.test_endings import CALIBRATION
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 
@@ -131,6 +133,28 @@ def test_an_index_without_checksums_is_said_to_have_none(index: Index) -> None:
     (index.folder / "index.json").write_text(json.dumps(plain | {"version": 2}))
     assert "made before there were checksums" in str(next(verify_index(index.folder)))
     assert not wrong(index.folder)
+
+
+def test_what_stands_beside_the_stores_is_read_too(tmp_path: Path) -> None:
+    """Small pictures, a calibration, what was left out."""
+    data = colour_pictures(tmp_path / "photos", MIXED)
+    data.paths[0].write_bytes(b"no picture")
+    index = Index.build(data, ColourModel(), tmp_path / "index", thumbnails=True)
+    index.keep_calibration(replace(CALIBRATION, model_fingerprint=""))
+    assert not wrong(index.folder)
+    for name in ("issues.jsonl", "calibration.json", *map(str, index.folder.rglob("*.thumbnail"))):
+        path = index.folder / name
+        before = path.read_bytes()
+        path.write_bytes(before.replace(before[40:41], bytes([before[40] ^ 1]), 1))
+        assert wrong(index.folder), name
+        path.write_bytes(before)
+    assert not wrong(index.folder)
+
+
+def test_a_model_that_compares_otherwise_is_refused(index: Index) -> None:
+    other = ColourModel(similarity=Inner())
+    (line,) = [check.wrong for check in verify_index(index.folder, lambda _: other) if check.wrong]
+    assert "its vectors are compared by cosine, and the model compares by inner" in line
 
 
 def test_renamed_pictures_are_no_damage(index: Index) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.core.seals import SEAL
+from rungwise.core.seals import SEAL, write_seal
 from rungwise.data.features import FeatureRows
 from rungwise.index import Index, Searcher
 from rungwise.index.verification import verify_index
@@ -119,6 +119,47 @@ def test_the_fingerprint_is_that_of_what_decides_a_vector(of_rows: Path, copied:
     assert load(copied, altered=True).fingerprint != first
     export_onnx(of_features(seed=1), tmp_path / "other")
     assert load(tmp_path / "other").fingerprint != first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"similarity": "inner"},
+        {"longest": 3},
+        {"pad_number": 1},
+        {"zeroed": 1},
+        {"origin": {"fingerprint": "9a3f", "image_cosine": 1.0, "text_cosine": 1.0, "opset": 18, "seal": ""}},
+    ],
+    ids=str,
+)
+def test_a_description_that_was_edited_and_sealed_anew_stands_for_nothing(
+    change: dict[str, object], of_rows: Path, copied: Path
+) -> None:
+    facts = json.loads((copied / "config.json").read_text())
+    facts["model"] |= change
+    (copied / "config.json").write_text(json.dumps(facts))
+    write_seal(copied)
+    with pytest.raises(AlteredModelError, match="says something else of the model than when it was exported"):
+        load(copied)
+    assert load(copied, altered=True).stands_for == ""
+    assert load(of_rows).stands_for == facts["model"]["origin"]["fingerprint"] or "origin" in change
+
+
+def test_a_graph_that_cannot_be_opened_is_found_when_it_is_tried(exported, copied: Path) -> None:
+    assert load(exported[1]).try_out() == load(copied).try_out() == "each graph was computed with"
+    model = load(copied)
+    model._text.data = model._text.data[:-40]
+    with pytest.raises(UserError, match=r"text.onnx: cannot be opened"):
+        model.try_out()
+
+
+def test_an_index_says_that_captions_cannot_be_encoded(exported, tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "pictures", ["red", "blue"])
+    model = load_dual_encoder(exported[1])
+    Index.build(data, model, tmp_path / "index")
+    model._text.data, model._text._session = b"no graph", None
+    (line,) = [check for check in verify_index(tmp_path / "index", lambda _: model) if check.wrong or check.unchecked]
+    assert "cannot be opened" in line.wrong
 
 
 @pytest.mark.parametrize("name", ["image.onnx", "text.onnx", "tokenizer.json", "config.json"])

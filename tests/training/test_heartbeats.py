@@ -304,7 +304,7 @@ def test_a_killed_process_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path) 
     line = lines_of(errors)[0]
     assert "another process is gone (" in line
     assert line.endswith(
-        "; the last checkpoint is whole; go on with: torchrun --nproc_per_node 2 -m rungwise train"
+        "; go on from the last checkpoint with: torchrun --nproc_per_node 2 -m rungwise train"
         f" {out}/config.yaml --out {out} --resume"
     )
     assert "Traceback" not in errors.partition("rungwise train: ")[0]
@@ -332,7 +332,9 @@ def test_a_process_that_stands_still_ends_the_run(tmp_path: Path) -> None:
     until(lambda: not is_alive(workers[0]))
     os.kill(workers[1], signal.SIGKILL)
     _, _, errors = finished(running)
-    assert "rungwise train: process 1 of 2 has not been heard of for 3 s; the last checkpoint is whole" in errors
+    assert (
+        "rungwise train: process 1 of 2 has not been heard of for 3 s; go on from the last checkpoint with: " in errors
+    )
     assert load_checkpoint(out / "checkpoint.safetensors")[0].epoch >= 1
 
 
@@ -388,7 +390,7 @@ def test_a_lost_machine_ends_the_run_which_goes_on_to_the_bit(tmp_path: Path, lo
     assert len(lines_of(said[1 - lost][2])) == 1, said
     line = lines_of(said[1 - lost][2])[0]
     assert re.search(
-        r"; the last checkpoint is whole; go on with: torchrun --nnodes 2 --node_rank RANK --master_addr 127.0.0.1"
+        r"; go on from the last checkpoint with: torchrun --nnodes 2 --node_rank RANK --master_addr 127.0.0.1"
         r" --master_port \d+ --nproc_per_node 1 -m rungwise train \S+ --out \S+ --resume$",
         line,
     )

@@ -125,7 +125,9 @@ def _lines(report: Report) -> Iterator[str]:
         for place in finding.places:
             yield from _wrapped(f"- {place}", "  ", "    ")
     yield ""
-    yield _counted(report) if report.findings else "nothing wrong found"
+    missed = len(report.left_out) + len(report.unreadable)
+    but = f" in what was looked at; {missed} {'thing was' if missed == 1 else 'things were'} not" if missed else ""
+    yield _counted(report) if report.findings else f"nothing wrong found{but}"
 
 
 def _counted(report: Report) -> str:

@@ -257,7 +257,7 @@ class _Run:
                     unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
                     say(f"{time.strftime('%H:%M:%S')} {changes}{unread}")
         except KeyboardInterrupt:
-            say(f"ended; the index is whole: {self.place}")
+            say(f"ended; what was taken in is kept: {self.place}")
 
 
 class _Again(_Run):

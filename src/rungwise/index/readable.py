@@ -171,11 +171,12 @@ class ReadableIndex:
                 " index again with this one"
             )
         # Of a model that is not open yet, the fingerprint alone is known; it covers the similarity.
-        compared = getattr(model, "similarity", self.similarity)
-        if compared != self.similarity:
+        given = getattr(model, "similarity", self.similarity)
+        if given != self.similarity:
+            names = [getattr(one, "kind", repr(one)) for one in (self.similarity, given)]
             raise UserError(
-                f"{self._where}: its vectors are compared by {self.similarity}, and the model compares by {compared}:"
-                " it was altered; search with the model that built the index, or build the index again with this one"
+                f"{self._where}: its vectors are compared by {names[0]}, and the model compares by {names[1]}: it was"
+                " altered; search with the model that built the index, or build the index again with this one"
             )
 
     def is_of(self, model: IndexEncoder) -> bool:

@@ -153,7 +153,7 @@ def resuming(config: Path, out: Path, *more: str) -> str:
         words += ["--master_addr", said.get("MASTER_ADDR", "HOST"), "--master_port", said.get("MASTER_PORT", "PORT")]
     words += ["--nproc_per_node", said.get("LOCAL_WORLD_SIZE", "1"), "-m", "rungwise", "train"]
     command = shlex.join([*words, str(config), "--out", str(out), *more, "--resume"])
-    return f"the last checkpoint is whole; go on with: {command}"
+    return f"go on from the last checkpoint with: {command}"
 
 
 def is_first() -> bool:
