@@ -7,18 +7,22 @@ must be those of the good folder. Bits are flipped at the beginning, in the midd
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 
+from rungwise.cli import main
 from rungwise.core.errors import UserError
+from rungwise.data.features import FeatureRows
 from tests.hostile import answers, world
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _through_the_command_line
@@ -29,6 +33,7 @@ from tests.hostile.forked import Outcome, outcome_of, outcomes
 FAMILY = "verify"
 
 _MEMORY = 4 << 30
+_DRAWN_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}|(?<![0-9a-f])[0-9a-f]{32,}|\d{9,}|tfevents.*")
 _DRAWN = 3
 """Bits that are flipped where it is drawn, beside those at the beginning, in the middle and at the end."""
 
@@ -62,7 +67,9 @@ def kinds() -> list[Kind]:
         Kind("model, word vectors", "saved_words", answers.of_model),
         Kind("model, exported", "exported", _of_exported),
         Kind("model, fitted", "made/fit/model", _of_fitted),
-        Kind("run", "made/run", _of_run),
+        Kind("model of regions", "made/regions", _of_scorer),
+        Kind("model of pairs of texts", "made/pairs", _of_pair_model),
+        Kind("run", "made/run", _of_run, ("results/result.json", "steps.jsonl")),
         Kind("run, fit", "made/fit", _of_run),
         Kind("degrees, dense", "degrees/dense", answers.of_degrees),
         Kind("degrees, the k best", "degrees/best", answers.of_degrees),
@@ -86,11 +93,11 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
         assert good.ending == "returned", f"{kind.name}: the good folder is not read: {good}"
         code, unchecked, answer = good.value
         assert code in (0, 3), f"{kind.name}: verify finds the good folder wrong: {unchecked}"
-        found = [one for one in _attacks(kind, world, choice.seed) if choice.takes(f"{kind.name}: {one[0]}: {one[1]}")]
-        jobs = [partial(_carry_out, kind, world, scratch / str(number), *attack) for number, attack in enumerate(found)]
-        for (file, name, _), outcome in zip(found, outcomes(jobs, memory=_MEMORY), strict=True):
-            verdict, detail = _judged(outcome, unchecked, answer, file in kind.optional and name == "removed")
-            yield Case(FAMILY, kind.name, f"{file}: {name}", verdict, detail)
+        found = [one for one in _attacks(kind, world, choice.seed) if choice.takes(f"{kind.name}: {one.name}")]
+        jobs = [partial(_carry_out, kind, world, scratch / str(number), one) for number, one in enumerate(found)]
+        for attack, outcome in zip(found, outcomes(jobs, memory=_MEMORY), strict=True):
+            verdict, detail = _judged(outcome, unchecked, answer, attack.data is None and attack.file in kind.optional)
+            yield Case(FAMILY, kind.name, attack.name, verdict, detail)
         for left in scratch.iterdir():
             _remove(left)
 
@@ -101,6 +108,7 @@ def _make(root: Path) -> None:
     from rungwise.index import Index, lance
     from rungwise.index.grades import Grade, add_grade
     from rungwise.training.fit_run import fit_run
+    from tests.models.regions.aligned_models import small_model
     from tests.training.test_fit_run import labelled, of
 
     made = root / "made"
@@ -119,26 +127,49 @@ def _make(root: Path) -> None:
             add_grade(made / store, Grade(text, world.NAMES[at], "right", "2024-05-01T12:00:00Z"))
     shutil.copytree(root / "run", made / "run")
     fit_run(of("cca", dimension=(2, 3)), labelled(), made / "fit")
+    small_model("sgr").save_pretrained(made / "regions")
+    arguments = ["relevance", "train-cross-encoder", str(root / "scored"), "--model", str(root / "pair_encoder")]
+    assert main([*arguments, "--epochs", "1", "--out", str(made / "pairs")]) == 0
 
 
-def _attacks(kind: Kind, world: Path, seed: int) -> Iterator[tuple[str, str, bytes | None]]:
-    """File, name of the attack, and its new bytes; None removes it."""
+class Attack(NamedTuple):
+    """One damage.
+
+    Attributes:
+        file: Relative to the folder.
+        name: For the table.
+        data: New bytes; None removes the file.
+    """
+
+    file: str
+    name: str
+    data: bytes | None
+
+
+def _attacks(kind: Kind, world: Path, seed: int) -> Iterator[Attack]:
     place = world / kind.place
     files = [one for one in sorted(place.rglob("*")) if one.is_file()] if place.is_dir() else [place]
-    for path in files:
+    for path, called in _called(files, place):
         file, data = path.relative_to(place).as_posix(), path.read_bytes()
-        draw = Random(f"{seed} {kind.name} {file}")
+        draw = Random(f"{seed} {kind.name} {called}")
         if data:
-            drawn = [draw.randrange(len(data)) for _ in range(_DRAWN)]
-            for at in sorted({0, len(data) // 2, len(data) - 1, *drawn}):
-                bit = draw.randrange(8)
-                changed = bytearray(data)
-                changed[at] ^= 1 << bit
-                yield file, f"bit {bit} of byte {at}", bytes(changed)
-            yield file, "cut in half", data[: len(data) // 2]
-        yield file, "appended to", data + draw.randbytes(16)
+            for share in (0.0, 0.5, 1.0, *(round(draw.random(), 3) for _ in range(_DRAWN))):
+                changed, bit = bytearray(data), draw.randrange(8)
+                changed[int(share * (len(data) - 1))] ^= 1 << bit
+                yield Attack(file, f"{called}: bit {bit} at {share:.1%}", bytes(changed))
+            yield Attack(file, f"{called}: cut in half", data[: len(data) // 2])
+        yield Attack(file, f"{called}: appended to", data + draw.randbytes(16))
         if place.is_dir():
-            yield file, "removed", None
+            yield Attack(file, f"{called}: removed", None)
+
+
+def _called(files: Sequence[Path], place: Path) -> Iterator[tuple[Path, str]]:
+    """Files with names for the table: what an engine drew for its own is a star, and files of one name are counted."""
+    seen: Counter[str] = Counter()
+    for path in sorted(files, key=lambda path: (_DRAWN_NAME.sub("*", str(path)), path.stat().st_size)):
+        name = _DRAWN_NAME.sub("*", path.relative_to(place).as_posix() if path != place else path.name)
+        seen[name] += 1
+        yield path, name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
 def _copied(kind: Kind, world: Path, folder: Path) -> Path:
@@ -159,15 +190,15 @@ def _good(kind: Kind, world: Path, folder: Path) -> Any:
     return [code, unchecked, kind.read(place)]
 
 
-def _carry_out(kind: Kind, world: Path, folder: Path, file: str, _: str, data: bytes | None) -> Any:
+def _carry_out(kind: Kind, world: Path, folder: Path, attack: Attack) -> Any:
     """What verify says; and where it finds nothing, what commands read then, or why they do not."""
     try:
         place = _copied(kind, world, folder)
-        target = place / file if place.is_dir() else place
-        if data is None:
+        target = place / attack.file if place.is_dir() else place
+        if attack.data is None:
             target.unlink()
         else:
-            target.write_bytes(data)
+            target.write_bytes(attack.data)
         code, said = _verified(place, folder)
         if code not in (0, 3):
             return [code, said, None]
@@ -251,6 +282,21 @@ def _of_exported(folder: Path) -> Any:
     return [answers.of_model(folder), answers.digest(model.encode_image([picture]).vectors), model.stands_for]
 
 
+def _of_scorer(folder: Path) -> Any:
+    from rungwise.models import load
+
+    model = load(folder, "cpu")
+    regions = np.random.default_rng(0).normal(size=(2, 3, 7)).astype(np.float32)
+    return [model.fingerprint, answers.digest(model.block(FeatureRows(regions), ["a dog", "two dogs"]))]
+
+
+def _of_pair_model(folder: Path) -> Any:
+    from rungwise.relevance import CrossEncoder
+
+    source = CrossEncoder(world.CAPTIONS[:3], [0, 1, 2], folder, scale="sigmoid", device="cpu")
+    return [source.fingerprint, answers.digest(source.pair_block([0, 1], [1, 2]))]
+
+
 def _of_fitted(folder: Path) -> Any:
     from rungwise.models import load
     from tests.training.test_fit_run import labelled
@@ -270,12 +316,21 @@ def _of_run(folder: Path) -> Any:
         [
             repr(load_run_config(folder / "config.yaml")),
             (folder / HISTORY).read_text(),
+            _of_steps(folder),
             answers.of_checkpoint(folder) if (folder / CHECKPOINT).exists() else None,
             (_of_fitted if folder.name == "fit" else answers.of_model)(folder / "model"),
             repr(results),
         ],
         folder,
     )
+
+
+def _of_steps(folder: Path) -> Any:
+    """As doctor reads them."""
+    from rungwise.doctor.run_files import read_run
+
+    found = read_run(folder)
+    return [[repr(one) for one in found.steps], len(found.left_out)]
 
 
 def _of_caches(folder: Path) -> Any:

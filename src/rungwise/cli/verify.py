@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,8 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.checks import Check, UncheckedError, checked, summary
 from rungwise.core.errors import UserError
-from rungwise.core.seals import SEAL, check_seal, has_seal
+from rungwise.core.locks import LOCKS
+from rungwise.core.seals import DROPPINGS, SEAL, check_seal, has_seal
 
 if TYPE_CHECKING:
     from rungwise.index.storage import Manifest
@@ -86,7 +87,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
     if (folder / relevance_storage.HEADER).is_file():
         return "degrees of relevance", relevance_storage.verify(folder)
-    if (folder / "config.json").is_file():
+    if (folder / "config.json").is_file() and _is_own(folder / "config.json"):
         return "a model", _model(folder)
     # These bring torch along, which an exported model is checked without.
     from rungwise.encoders import cache
@@ -94,10 +95,11 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
 
     if is_run(folder):
         return "a run", _run(folder)
+    inner = sorted(one for pattern in ("*", "*/*") for one in folder.glob(pattern) if one.is_dir())
+    if parts := [one for one in inner if index_storage.is_index(one) or is_run(one)]:
+        return "a folder of runs or indexes", _parts(asked, parts)
     if folder.is_dir() and cache.is_cache(folder):
         return "cached features or pictures", _cache(folder)
-    if seeds := [one for one in sorted(folder.glob("seed-*")) if is_run(one)]:
-        return "runs of several seeds", (check for one in seeds for check in _run(one))
     if is_regular(folder) and (file := _of_file(folder)) is not None:
         return file
     if has_seal(folder):
@@ -171,6 +173,28 @@ def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
     return load_it
 
 
+def _is_own(config: Path) -> bool:
+    """Whether a model's description is one of rungwise, or damaged, and not that of a published model."""
+    from rungwise.core.reading import read_json
+
+    try:
+        facts = read_json(config)
+    except UserError:
+        return True
+    return not isinstance(facts, dict) or "format" in facts
+
+
+def _parts(asked: Verify, parts: Sequence[Path]) -> Iterator[Check]:
+    """Those of several seeds, or of a demo; and what else lies there, which nobody can check."""
+    for place in parts:
+        _, checks = _kind(replace(asked, folder=place))
+        name = place.relative_to(asked.folder).as_posix()
+        yield from (replace(check, what=f"{name}: {check.what}") for check in checks)
+    for place in sorted(asked.folder.iterdir()):
+        if not any(part.is_relative_to(place) for part in parts) and place.name not in {*LOCKS, *DROPPINGS}:
+            yield Check(place.name, unchecked="it is no run and no index; name it to see whether it can be checked")
+
+
 def _cache(folder: Path) -> Iterator[Check]:
     from rungwise.encoders import cache
     from rungwise.relevance import pair_cache
@@ -179,6 +203,8 @@ def _cache(folder: Path) -> Iterator[Check]:
     for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
         if pair_cache.is_pair_cache(path):
             yield from pair_cache.verify(path)
+    for seal in sorted(folder.rglob(SEAL)):  # and what sources of relevance computed, each in a folder
+        yield checked(str(seal.parent), lambda place=seal.parent: _sealed(place))  # type: ignore[misc]
 
 
 def _run(folder: Path) -> Iterator[Check]:
