@@ -21,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 from rungwise.cli import terminal
+from rungwise.cli.verify import UNCHECKED
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
@@ -308,9 +309,9 @@ def _judged(attack: _Attack, outcome: Outcome) -> tuple[Verdict, str]:
     if code == 70 or "Traceback" in error:
         return "traceback", error.strip()[-500:]
     verifies = attack.command.name == "verify"
-    if code == 0 and verifies and attack.data is not None:
-        return "wrong", "altered, and verify finds all well"
-    if code in (0, 130):
+    if code in (0, UNCHECKED) and verifies and attack.data is not None:
+        return "wrong", "altered, and verify finds nothing wrong"
+    if code in (0, 130) or (code == UNCHECKED and verifies):
         return "accepted", f"exit {code}"
     if code == 2 and verifies and not error and "found something wrong" in out:
         return "clean", out.strip().splitlines()[-1]  # what it found is its answer, and not an error

@@ -7,6 +7,7 @@ must be those of the good folder. Bits are flipped at the beginning, in the midd
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from collections import Counter
@@ -247,8 +248,14 @@ def _is_less(found: Any, good: Any) -> bool:
 
 def _of_index(folder: Path) -> Any:
     """What searches of every kind find, and what they find once the index is compacted."""
+    from rungwise.data.picture_files import picture_bytes
+    from rungwise.data.pictures import thumbnail
     from rungwise.index import Index
+    from rungwise.index.thumbnails import SIDE
     from rungwise.index.where_text import parse_where
+
+    def hash_of_bytes(data: bytes) -> str:
+        return hashlib.sha256(data).hexdigest()
 
     def found() -> Any:
         index = Index.open(folder)
@@ -261,7 +268,11 @@ def _of_index(folder: Path) -> Any:
             [index.picture_store.search(queries, 8, parse_where(where)).ids for where in _FILTERS],
             [index.picture_store.count(parse_where(where)) for where in _FILTERS],
             [index.picture_store.search(queries, 3, exact=exact).ids for exact in (False, True)],
-            [answers.digest(np.frombuffer(index.thumbnail(one.id) or b"", np.uint8)) for one in index.items()],
+            # A page that finds no small copy makes it from the picture.
+            [
+                hash_of_bytes(index.thumbnail(one.id) or thumbnail(picture_bytes(one.path), SIDE))
+                for one in index.items()
+            ],
             str(index.calibration),
             [[repr(one) for one in index.grades()], len(index.grades().issues)],
             [str(one) for one in index.issues],
