@@ -151,6 +151,8 @@ def test_files_of_no_run_are_not_overwritten(name: str, why: str, tmp_path: Path
 
 def test_a_history_that_is_gone_is_found(tmp_path: Path) -> None:
     fit_run(of("cca", dimension=(2,)), labelled(), tmp_path)
-    (tmp_path / "history.jsonl").write_text("")
+    (tmp_path / "history.jsonl").unlink()
     wrong: list[Check] = [check for check in verify_run(tmp_path) if check.wrong]
     assert [check.what for check in wrong] == ["history.jsonl"]
+    (tmp_path / "history.jsonl").write_text("{}\n")
+    assert "history.jsonl: altered or damaged" in "".join(check.wrong for check in verify_run(tmp_path))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.core.errors import UserError
+from rungwise.core.sealed_lines import unsealed
 from rungwise.data import ImageCaptions
 from rungwise.training.logs import STEPS, StepsWatcher, TensorBoardWatcher
 from rungwise.training.loop import train
@@ -60,7 +61,7 @@ def test_lines_of_steps_say_what_a_laboratory_plots(tmp_path: Path) -> None:
     watcher = StepsWatcher(tmp_path / STEPS, 1)
     watcher.step(reported(10))
     watcher.saving()
-    assert json.loads((tmp_path / STEPS).read_text()) == {
+    assert unsealed((tmp_path / STEPS).read_bytes()) == {
         "total_step": 10, "epoch": 1, "loss": 0.5, "learning_rate": 1e-3, "gradient_norm": 1.5, "spread": None,
         "pairs_per_second": 100.0, "seconds": 4.0, "data_seconds": 0.25,
     }  # fmt: skip

@@ -107,7 +107,7 @@ def check_config(folder: Path) -> None:
 
     Raises:
         UncheckedError: If there are none, as in a configuration that a person wrote.
-        UserError: If the configuration or a file is missing, or not as it was written.
+        UserError: If the configuration is missing, or anything that is there is not as it was written.
     """
     path = folder / CONFIG
     text, mark, digest = read_text(path, "settings_bytes").rpartition(_SUM)
@@ -116,7 +116,7 @@ def check_config(folder: Path) -> None:
     if digest != f"{hash_of_text(text)}\n":
         raise UserError(f"{path}: altered or damaged since the run wrote it; restore a copy, or resume the run")
     for match in _COVERED.finditer(text):
-        if digest_of(folder / match[2]) != match[1]:
+        if (folder / match[2]).exists() and digest_of(folder / match[2]) != match[1]:
             raise UserError(f"{folder / match[2]}: altered or damaged since it was written; restore a copy")
 
 

@@ -86,8 +86,8 @@ def _history_of_fit(folder: Path) -> str:
 
 
 def _config(folder: Path) -> str:
-    check_config(folder)
     config = load_run_config(folder / CONFIG)
+    check_config(folder)
     if isinstance(config, FitConfig):
         return f"a fit of {config.model.kind}"
     if config.stages:
