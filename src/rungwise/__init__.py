@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from rungwise.core.telemetry import switch_off
-from rungwise.core.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from rungwise.core.version import __version__
     from rungwise.evaluation.evaluate import evaluate
     from rungwise.evaluation.result import Result
 
@@ -17,7 +18,12 @@ switch_off()
 
 
 def __getattr__(name: str) -> Any:
-    # Evaluation loads torch; a look at the version should not wait for it.
+    # Evaluation loads torch; a look at the version should not wait for it. The command line is loaded through here, and
+    # can answer an interrupt only once that is done.
+    if name == "__version__":
+        from rungwise.core import version
+
+        return version.__version__
     if name in ("Result", "evaluate"):
         from rungwise import evaluation
 

@@ -1,6 +1,7 @@
 """The rule for what nobody foresaw: one line with the kind of error, the file, and how to see more."""
 
 import errno
+import importlib
 import os
 import types
 
@@ -22,7 +23,7 @@ def failing(monkeypatch):
         def command(arguments):
             raise error
 
-        monkeypatch.setattr(cli.importlib, "import_module", lambda name: types.SimpleNamespace(main=command))
+        monkeypatch.setattr(importlib, "import_module", lambda name: types.SimpleNamespace(main=command))
 
     return fail_with
 
@@ -67,7 +68,7 @@ def test_more_is_shown_on_request(failing, capsys, arguments):
 def test_what_stands_after_two_dashes_is_no_flag(monkeypatch):
     seen = []
     command = types.SimpleNamespace(main=lambda arguments: seen.append(arguments) or 0)
-    monkeypatch.setattr(cli.importlib, "import_module", lambda name: command)
+    monkeypatch.setattr(importlib, "import_module", lambda name: command)
     assert cli.main(["search", "index", "--traceback", "--", "--traceback"]) == 0
     assert seen == [["index", "--", "--traceback"]]
 

@@ -1,19 +1,16 @@
-"""The command line, thin: a command is a module that parses, calls and prints; only the one asked for is imported."""
+"""The command line, thin: a command is a module that parses, calls and prints; only the one asked for is imported.
+
+Ctrl-C may come while the program is being loaded, and until :func:`main` runs the interpreter answers it, with a
+traceback. So nothing is imported before.
+"""
 
 from __future__ import annotations
 
-import errno
-import importlib
-import os
 import sys
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
 
-from rungwise.core.errors import UserError
-from rungwise.core.memory import ran_out
-from rungwise.core.printable import printable
-from rungwise.core.version import __version__
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 COMMANDS = {
     "demo": "make pictures, train, measure, and search them in the browser",
@@ -50,42 +47,78 @@ _TRACEBACK = "--traceback"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    ``--traceback``, anywhere on the line, shows where in the program a refusal comes from.
+    ``--traceback``, anywhere on the line, shows where in the program a refusal comes from, and what libraries say.
+
+    Args:
+        arguments: The words after ``rungwise``; None stands for those that this process was started with. Then the
+            process is the command's own: see :func:`rungwise.cli.door.own_process`.
 
     Returns:
         0 when done; 2 for bad input, said in one line; 70 for what nobody foresaw, said in one line too; 130 when
         interrupted.
     """
-    given, traced = _without_flag(list(sys.argv[1:] if arguments is None else arguments), _TRACEBACK)
-    name = f"rungwise {given[0]}" if given else "rungwise"
+    if arguments is not None:
+        return _outcome(list(arguments), lambda: None)
+    given = sys.argv[1:]
     try:
-        code = _run(given)
-        print(end="", flush=True)  # here, where a refusal is understood; a standard output that was closed is none
-        return code
-    except SystemExit:
-        raise
-    except KeyboardInterrupt:
-        print(f"\n{name}: interrupted", file=sys.stderr)
+        from rungwise.cli import door
+
+        door.own_process(traced=_TRACEBACK in given)
+        code = _outcome(given, door.loaded)
+        door.ending()
+    except KeyboardInterrupt:  # before anything was begun, or after all was said
         return 130
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        _drop_output()
-        return 0
-    except BaseException as error:  # libraries in Rust panic with an error that is no Exception
-        if traced:
-            traceback.print_exc()
-        code, line = _explained(error)
-        print(printable(f"{name}: {' '.join(line.split())}"), file=sys.stderr)
-        return code
+    return code
+
+
+def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
+    """Run a command and say how it ended; ``loaded`` is called once its module is imported."""
+    import traceback
+
+    from rungwise.cli.door import INTERRUPTED, complain, drop, streams
+
+    given, traced = _without_flag(words, _TRACEBACK)
+    name = f"rungwise {given[0]}" if given else "rungwise"
+    with streams():
+        try:
+            try:
+                code = _run(given, loaded)
+            except SystemExit:  # how help ends
+                print(end="", flush=True)
+                raise
+            print(end="", flush=True)  # here, where a refusal is understood; a standard output that was closed is none
+            return code
+        except SystemExit:
+            raise
+        except KeyboardInterrupt:
+            complain(f"\n{name}: interrupted")
+            return INTERRUPTED
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            drop(sys.stdout)
+            return 0
+        except BaseException as error:  # libraries in Rust panic with an error that is no Exception
+            if traced:
+                traceback.print_exc()
+            code, line = _explained(error)
+            complain(f"{name}: {' '.join(line.split())}")
+            return code
 
 
 def _explained(error: BaseException) -> tuple[int, str]:
     """Exit status and one line for an error."""
+    import errno
+
+    from rungwise.cli.door import failure_of_output
+    from rungwise.core.errors import UserError, with_options
+    from rungwise.core.memory import ran_out
+
     if isinstance(error, UserError):
-        return BAD_INPUT, str(error)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
-        # What writes a file says so itself, which leaves the standard output.
-        _drop_output()
-        return BAD_INPUT, "standard output: the disk is full; free some space, then run again"
+        return BAD_INPUT, with_options(error)
+    if isinstance(error, OSError) and error.filename is None:  # a refusal to write a file names it
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or failure_of_output() is not None:
+            why = "the disk is full; free some space" if full else f"{error.strerror}; give another"
+            return BAD_INPUT, f"standard output: {why}, then run again"
     reason = (str(error).strip().splitlines() or ["no reason given"])[0]
     if ran_out(error):
         return BAD_INPUT, f"out of memory ({reason}); free some, or give smaller batches, smaller pictures or less data"
@@ -100,6 +133,9 @@ def _explained(error: BaseException) -> tuple[int, str]:
 
 def _place(error: BaseException) -> list[str]:
     """The innermost line of rungwise that the error went through."""
+    import traceback
+    from pathlib import Path
+
     package = Path(__file__).parents[1]
     ours = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).is_relative_to(package)]
     return [f"{Path(one.filename).relative_to(package.parent).as_posix()}, line {one.lineno}" for one in ours[-1:]]
@@ -111,8 +147,12 @@ def _without_flag(given: list[str], flag: str) -> tuple[list[str], bool]:
     return kept + given[end:], len(kept) < end
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], loaded: Callable[[], None]) -> int:
+    import importlib
+
     if given[:1] == ["--version"]:
+        from rungwise.core.version import __version__
+
         print(f"rungwise {__version__}")
         return 0
     if not given or given[0] in ("-h", "--help", "help"):
@@ -121,13 +161,10 @@ def _run(given: list[str]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    code: int = importlib.import_module(f"rungwise.cli.{_MODULES.get(given[0], given[0])}").main(given[1:])
+    command = importlib.import_module(f"rungwise.cli.{_MODULES.get(given[0], given[0])}")
+    loaded()
+    code: int = command.main(given[1:])
     return code
-
-
-def _drop_output() -> None:
-    """What is still in the buffer cannot be written, and the interpreter would complain of it at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _overview() -> str:

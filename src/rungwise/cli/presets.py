@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     asked = parse(Presets, arguments, "rungwise presets", examples=_EXAMPLES)
     one = [load_preset(asked.name)] if "/" in asked.name or ":" in asked.name else None
     if asked.json:
-        print(json.dumps([_plain(preset) for preset in one or presets(asked.name)], indent=1, ensure_ascii=False))
+        print(json.dumps([_plain(preset) for preset in one or presets(asked.name)], indent=1))
         return 0
     lines = _whole(one[0]) if one else _of_system(asked.name) if asked.name else _overview()
     for line in lines:

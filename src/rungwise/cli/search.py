@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +25,7 @@ def main(arguments: list[str]) -> int:
     asked = parse(Search, arguments, "rungwise search", examples=_EXAMPLES)
     _check(asked)
     with messages_apart(asked.json):
-        try:
-            answered = _answer(asked)
-        except UserError as error:
-            raise UserError(re.sub(r"\bfilter(?=[:,] )", "--where", str(error), count=1)) from error
+        answered = _answer(asked)
     if asked.json:
         print(answered.as_json())
     else:

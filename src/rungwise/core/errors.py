@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
 
 class UserError(Exception):
     """Bad input. The message is one line: what is wrong, in which file and place, and the remedy.
 
     The command line prints it without a traceback and exits with status 2; a caller catches it like any exception.
 
+    Args:
+        message: The line. A remedy that is a parameter of a function is named as Python writes it.
+        parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
+            option.
+
     >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
     """
 
+    def __init__(self, message: str = "", *, parameters: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.parameters = dict(parameters)
+
 
 class UnavailableError(UserError):
     """What holds the data does not answer now, such as a database on another machine; later it may."""
+
+
+class RungwiseWarning(UserWarning):
+    """What a person should know, in one line, although the work goes on; the command line prints the line."""
+
+
+def with_options(error: UserError) -> str:
+    """The message, with the options of the command line in place of parameters.
+
+    Those that an error is about, which this one was made from, are known from it.
+
+    >>> with_options(UserError("replace it with overwrite=True", parameters={"overwrite=True": "overwrite"}))
+    'replace it with --overwrite'
+    >>> with_options(UserError("by=nDCG is no measure", parameters={"by=nDCG": "by"}))
+    '--by nDCG is no measure'
+    """
+    message = str(error)
+    for one in _with_causes(error):
+        text = said = str(one)
+        for words, name in one.parameters.items():
+            option, value = f"--{name.replace('_', '-')}", words.partition("=")[2]
+            said = said.replace(words, f"{option} {value}" if value not in ("", "True") else option, 1)
+        message = message.replace(text, said, 1)
+    return message
+
+
+def _with_causes(error: BaseException | None) -> Iterator[UserError]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, UserError):
+            yield error
+        error = error.__cause__ or error.__context__

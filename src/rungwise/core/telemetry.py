@@ -8,7 +8,10 @@ processes that it starts inherit them.
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+
+TYPE_CHECKING = False  # nothing is imported: an interrupt is answered only once the command line is loaded
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
 
 SWITCHES = {
     "ORT_DISABLE_TELEMETRY": "1",

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rungwise.core.checks import Check, UncheckedError, checked
-from rungwise.core.errors import UserError
+from rungwise.core.errors import RungwiseWarning, UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
@@ -229,7 +229,8 @@ def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[
     unsound = asked[~store.sound(asked)]
     damaged = len(unsound) + (store.damaged if (found < 0).any() else 0)
     if damaged:
-        warnings.warn(f"{store.folder}: {damaged} cached rows are damaged and are computed again", stacklevel=2)
+        line = f"{store.folder}: {damaged} cached rows are damaged and are computed again"
+        warnings.warn(line, RungwiseWarning, stacklevel=2)
     return np.where(np.isin(found, unsound), -1, found), unsound
 
 

@@ -365,7 +365,10 @@ def _changes(
         better[way] = tuple(change for size, change in changes if size > 0)
         worse[way] = tuple(change for size, change in changes if size < 0)
     if not better:
-        raise UserError(f"by={measure!r} is not a measure of both results; in both are {', '.join(first.numbers)}")
+        raise UserError(
+            f"by={measure!r} is not a measure of both results; in both are {', '.join(first.numbers)}",
+            parameters={f"by={measure!r}": "by"},
+        )
     return better, worse
 
 

@@ -54,7 +54,9 @@ class SearchOptions:
         if self.words not in ("auto", "on", "off"):
             raise UserError(f"words is {self.words!r}; give auto, on or off")
         if self.rerank_top < 1:
-            raise UserError(f"rerank_top is {self.rerank_top}; give at least 1")
+            raise UserError(
+                f"rerank_top is {self.rerank_top}; give at least 1", parameters={"rerank_top": "rerank_top"}
+            )
         if self.rerank is not None:
             check_reranks(self.rerank)
 

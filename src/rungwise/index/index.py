@@ -359,12 +359,14 @@ class Index(ReadableIndex):
         if known and not data.has_pictures:
             raise UserError(
                 f"{data.name}: holds no pictures now, and {self._where} holds {len(known)}; nothing is removed unless"
-                " allow_empty=True"
+                " allow_empty=True",
+                parameters={"allow_empty=True": "allow_empty"},
             )
         if known and data.name != self.manifest.name and known.isdisjoint(data.image_ids):
             raise UserError(
                 f"{data.name}: has not one of the {len(known)} pictures of {self._where}, which is of"
-                f" {self.manifest.name}; name another index, or replace this one with allow_empty=True"
+                f" {self.manifest.name}; name another index, or replace this one with allow_empty=True",
+                parameters={"allow_empty=True": "allow_empty"},
             )
 
     @contextmanager

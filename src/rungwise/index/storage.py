@@ -349,7 +349,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     refuse_strangers(folder)
     if not overwrite and folder.exists() and any(folder.iterdir()):
         raise UserError(
-            f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True"
+            f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True",
+            parameters={"overwrite=True": "overwrite"},
         )
     # Without a seal: pictures come and go, and every part of a store has its own checksums.
     with folders.replacing_folder(folder, _KNOWN, "an index", seal=False) as draft:
@@ -360,7 +361,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 def _replacing_in_milvus(place: Path, *, overwrite: bool) -> Iterator[Path]:
     if milvus_places.is_index(place) and not overwrite:
         raise UserError(
-            f"{address_of(place)}: an index stands here already; name another one, or replace it with overwrite=True"
+            f"{address_of(place)}: an index stands here already; name another one, or replace it with overwrite=True",
+            parameters={"overwrite=True": "overwrite"},
         )
     draft = milvus_places.drafted(milvus_places.address_in(place))
     try:

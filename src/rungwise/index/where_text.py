@@ -29,6 +29,9 @@ _TRUTH = {"true": True, "false": False}
 _EXAMPLE = "year >= 2020 and tags has 'beach'"
 
 
+_OPTION = {"filter": "where"}
+
+
 class WhereError(UserError):
     """A filter that cannot be read.
 
@@ -38,7 +41,7 @@ class WhereError(UserError):
     """
 
     def __init__(self, message: str, place: int) -> None:
-        super().__init__(message)
+        super().__init__(message, parameters=_OPTION)
         self.place = place
 
 
@@ -128,7 +131,9 @@ def check_columns(where: Where, columns: Collection[str]) -> None:
         of_lower = {one.lower(): one for one in sorted(columns)}
         near = [of_lower[one] for one in near_names(name.lower(), of_lower, 3)]
         meant = f"; did you mean {' or '.join(near)}?" if near else ";"
-        raise UserError(f"filter: no picture has a column {name!r}{meant} There are: {_listed(sorted(columns))}")
+        raise UserError(
+            f"filter: no picture has a column {name!r}{meant} There are: {_listed(sorted(columns))}", parameters=_OPTION
+        )
 
 
 def _listed(names: list[str], most: int = 30) -> str:

@@ -214,7 +214,10 @@ class Client:
             connection.close()
         if response.status >= 400:
             reason = str((_parsed(content) or {}).get("error") or f"status {response.status}")
-            raise UserError(f"{self.address}: {printable(' '.join(reason.split())[:_LONGEST_REASON])}")
+            reason = printable(" ".join(reason.split())[:_LONGEST_REASON])
+            of_filter = reason.startswith(("filter:", "filter,"))
+            refusal = UserError(reason, parameters={"filter": "where"} if of_filter else {})
+            raise UserError(f"{self.address}: {refusal}") from refusal
         return content
 
 
