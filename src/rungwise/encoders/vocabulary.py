@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, models
+from tokenizers import Encoding, Tokenizer, models
 
 from rungwise.core.errors import UserError
+from rungwise.core.native_lines import lines_of_failure_kept
 from rungwise.core.reading import parse_json
 from rungwise.encoders.character_maps import LONGEST_TEXT, check_character_map
 from rungwise.encoders.treebank import NORMALIZERS, PRE_TOKENIZER
@@ -189,21 +190,23 @@ def _count(part: Any, kind: str) -> int:
 
 def _parsed(text: str, where: str) -> Tokenizer:
     try:
-        return Tokenizer.from_str(text)
+        with lines_of_failure_kept():
+            return Tokenizer.from_str(text)
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # the library raises nothing more precise, and its panics are no Exception
-        raise UserError(f"{where}: not a vocabulary ({_line(error)}); copy the folder anew") from None
+        raise UserError(f"{where}: not a vocabulary ({_line(error)}); copy the folder anew") from error
 
 
 def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
     """Templates and fallbacks may give numbers that no word has."""
     try:
-        found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
+        with lines_of_failure_kept():
+            found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:
-        raise UserError(f"{where}: cannot read a caption ({_line(error)}); copy the folder anew") from None
+        raise UserError(f"{where}: cannot read a caption ({_line(error)}); copy the folder anew") from error
     if len(found[0]) > _MOST_FRAME:
         raise UserError(f"{where}: adds {len(found[0])} tokens to a caption; at most {_MOST_FRAME} are taken")
     largest = max(max(ids, default=0) for ids in found)
@@ -217,7 +220,19 @@ def _line(error: BaseException) -> str:
 
 def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Token numbers of each text."""
-    return [encoding.ids for encoding in tokenizer.encode_batch(_whole(texts))]
+    return [encoding.ids for encoding in _encoded(tokenizer, texts)]
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Encoding]:
+    """What the library makes of texts; a vocabulary may be whole, and yet some character makes it panic."""
+    try:
+        with lines_of_failure_kept():
+            found: list[Encoding] = tokenizer.encode_batch(_whole(texts))
+            return found
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        raise UserError(f"the model's vocabulary cannot read a text ({_line(error)}); give another model") from error
 
 
 def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
@@ -238,7 +253,7 @@ def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
     """Positions of the texts that a tokenizer of :func:`cutting` cuts, ascending."""
     if cutter.truncation is None:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero([bool(encoding.overflowing) for encoding in cutter.encode_batch(_whole(texts))])
+    return np.flatnonzero([bool(encoding.overflowing) for encoding in _encoded(cutter, texts)])
 
 
 def pieces(cutter: Tokenizer, text: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.native_lines import lines_of_failure_kept
 from rungwise.core.reading import read_json
 from rungwise.language.model_folders import checked_folder
 
@@ -140,7 +141,8 @@ def loading(name: str | Path, kind: str) -> Iterator[None]:
     rungwise.core.errors.UserError: acme/model: cannot be loaded as a sentence-transformers model (no weights); ...
     """
     try:
-        yield
+        with lines_of_failure_kept():
+            yield
     except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
         raise
     except BaseException as error:  # a panic of the tokenizers' Rust code is no Exception

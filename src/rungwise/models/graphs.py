@@ -210,7 +210,7 @@ class Graph:
             raise UserError(f"{self.where}: an exported model needs onnxruntime; {MISSING}") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # none: what is wrong stands in the exception
         # Threads that spin while they wait would take the cores from those that decode pictures.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:

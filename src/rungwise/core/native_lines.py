@@ -1,0 +1,91 @@
+"""Lines that compiled parts of libraries write to the standard error, past whatever Python says of its output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+_ERROR = 2
+
+
+class _Held:
+    """Where the standard error goes meanwhile; blocks of several threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._file: IO[bytes] | None = None
+        self._terminal = -1
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                with suppress(OSError):  # it is closed, or there is no room for what it says: then it goes its way
+                    self._redirect()
+            self._blocks += 1
+
+    def _redirect(self) -> None:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when the last block ends
+        _flush()
+        self._terminal = os.dup(_ERROR)
+        os.dup2(file.fileno(), _ERROR)
+        self._file = file
+
+    def leave(self, failed: bool) -> str:
+        """What was written, if the block failed; otherwise it goes where it was meant to go."""
+        with self._lock:
+            self._blocks -= 1
+            if self._file is None:
+                return ""
+            _flush()
+            self._file.seek(0)
+            said = self._file.read()
+            self._file.seek(0)
+            self._file.truncate()
+            if not failed and said:
+                with suppress(OSError):
+                    os.write(self._terminal, said)
+            if not self._blocks:
+                os.dup2(self._terminal, _ERROR)
+                os.close(self._terminal)
+                self._file.close()
+                self._file = None
+            return said.decode("utf-8", "backslashreplace") if failed else ""
+
+
+_held = _Held()
+
+
+@contextmanager
+def lines_of_failure_kept() -> Iterator[None]:
+    """Within it, what compiled code writes to the standard error before it fails becomes a note of the exception.
+
+    A traceback shows it then; the terminal does not see it. Where nothing fails, it is written once the block ends. For
+    short calls: what other threads write meanwhile takes the same way.
+
+    >>> with lines_of_failure_kept():
+    ...     os.write(2, b"thread 'unnamed' panicked") and None
+    ...     raise ValueError("a panic")
+    Traceback (most recent call last):
+    ValueError: a panic
+    thread 'unnamed' panicked
+    """
+    _held.enter()
+    try:
+        yield
+    except BaseException as error:
+        if said := _held.leave(failed=True).strip():
+            error.add_note(said)
+        raise
+    else:
+        _held.leave(failed=False)
+
+
+def _flush() -> None:
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
