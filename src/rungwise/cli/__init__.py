@@ -1,11 +1,12 @@
 """The command line, thin: a command is a module that parses, calls and prints; only the one asked for is imported.
 
 Ctrl-C may come while the program is being loaded, and until :func:`main` runs the interpreter answers it, with a
-traceback. So nothing is imported before.
+traceback. So nothing is imported before that is not loaded already.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -38,8 +39,8 @@ COMMANDS = {
 _MODULES = {"import": "import_model"}
 """Where a command's name is a word of Python."""
 
-BAD_INPUT, UNFORESEEN = 2, 70
-"""Exit status; 70 is what sysexits calls an internal software error."""
+BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
+"""Exit status; 70 is what sysexits calls an internal software error, and 130 is the shells' own of Ctrl-C."""
 
 _TRACEBACK = "--traceback"
 
@@ -61,21 +62,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _outcome(list(arguments), lambda: None)
     given = sys.argv[1:]
     try:
-        from rungwise.cli import door
+        import signal
 
-        door.own_process(traced=_TRACEBACK in given)
-        code = _outcome(given, door.loaded)
-        door.ending()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # or it is ignored, as in the background
+            signal.signal(signal.SIGINT, _end)
+        from rungwise.cli.door import own_process
+
+        own_process(traced=_TRACEBACK in given)
+        return _outcome(given, _loaded)
     except KeyboardInterrupt:  # before anything was begun, or after all was said
-        return 130
-    return code
+        return INTERRUPTED
+    finally:
+        _ending()
+
+
+def _end(number: int, frame: object) -> None:
+    """While a command is being loaded, nothing is there to be cleaned up, and an exception might not get through."""
+    try:
+        os.write(2, b"\nrungwise: interrupted\n")
+    finally:
+        os._exit(INTERRUPTED)
+
+
+def _loaded() -> None:
+    """From here on Ctrl-C is an exception: the command cleans up, and its end says so."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _ending() -> None:
+    """All is done and said: while the interpreter takes itself down, Ctrl-C just ends it."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     """Run a command and say how it ended; ``loaded`` is called once its module is imported."""
     import traceback
 
-    from rungwise.cli.door import INTERRUPTED, complain, drop, streams
+    from rungwise.cli.door import complain, failure_of_output, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
     name = f"rungwise {given[0]}" if given else "rungwise"
@@ -90,18 +119,29 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
             return code
         except SystemExit:
             raise
-        except KeyboardInterrupt:
-            complain(f"\n{name}: interrupted")
-            return INTERRUPTED
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            drop(sys.stdout)
-            return 0
         except BaseException as error:  # libraries in Rust panic with an error that is no Exception
+            if isinstance(error, BrokenPipeError) and failure_of_output() is not None:
+                return 0  # the reader, such as head, has seen enough
+            if _is_of_an_interrupt(error):
+                complain(f"\n{name}: interrupted")
+                return INTERRUPTED
             if traced:
                 traceback.print_exc()
             code, line = _explained(error)
             complain(f"{name}: {' '.join(line.split())}")
             return code
+
+
+def _is_of_an_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind it: a library that is interrupted while it is being imported may raise something else."""
+    from rungwise.core.errors import UserError
+
+    one: BaseException | None = error
+    while one is not None and not isinstance(one, UserError):
+        if isinstance(one, KeyboardInterrupt):
+            return True
+        one = one.__cause__ or one.__context__
+    return False
 
 
 def _explained(error: BaseException) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""The process around a command: its streams, what libraries say, and interrupts.
+"""The process around a command: its streams, and what libraries say.
 
 A command prints with ``print`` and :mod:`rungwise.cli.terminal`. Here is what makes that safe whatever the streams are:
 of another encoding, closed, full, or a pipe whose reader has gone.
@@ -10,19 +10,15 @@ import _thread
 import io
 import logging
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 from rungwise.core.errors import RungwiseWarning
 from rungwise.core.printable import printable
-
-INTERRUPTED = 130
-"""Exit status, as shells have it of a program that Ctrl-C ended."""
 
 _QUIET: Mapping[str, str] = MappingProxyType(
     {
@@ -106,35 +102,13 @@ class _Messages(io.TextIOWrapper):
 def own_process(traced: bool) -> None:
     """Prepare a process that is there for one command alone.
 
-    From here on Ctrl-C ends it at once and without a word of Python's, until :func:`loaded` says otherwise.
-
     Args:
         traced: What libraries say is shown.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # or it is ignored, as in the background
-        signal.signal(signal.SIGINT, _end)
     _open_streams()
     sys.unraisablehook = _unraised
     if not traced:
         _silence_libraries()
-
-
-def loaded() -> None:
-    """The command can be interrupted: it cleans up, and its end says so."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def ending() -> None:
-    """All is done and said; Ctrl-C while the interpreter takes itself down just ends it."""
-    if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    with suppress(OSError):
-        os.write(2, b"\nrungwise: interrupted\n")
-    os._exit(INTERRUPTED)
 
 
 def _open_streams() -> None:
