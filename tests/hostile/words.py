@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -45,7 +45,7 @@ NAMES = ("犬 😀.png", "Käse.png", "\udcff odd.png", "plain.png", "снег.p
 """The third is no UTF-8, as file systems may hold it."""
 
 LINES: Mapping[str, tuple[str, ...]] = {
-    "demo": ("demo", "--folder", "{}/odd", "--no-browser", "--port", "0"),
+    "demo": ("demo", "--folder", "{}/odd/plain.png", "--no-browser", "--port", "0"),
     "inspect": ("inspect", "{}/odd"),
     "presets": ("presets", "--json"),
     "train": ("train", "{}/run/config.yaml", "{}/odd", "--out", "{}/new", "--cache", "{}/cache"),
@@ -129,15 +129,14 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
         if not outputs and not moments:
             continue
         usual = next(outcomes([partial(_played, line, place, _WELL)], memory=_MEMORY))
-        jobs: list[Callable[[], Any]] = [partial(_played, line, place, one) for one in outputs]
-        if usual.ending == "returned":
-            many = usual.value[-1]
-            jobs += [partial(_played, line, place, _WELL, 1 + many * at // _MOMENTS) for at in moments]
-        ended = list(outcomes(jobs, memory=_MEMORY))
-        for output, outcome in zip(outputs, ended, strict=False):
+        ended = outcomes([partial(_played, line, place, one) for one in outputs], memory=_MEMORY)
+        for output, outcome in zip(outputs, ended, strict=True):
             yield Case(FAMILY, name, output.name, *_judged(line, output, outcome, usual))
-        for at, outcome in zip(moments, ended[len(outputs) :], strict=False):
-            yield Case(FAMILY, name, f"interrupted, moment {at} of {_MOMENTS}", *_judged_interrupt(outcome, usual))
+        if usual.ending == "returned":
+            for at in moments:  # each in a child that has imported as little as the first
+                job = partial(_played, line, place, _WELL, 1 + usual.value[-1] * at // _MOMENTS)
+                attack = f"interrupted, moment {at} of {_MOMENTS}"
+                yield Case(FAMILY, name, attack, *_judged_interrupt(next(outcomes([job], memory=_MEMORY)), usual))
     yield from _real(place, choice)
     _remove(place)
 

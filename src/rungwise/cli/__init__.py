@@ -133,7 +133,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
 
 
 def _is_of_an_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C is behind it: a library that is interrupted while it is being imported may raise something else."""
+    """Whether Ctrl-C is behind it: libraries that are interrupted while they are imported may raise something else."""
     from rungwise.core.errors import UserError
 
     one: BaseException | None = error

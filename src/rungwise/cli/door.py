@@ -84,6 +84,10 @@ def complain(line: str) -> None:
 class _Messages(io.TextIOWrapper):
     """The standard error, of which a line that cannot be written ends no work."""
 
+    def __init__(self, stream: io.TextIOWrapper) -> None:
+        super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
+        self._stream = stream  # it would close what both write to
+
     def write(self, text: str) -> int:
         try:
             return super().write(text)
@@ -119,9 +123,7 @@ def _open_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _Messages(
-            sys.stderr.buffer, encoding=sys.stderr.encoding, errors="backslashreplace", line_buffering=True
-        )
+        sys.stderr = _Messages(sys.stderr)
 
 
 def _unraised(about: Any) -> None:
