@@ -178,13 +178,14 @@ def _break_graph(model: Path, folder: Path) -> None:
 
 
 def _break_vocabulary(model: Path, folder: Path) -> None:
-    """A table of characters that points outside of itself, which makes the library panic."""
+    """A frame of a word that there is not, which makes the library panic."""
     from rungwise.core.seals import write_seal
 
     shutil.copytree(model, folder)
     path = folder / "tokenizer.json"
     said = json.loads(path.read_text())
-    said["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "/////w=="}
+    frame = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    said["post_processor"] = {"type": "TemplateProcessing", "single": frame, "pair": [], "special_tokens": {}}
     path.write_text(json.dumps(said))
     write_seal(folder)
 
@@ -254,9 +255,11 @@ def _called(arguments: Sequence[str], place: Path, output: _Output, moment: int 
 
 def _say(text: str) -> None:
     """End a server once it says that it is ready."""
-    terminal.say(text)
-    if _READY in text:
-        signal.raise_signal(signal.SIGINT)
+    try:
+        terminal.say(text)
+    finally:
+        if _READY in text:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _opened(at: int, file: Path, output: _Output) -> Any:
@@ -373,7 +376,7 @@ def _process(line: Sequence[str], place: Path, environment: Mapping[str, str], s
     run = subprocess.run(
         command,
         cwd=new,
-        env={**os.environ, **environment},
+        env={name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"} | dict(environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

@@ -104,7 +104,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     """Run a command and say how it ended; ``loaded`` is called once its module is imported."""
     import traceback
 
-    from rungwise.cli.door import complain, failure_of_output, streams
+    from rungwise.cli.door import complain, is_unread, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
     name = f"rungwise {given[0]}" if given else "rungwise"
@@ -120,7 +120,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
         except SystemExit:
             raise
         except BaseException as error:  # libraries in Rust panic with an error that is no Exception
-            if isinstance(error, BrokenPipeError) and failure_of_output() is not None:
+            if isinstance(error, BrokenPipeError) and is_unread():
                 return 0  # the reader, such as head, has seen enough
             if _is_of_an_interrupt(error):
                 complain(f"\n{name}: interrupted")

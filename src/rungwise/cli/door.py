@@ -10,6 +10,7 @@ import _thread
 import io
 import logging
 import os
+import select
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -62,6 +63,15 @@ def failure_of_output() -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def is_unread() -> bool:
+    """Whether the standard output is a pipe whose reader has gone."""
+    with suppress(OSError, ValueError, AttributeError):  # no file, or a system without poll
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return bool(watched.poll(0))
+    return True
 
 
 def drop(stream: Any) -> None:
