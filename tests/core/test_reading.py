@@ -236,6 +236,7 @@ WITHOUT_A_DOOR = {
     "rungwise.core.files.sync_file": OWN_WORK,
     "rungwise.core.files.sync_folder": "a folder, to bring it to the disk",
     "rungwise.core.memory._peak_of_late": "what the system says of this process",
+    "rungwise.core.memory.nearly_out": "what the system says of this process",
     "rungwise.data.parquet.parquet_file": "those that call it have looked",
     "rungwise.data.picture_files.open_header": ALREADY_OPEN,
     "rungwise.demo.making.train_one": OWN_MODEL,

@@ -11,12 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -196,15 +197,32 @@ def run_processes(world: Path, scratch: Path, choice: Choice, count: int) -> Ite
         place = scratch / f"process-{number}"
         _set_up(attack, world, place)
         arguments = [one.replace("{}", str(place)) for one in attack.command.arguments]
-        outcome = Outcome("returned", _as_process(arguments, place))
+        outcome = Outcome("returned", as_process(arguments, place))
         verdict, detail = _judged(attack, outcome)
         yield Case(FAMILY, "as processes", f"{' '.join(arguments[:1])}: {attack.file}: {attack.name}", verdict, detail)
         _remove(place)
 
 
-def _as_process(arguments: Sequence[str], place: Path) -> Any:
-    """Exit code, standard output and standard error; a server is ended once it says that it is ready."""
-    command, out = [sys.executable, "-m", "rungwise", *arguments], b""
+def as_process(
+    arguments: Sequence[str],
+    place: Path,
+    *,
+    program: Sequence[str] = ("-m", "rungwise"),
+    limit: Callable[[], object] = end_with_the_parent,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    without: Sequence[str] = (),
+) -> Any:
+    """Exit code, standard output and standard error; a server is ended once it says that it is ready.
+
+    Args:
+        arguments: Of the command line.
+        place: The working folder.
+        program: What the interpreter is told to run.
+        limit: Called in the new process before anything else.
+        settings: Environment variables besides those of this process.
+        without: Environment variables of this process that it does not get.
+    """
+    command, out = [sys.executable, *program, *arguments], b""
     with (
         (place / ".stderr").open("w+b") as error,
         subprocess.Popen(
@@ -213,7 +231,8 @@ def _as_process(arguments: Sequence[str], place: Path) -> Any:
             stdout=subprocess.PIPE,
             stderr=error,
             cwd=place,
-            preexec_fn=end_with_the_parent,
+            env={name: value for name, value in os.environ.items() if name not in without} | settings,
+            preexec_fn=limit,
         ) as run,
     ):
         assert run.stdout is not None

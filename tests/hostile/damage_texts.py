@@ -13,7 +13,7 @@ Altered = tuple[str, bytes, Any]
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202e"
 DIGITS = "9" * 5000
 
-_EVIL_VALUES: tuple[tuple[str, str], ...] = (
+EVIL_VALUES: tuple[tuple[str, str], ...] = (
     ("null", "null"),
     ("true", "true"),
     ("an empty list", "[]"),
@@ -58,19 +58,19 @@ def altered_json(text: str, lines: bool, draw: Random) -> Iterator[Altered]:
     yield "lists 200,000 deep", b"[" * 200_000, "structure"
     yield "lists 200,000 deep, closed", b"[" * 200_000 + b"]" * 200_000, "content"
     yield "objects 100,000 deep", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "content"
-    for name, value in _EVIL_VALUES:
+    for name, value in EVIL_VALUES:
         yield f"nothing but {name}", value.encode("utf-8", "surrogatepass"), "content"
     whole, head = (text.splitlines()[0], text.split("\n", 1)[1]) if lines else (text, "")
     document = json.loads(whole)
     places = list(_places(document))
     for place in draw.sample(places, min(_PLACES, len(places))):
-        marked = json.dumps(_with(document, place, _MARK), ensure_ascii=False)
+        marked = json.dumps(with_value(document, place, _MARK), ensure_ascii=False)
         spot = "/".join(str(part) for part in place)
-        for name, value in draw.sample(_EVIL_VALUES, 4):
+        for name, value in draw.sample(EVIL_VALUES, 4):
             changed = marked.replace(f'"{_MARK}"', value) + ("\n" + head if lines else "")
             yield f"{spot} is {name}", changed.encode(), "content"
         if isinstance(place[-1], str):
-            without = json.dumps(_with(document, place, None, remove=True)) + ("\n" + head if lines else "")
+            without = json.dumps(with_value(document, place, None, remove=True)) + ("\n" + head if lines else "")
             yield f"{spot} is missing", without.encode(), "content"
     if isinstance(document, dict) and document:
         key = next(iter(document))
@@ -85,11 +85,11 @@ def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from _places(one, (*at, key))
 
 
-def _with(value: Any, place: tuple[Any, ...], new: Any, remove: bool = False) -> Any:
+def with_value(value: Any, place: tuple[Any, ...], new: Any, remove: bool = False) -> Any:
     """A copy with another value at one place, or without it."""
     copy = dict(value) if isinstance(value, dict) else list(value)
     if len(place) > 1:
-        copy[place[0]] = _with(copy[place[0]], place[1:], new, remove)
+        copy[place[0]] = with_value(copy[place[0]], place[1:], new, remove)
     elif remove:
         del copy[place[0]]
     else:

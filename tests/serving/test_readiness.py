@@ -60,7 +60,7 @@ def test_a_store_that_hangs_is_asked_once_and_holds_up_nobody(index: Index, monk
         release.wait()
         return 2
 
-    monkeypatch.setattr(readiness, "ThreadPoolExecutor", Noted)
+    monkeypatch.setattr(readiness, "thread_pool", lambda threads, name: Noted(threads, name))
     app = FastAPI()
     app.include_router(readiness.routes(Current(Searcher(index, ColourModel())), seconds=1e-9))
     monkeypatch.setattr(type(index.picture_store), "count", hanging)

@@ -43,6 +43,8 @@ BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 """Exit status; 70 is what sysexits calls an internal software error, and 130 is the shells' own of Ctrl-C."""
 
 _TRACEBACK = "--traceback"
+_NO_ROOM = "out of memory; free some, or give smaller batches, smaller pictures or less data"
+"""Where there is no memory left to say it otherwise."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,12 +70,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, _end)
         from rungwise.cli.door import own_process
 
-        own_process(traced=_TRACEBACK in given)
+        traced = _TRACEBACK in given
+        own_process(traced=traced)
+        if not traced and (code := _watched(_named(given))) is not None:
+            return code
         return _outcome(given, _loaded)
     except KeyboardInterrupt:  # before anything was begun, or after all was said
         return INTERRUPTED
     finally:
         _ending()
+
+
+def _watched(name: str) -> int | None:
+    """The exit status, in a process that only watches; None in the one that is to do the work.
+
+    Nothing is watched where memory and threads have no limit. This is done before a library is loaded, and before a
+    thread is left running.
+    """
+    from rungwise.core.memory import memory_limit
+    from rungwise.core.threads import settle_for_fewer
+
+    if not settle_for_fewer() and memory_limit() is None:
+        return None
+    from rungwise.cli.watcher import watched
+
+    return watched(name, BAD_INPUT)
+
+
+def _named(words: list[str]) -> str:
+    return f"rungwise {words[0]}" if words else "rungwise"
 
 
 def _end(number: int, frame: object) -> None:
@@ -107,7 +132,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     from rungwise.cli.door import complain, is_unread, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
-    name = f"rungwise {given[0]}" if given else "rungwise"
+    name = _named(given)
     with streams():
         try:
             try:
@@ -127,7 +152,11 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
                 return INTERRUPTED
             if traced:
                 traceback.print_exc()
-            code, line = _explained(error)
+            try:
+                code, line = _explained(error)
+            except MemoryError:
+                code, line = BAD_INPUT, _NO_ROOM
+            error.__traceback__ = error.__cause__ = error.__context__ = None  # with all that their frames hold
             complain(f"{name}: {' '.join(line.split())}")
             return code
 
@@ -150,18 +179,21 @@ def _explained(error: BaseException) -> tuple[int, str]:
 
     from rungwise.cli.door import failure_of_output
     from rungwise.core.errors import UserError, with_options
-    from rungwise.core.memory import ran_out
+    from rungwise.core.memory import nearly_out, remedy, shortage
 
+    short = shortage(error)
     if isinstance(error, UserError):
-        return BAD_INPUT, with_options(error)
+        if short is None or not _is_sure(short) or str(error).startswith("out of memory"):
+            return BAD_INPUT, with_options(error)
+        error = short  # what was refused for want of memory is not to blame
     if isinstance(error, OSError) and error.filename is None:  # a refusal to write a file names it
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         if full or failure_of_output() is not None:
             why = "the disk is full; free some space" if full else f"{error.strerror}; give another"
             return BAD_INPUT, f"standard output: {why}, then run again"
-    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-    if ran_out(error):
-        return BAD_INPUT, f"out of memory ({reason}); free some, or give smaller batches, smaller pictures or less data"
+    if short or nearly_out():
+        return BAD_INPUT, f"out of memory ({_reason(short or error)}); {remedy(_reason(short or error))}"
+    reason = _reason(error)
     files = [str(name) for name in (getattr(error, "filename", None), getattr(error, "filename2", None)) if name]
     where = "; ".join([*files, *_place(error)])
     kind = type(error).__name__
@@ -169,6 +201,23 @@ def _explained(error: BaseException) -> tuple[int, str]:
         UNFORESEEN,
         f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",
     )
+
+
+def _is_sure(short: BaseException) -> bool:
+    """Whether what a refusal came from can be nothing but want of memory.
+
+    The interpreter's parser says the same of deep nesting, and a lock that somebody else holds is unavailable, too.
+    """
+    from rungwise.core.memory import nearly_out
+
+    return nearly_out() or not isinstance(short, MemoryError | BlockingIOError)
+
+
+def _reason(error: BaseException) -> str:
+    from rungwise.core.memory import says_ran_out
+
+    lines = str(error).strip().splitlines() or ["no reason given"]
+    return next(filter(says_ran_out, lines), lines[0])
 
 
 def _place(error: BaseException) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
+from typing import Any
 
 _SMALL = 1 << 18
 """Entries below which handing work to threads costs more than it saves."""
@@ -57,7 +58,8 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int, thr
             _within.parts = False
 
     # The caller works too: waking a thread may take as long as a part, and then nobody has waited for it.
-    helpers = [_pool(os.getpid(), threads - 1).submit(take) for _ in range(threads - 1)]
+    pool = _pool(os.getpid(), threads - 1)
+    helpers = [] if isinstance(pool, OwnThread) else [pool.submit(take) for _ in range(threads - 1)]
     try:
         take()
     finally:
@@ -82,9 +84,102 @@ def on_this_thread() -> Iterator[None]:
 
 
 @cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+def _pool(process: int, threads: int) -> Executor:
     """Kept, since starting threads takes as long as many a block; a forked process has none of its parent's threads."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=f"rungwise-{process}")
+    return thread_pool(threads, name=f"rungwise-{process}")
+
+
+def thread_pool(threads: int, *, name: str = "rungwise", initializer: Callable[[], object] | None = None) -> Executor:
+    """Threads that stand ready: so many, or as many as the system starts; without any, the caller does the work.
+
+    A thread takes memory for its stack, and a user may have a limited number of them.
+
+    Args:
+        threads: How many, at most.
+        name: What the name of each begins with.
+        initializer: Each calls it before anything else.
+
+    >>> with thread_pool(2) as pool:
+    ...     list(pool.map(abs, [-1, -2]))
+    [1, 2]
+    """
+    wanted = max(1, threads)
+    while wanted:
+        pool = ThreadPoolExecutor(wanted, thread_name_prefix=name, initializer=initializer)
+        if (begun := _begun(pool, wanted)) == wanted:
+            return pool
+        pool.shutdown(cancel_futures=True)
+        wanted = begun
+    return OwnThread()
+
+
+def _begun(pool: ThreadPoolExecutor, threads: int) -> int:
+    """Have each thread of a pool begin; how many did."""
+    go, waiting = threading.Event(), []
+    with suppress(RuntimeError, MemoryError):
+        # While one waits, the next one needs a thread of its own.
+        waiting.extend(pool.submit(go.wait) for _ in range(threads))
+    go.set()
+    for one in waiting:
+        one.result()  # each has been initialised
+    return len(waiting)
+
+
+class OwnThread(Executor):
+    """What takes the place of threads that cannot start: work is done at once, by whoever hands it in.
+
+    >>> OwnThread().submit(abs, -1).result()
+    1
+    """
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The outcome, which is there already."""
+        outcome: Future[Any] = Future()
+        try:
+            outcome.set_result(work(*args, **kwargs))
+        except BaseException as error:  # whoever waits for it is to have it, whatever it is
+            outcome.set_exception(error)
+        return outcome
+
+
+_ONE_EACH = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS",
+     "TOKIO_WORKER_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "ARROW_IO_THREADS"), "1",
+) | {"TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
+"""Settings by which libraries take one thread."""
+_BESIDES = 8
+"""Threads that a command may start besides those of the libraries."""
+
+
+def settle_for_fewer(settings: MutableMapping[str, str] = os.environ) -> bool:
+    """Have libraries take one thread each where the system does not start two for each core; before they are loaded.
+
+    Some of them print, or end the process, where a thread does not start.
+
+    Args:
+        settings: Environment variables; what is set there stays.
+
+    Returns:
+        Whether that was so.
+
+    >>> settle_for_fewer({}) in (True, False)
+    True
+    """
+    wanted, go, ended = 2 * cores() + _BESIDES, threading.Event(), []
+    try:
+        for _ in range(wanted):
+            thread = threading.Thread(target=go.wait, daemon=True)
+            thread.start()
+            ended.append(thread)
+        return False
+    except (RuntimeError, MemoryError):
+        for name, value in _ONE_EACH.items():
+            settings.setdefault(name, value)
+        return True
+    finally:
+        go.set()
+        for thread in ended:
+            thread.join()
 
 
 def cores() -> int:

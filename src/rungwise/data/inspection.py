@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +17,7 @@ from rich.text import Text
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError
 from rungwise.core.texts import normalised
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import PackedPicture
@@ -226,7 +225,7 @@ def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -
             return Issue("unreadable picture", data.image_ids[position], str(error))
         return _Look(width, height, hashlib.sha256(content).digest())
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with thread_pool(cores()) as pool:
         for done, result in enumerate(pool.map(look, range(len(data.paths))), start=1):
             if progress is not None:
                 progress(done, len(data.paths))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.likeness import SIDE, alike_across, thumbnail_pixels
 from rungwise.data.picture_files import picture_name, read_picture, unreadable_picture
@@ -58,7 +57,7 @@ def look_at(data: ImageCaptions, roles: Roles, progress: Progress) -> Looks:
     seen: list[int] = []
     digests: list[bytes] = []
     unreadable: list[Issue] = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with thread_pool(cores()) as pool:
         for image, found in zip(used.tolist(), pool.map(look, used.tolist()), strict=True):
             progress("reading pictures", 1, len(used))
             if isinstance(found, Issue):

@@ -10,12 +10,10 @@ loses what it had acknowledged, its checksum tells, and the row is computed agai
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +25,7 @@ from rungwise.core.errors import RungwiseWarning, UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
 from rungwise.core.reading import MissingFileError, opened, require_regular, unreadable
+from rungwise.core.threads import cores, thread_pool
 
 KEY_BYTES = 32
 KEYS, ROWS = "keys.bin", "rows.bin"
@@ -137,7 +136,7 @@ class RowStore:
             for at in part.tolist():
                 found[at] = zlib.crc32(rows[asked[at]].tobytes()) == self._checks[asked[at]]
 
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        with thread_pool(cores()) as pool:
             list(pool.map(look, np.array_split(np.arange(len(asked)), 1 + len(asked) // _ROWS_A_JOB)))
         return found[place]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Barrier
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.errors import UserError
-from rungwise.core.threads import cores
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import Issue
 from rungwise.data.picture_files import unreadable_picture
 from rungwise.data.pictures import load_picture
@@ -163,7 +162,7 @@ def _on_device(
     def stacked(ready: Tensor) -> Tensor:
         return ready.pin_memory() if pin else ready
 
-    pool = ThreadPoolExecutor(threads)
+    pool = thread_pool(threads)
     waiting: tuple[Encoded, Tensor | None] | None = None
     try:
         pictures = _ahead(pool, prepare, range(count), 3 * max(batch, threads))
@@ -197,7 +196,7 @@ def _fetched(part: Encoded, values: Tensor | None) -> Encoded:
     return part if values is None else Encoded(part.positions, values.cpu().numpy(), part.issues, part.asked)
 
 
-def _ahead(pool: ThreadPoolExecutor, work: Callable[[Job], Result], jobs: Iterable[Job], most: int) -> Iterator[Result]:
+def _ahead(pool: Executor, work: Callable[[Job], Result], jobs: Iterable[Job], most: int) -> Iterator[Result]:
     """Results in the order of the jobs, no more than so many of which are begun before they are asked for."""
     begun: deque[Future[Result]] = deque()
     left = iter(jobs)
@@ -209,21 +208,16 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[Job], Result], jobs: Iterab
 
 
 @contextmanager
-def _one_core_each(threads: int) -> Iterator[ThreadPoolExecutor]:
+def _one_core_each(threads: int) -> Iterator[Executor]:
     """Threads in each of which torch computes on one core."""
     usual = torch.get_num_threads()
-    started = Barrier(threads + 1)
 
     def begin() -> None:
         torch.get_num_threads()  # a thread takes the usual number when it first asks, and would so later on
         torch.set_num_threads(1)
-        started.wait()
 
-    pool = ThreadPoolExecutor(threads, initializer=begin)
+    pool = thread_pool(threads, initializer=begin)
     try:
-        for _ in range(threads):
-            pool.submit(int)
-        started.wait()
         torch.set_num_threads(usual)  # each thread has its own number; this one is for threads that begin later
         yield pool
     finally:

@@ -6,7 +6,7 @@ import hashlib
 import time
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, overload
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.object_stores import address_of, object_stamp
-from rungwise.core.threads import cores
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.columns import Value
 from rungwise.data.packed import PackedPicture, Picture
@@ -154,7 +154,7 @@ class Looker:
         While the caller works on a batch, threads open the files of the next one. Batches grow until the caller takes
         some seconds for one, so that the first one is done soon.
         """
-        pool = ThreadPoolExecutor(cores())
+        pool = thread_pool(cores())
 
         def begin(some: Sequence[Asked]) -> list[Future[Looked | LeftOut]]:
             return [pool.submit(self.look, one) for one in some]

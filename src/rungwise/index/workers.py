@@ -15,7 +15,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.threads import thread_pool
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.packed import PackedPicture, Picture, packed_picture
 from rungwise.data.picture_files import MISSING, picture_name
@@ -223,7 +223,7 @@ class _Worker:
             self._failure = _failure(error)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
-        self._pool = ThreadPoolExecutor(max(_LEAST_READERS, threads))
+        self._pool = thread_pool(max(_LEAST_READERS, threads))
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
         """What it finds in the one share of a batch."""

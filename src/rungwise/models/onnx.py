@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +20,7 @@ from tokenizers import Tokenizer
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain, identity
 from rungwise.core.errors import UserError
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
@@ -430,7 +429,7 @@ def _prepared(
             name = picture_name(picture)
             return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with thread_pool(cores()) as pool:
         upcoming = pool.map(prepare, pictures[:_PICTURES_AT_ONCE])
         for begin in range(0, len(pictures), _PICTURES_AT_ONCE):
             done = list(upcoming)

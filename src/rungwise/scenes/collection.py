@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import permutations
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder, replacing, sync_folder
 from rungwise.core.reading import MissingFileError, read_json
+from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.scenes.captions import write_query
@@ -237,7 +237,7 @@ def _draw_all(
     folder: Path, pictures: Sequence[ScenePicture], side: int, progress: Callable[[int, int], None] | None
 ) -> None:
     expected = {folder / picture.file for picture in pictures}
-    with explained(folder), ThreadPoolExecutor() as pool:
+    with explained(folder), thread_pool(cores()) as pool:
         for stale in (folder / PICTURES_FOLDER).glob("scene-*.png"):
             if stale not in expected:
                 stale.unlink()

@@ -8,12 +8,15 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition, Lock, get_native_id
 from time import monotonic
 from typing import Any, TypeVar
+
+from rungwise.core.errors import UserError
+from rungwise.core.threads import OwnThread, thread_pool
 
 T = TypeVar("T")
 
@@ -40,15 +43,18 @@ class Lane:
             apart.
         clock: Seconds from any moment on.
 
+    Raises:
+        UserError: If the system starts not even one thread.
+
     >>> lane = Lane(threads=1)
     >>> lane.submit(lambda: 6 * 7, client="192.0.2.7").result()
     42
     """
 
     def __init__(self, threads: int, *, yielding: bool = False, clock: Callable[[], float] = monotonic) -> None:
-        self._threads = ThreadPoolExecutor(
-            threads, thread_name_prefix="rungwise-lane", initializer=_yield_to_others if yielding else None
-        )
+        self._threads = thread_pool(threads, name="rungwise-lane", initializer=_yield_to_others if yielding else None)
+        if isinstance(self._threads, OwnThread):
+            raise UserError("out of memory: the server can start no thread; allow more memory or processes (ulimit -u)")
         self._clock = clock
         self._lock = Lock()
         self._free = threads

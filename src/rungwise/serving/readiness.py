@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from fastapi import APIRouter, HTTPException, Response
 
 from rungwise.core.printable import printable
+from rungwise.core.threads import thread_pool
 from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer, refusals
 from rungwise.serving.current import Current
@@ -59,7 +60,7 @@ class _Store:
 
     def __init__(self, current: Current) -> None:
         self._current = current
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rungwise-ready")
+        self._thread = thread_pool(1, name="rungwise-ready")
         self._counting: Future[int] | None = None
 
     def counting(self) -> Future[int]:

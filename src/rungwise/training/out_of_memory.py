@@ -32,7 +32,7 @@ def memory_explained(place: str, remedies: Callable[[], str]) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
+    except Exception as error:
         if not ran_out(error):
             raise
         size = asked_for(error)
