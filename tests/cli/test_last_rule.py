@@ -56,6 +56,37 @@ def test_every_error_is_one_line(failing, capsys, error, code, line):
     assert ("--traceback" in said) == (code == 70)
 
 
+@pytest.mark.parametrize(
+    ("cause", "line"),
+    [
+        (
+            RuntimeError("can't start new thread"),
+            "out of memory (can't start new thread); allow more threads (ulimit -u)",
+        ),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            "out of memory ([Errno 12] Cannot allocate memory); free some",
+        ),
+        (MemoryError(), "a.npy: cannot be read"),  # as the parser says of deep nesting
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "a.npy: cannot be read"),
+        (ValueError("cut off"), "a.npy: cannot be read"),
+    ],
+)
+def test_a_refusal_for_want_of_memory_blames_no_file(failing, capsys, cause, line):
+    error = UserError("a.npy: cannot be read; correct it")
+    error.__context__ = cause
+    failing(error)
+    assert cli.main(["inspect", "x"]) == 2
+    assert capsys.readouterr().err.startswith(f"rungwise inspect: {line}")
+
+
+def test_where_nothing_is_left_what_nobody_foresaw_is_want_of_memory(failing, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "nearly_out", lambda: True)
+    failing(AttributeError("partially initialized module"))
+    assert cli.main(["inspect", "x"]) == 2
+    assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (partially initialized module); ")
+
+
 @pytest.mark.parametrize("arguments", [["--traceback", "inspect"], ["inspect", "x", "--traceback"]])
 def test_more_is_shown_on_request(failing, capsys, arguments):
     failing(KeyError("x"))

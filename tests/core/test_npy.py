@@ -98,6 +98,9 @@ def header(text: str, version: int = 1) -> bytes:
         header("{'descr': '<f4'}\n"),
         header("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}\n"),
         header("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 2.0)}\n"),
+        header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**63}, 0)}}\n"),
+        header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': (0, {2**62}, {2**62})}}\n"),
+        header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'1, ' * 65})}}\n"),
         header("__import__('os').system('true')\n"),
     ],
 )

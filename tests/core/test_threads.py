@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from rungwise.core import threads
-from rungwise.core.threads import cores, in_threads
+from rungwise.core.threads import cores, in_threads, settle_for_fewer, thread_pool
 
 
 @pytest.mark.parametrize("available", [1, 3])
@@ -52,3 +52,58 @@ def test_a_call_within_a_part_stays_on_its_thread(monkeypatch):
 
 def test_there_is_a_core():
     assert cores() >= 1
+
+
+def starting(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """No more than so many threads start from now on."""
+    start, left = threading.Thread.start, [None] * most
+
+    def begin(thread: threading.Thread) -> None:
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+
+
+def test_threads_that_do_not_start_mean_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting(monkeypatch, 2 + 2)  # two of four that are tried, then two that are kept
+    done: set[str] = set()
+    initialised: list[int] = []
+    with thread_pool(4, name="few", initializer=lambda: initialised.append(threading.get_ident())) as pool:
+        assert list(pool.map(lambda one: (done.add(threading.current_thread().name), one)[1], range(100))) == [
+            *range(100)
+        ]
+    assert len(set(initialised)) == 4
+    assert done <= {"few_0", "few_1"}
+
+
+def test_without_a_thread_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting(monkeypatch, 0)
+    with thread_pool(4) as pool:
+        assert pool.submit(threading.get_ident).result() == threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            pool.submit(lambda: 1 / 0).result()
+
+
+def test_parts_are_worked_on_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "cores", lambda: 7)  # a number of threads that no other test keeps
+    monkeypatch.setattr(threads, "_SMALL", 1)
+    threads._pool.cache_clear()
+    starting(monkeypatch, 0)
+    parts: list[range] = []
+    in_threads(lambda low, high: parts.append(range(low, high)), 100, entries=1000)
+    threads._pool.cache_clear()
+    assert sorted(position for part in parts for position in part) == list(range(100))
+
+
+def test_libraries_take_one_thread_each_where_few_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"OMP_NUM_THREADS": "3"}
+    assert not settle_for_fewer(settings)
+    assert settings == {"OMP_NUM_THREADS": "3"}
+    starting(monkeypatch, 3)
+    assert settle_for_fewer(settings)
+    assert settings["OMP_NUM_THREADS"] == "3"
+    assert settings["OPENBLAS_NUM_THREADS"] == "1"
+    assert settings["TOKENIZERS_PARALLELISM"] == "false"

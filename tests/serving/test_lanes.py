@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rungwise.core.errors import UserError
 from rungwise.serving.lanes import Lane, Memory
 
 
@@ -149,3 +150,12 @@ def test_more_than_all_memory_is_never_free() -> None:
     with pytest.raises(ZeroDivisionError), memory.taken(100):
         raise ZeroDivisionError
     assert memory.left == 100
+
+
+def test_a_server_that_can_start_no_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    with pytest.raises(UserError, match="out of memory: the server can start no thread; allow more"):
+        Lane(threads=2)

@@ -225,6 +225,29 @@ def test_an_altered_checkpoint_is_refused_and_an_old_one_taken(tmp_path: Path) -
     assert load_checkpoint(tmp_path / "old")[0] == STATE
 
 
+@pytest.mark.parametrize(
+    ("odd", "line"),
+    [
+        ({"epoch": -1}, "epoch: Input should be greater"),
+        ({"epoch": 2**62}, "epoch: Input should be less"),
+        ({"step": -3}, "step: Input should be greater"),
+        ({"total_steps": True}, "total_steps: Input should be a valid integer"),
+        ({"scaling": {"scale": float("inf")}}, "scaling.scale: Input should be a finite number"),
+        ({"collapse": {"flat_since": -2}}, "collapse.flat_since: Input should be greater"),
+        ({"best_epoch": 2}, "best_epoch: the history has no numbers of epoch 2"),
+        ({"history": [{"loss": 1.0}]}, "best_epoch: the history has no numbers of epoch 1"),
+    ],
+)
+def test_numbers_that_no_run_can_have_are_refused(odd: dict[str, object], line: str, tmp_path: Path) -> None:
+    """In a checkpoint without a checksum, which nothing else would find out."""
+    save_checkpoint(tmp_path / "state", stepped(), STATE)
+    said = json.dumps(asdict(STATE) | odd)
+    save_file(load_file(tmp_path / "state"), tmp_path / "odd", metadata={"state": said})
+    with pytest.raises(UserError, match=line) as caught:
+        load_checkpoint(tmp_path / "odd")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("epochs", "rsum", "value"), [(1, 100 / 3, 100 / 3), (0, -1.0, None)])
 def test_an_old_checkpoint_that_knows_rsum_alone_opens(
     epochs: int, rsum: float, value: float | None, tmp_path: Path

@@ -109,6 +109,14 @@ def test_unknown_loss_and_misspelt_option_are_one_line() -> None:
         assert "\n" not in str(caught.value)
 
 
+def test_half_a_character_in_the_name_of_a_loss_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"run.yaml: loss: .*ud800") as caught:
+        from_plain(TrainConfig, {"loss": {"kind": "\ud800"}}, "run.yaml")
+    assert str(caught.value).encode()
+    with pytest.raises(UserError, match=r"run.yaml: loss.ladder.*ud800"):
+        from_plain(TrainConfig, {"loss": {"kind": "ladder", "\ud800": 1}}, "run.yaml")
+
+
 def test_a_name_alone_takes_the_defaults() -> None:
     loss = {"kind": "weighted", "losses": ["sum_of_hinges", {"kind": "ladder"}], "weights": [1, 2]}
     config = from_plain(TrainConfig, {"loss": loss}, "config.yaml").loss

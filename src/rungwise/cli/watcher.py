@@ -17,6 +17,7 @@ from rungwise.core.memory import remedy, says_ran_out
 _BY_ITSELF = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP, signal.SIGFPE)
 _LAST_WORDS = (
     "Traceback (most", "Exception ignored", "Exception in thread", "terminate called", "Fatal Python", "thread '",
+    "ERROR:root:", "<jemalloc>",
 )  # fmt: skip
 """What lines begin with that may be the first of a process that ends for want of memory."""
 _MOST_HELD = 1 << 16
@@ -61,6 +62,7 @@ def watched(name: str, bad_input: int) -> int | None:
     ended()
     held = _forwarded(said)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.close(said)
     return _told(name, os.waitstatus_to_exitcode(os.waitpid(work, 0)[1]), held, bad_input)
 
 
@@ -102,7 +104,6 @@ def _forwarded(said: int) -> bytes:
                 _write(held)
                 held, holding = b"", False
         if not data:
-            os.close(said)
             return held + line
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
@@ -25,6 +25,9 @@ T = TypeVar("T")
 
 _MOST_VALUES = 100_000
 _LONGEST_NUMBER = 1000
+
+Count = Annotated[int, Field(ge=0, le=1 << 53, strict=True)]
+"""For a field that counts what was done, in a file that somebody may have written to."""
 
 STRICT = ConfigDict(extra="forbid")
 """For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import sys
 import threading
 import tokenize
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from rungwise.core.reading import MissingFileError, opened
 
 _LONGEST_HEADER = 10_000
 """In bytes; numpy's own limit of what it takes to be harmless."""
+
+_MOST_AXES = 64
+"""Of an array of numpy."""
 
 _PARSING = threading.Lock()
 """Held while a header is parsed: Python 3.11 counts the depth of all threads' parsers together, and fails."""
@@ -272,7 +276,10 @@ def read_header(file: IO[bytes]) -> Header:
     if dtype.names is not None or dtype.subdtype is not None or not dtype.itemsize:
         raise ValueError(f"it holds records of type {dtype}, not numbers")
     if any(type(size) is not int or size < 0 for size in shape):  # numpy lets True pass for 1
-        raise ValueError(f"its header claims the shape {shape}")
+        raise ValueError(f"its header claims the shape {str(shape)[:80]}")
+    # An array without a number may still be longer than any number that the system counts with.
+    if len(shape) > _MOST_AXES or math.prod(size or 1 for size in shape) * dtype.itemsize > sys.maxsize:
+        raise ValueError(f"its header claims the shape {str(shape)[:80]}, which is larger than any array")
     return Header(shape, fortran, dtype, file.tell())
 
 

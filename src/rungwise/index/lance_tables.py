@@ -25,6 +25,7 @@ from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder, sync_file, sync_folder
 from rungwise.core.locks import writing_alone
+from rungwise.core.memory import ran_out
 from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.core.seals import digest_of
@@ -263,7 +264,7 @@ class Tables:
                 raise
             return
         except RuntimeError as error:
-            if self.folder is None:
+            if self.folder is None or ran_out(error):
                 raise  # the object store may have refused
             raise UserError(
                 f"{self.label}: a table that cannot be read stands here; remove it, or choose another place"

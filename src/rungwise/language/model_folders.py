@@ -277,7 +277,7 @@ def _check_config(file: Path, values: Mapping[str, Any]) -> None:
         if (name == "num_labels" or "layers" in name) and isinstance(value, int | float) and value > _MOST_PARTS:
             # They are built one by one, before anything is compared with the weights.
             raise UserError(
-                f"{file}: {name[:60]} is {value:g}, and at most {_MOST_PARTS:,} are read; copy the file anew"
+                f"{file}: {name[:60]} is {str(value)[:40]}, and at most {_MOST_PARTS:,} are read; copy the file anew"
             )
         if name.endswith("attn_implementation") or name.endswith("attn_implementation_internal"):
             if value not in _ATTENTION:

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, Count
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import MissingFileError, require_regular
@@ -54,13 +54,13 @@ class RunState:
 
     __pydantic_config__ = STRICT
 
-    epoch: int = 0
-    step: int = 0
-    total_steps: int = 0
+    epoch: Count = 0
+    step: Count = 0
+    total_steps: Count = 0
     loss_sum: float = 0.0
-    pairs: int = 0
+    pairs: Count = 0
     best_value: float | None = None
-    best_epoch: int = 0
+    best_epoch: Count = 0
     history: list[dict[str, float]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     data_hash: str = ""
@@ -273,7 +273,10 @@ def _state(path: Path, said: Mapping[str, str]) -> RunState:
     if "best_rsum" in saved:  # as earlier versions called it, which chose by nothing else
         best = saved.pop("best_rsum")
         saved["best_value"] = best if saved.get("best_epoch") else None
-    return TypeAdapter(RunState).validate_python(saved)
+    state = TypeAdapter(RunState).validate_python(saved)
+    if state.best_epoch and "rsum" not in dict(enumerate(state.history, start=1)).get(state.best_epoch, {}):
+        raise ValueError(f"best_epoch: the history has no numbers of epoch {state.best_epoch}")
+    return state
 
 
 def missing(path: Path) -> UserError:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -30,7 +32,7 @@ class CollapseMemory:
         told: The user has been told.
     """
 
-    flat_since: int = -1
+    flat_since: Annotated[int, Field(ge=-1)] = -1
     told: bool = False
 
 

@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from rungwise.core.configuration import STRICT, adapter
 from rungwise.core.errors import UserError
+from rungwise.core.printable import printable
 from rungwise.losses import Loss
 from rungwise.losses.base import Reduction
 
@@ -167,7 +168,7 @@ def _parsed(value: Any) -> Any:
             raise UserError(f"name the loss by its kind: {', '.join(kinds())}")
         config = config_of(loss_named(str(kind)))
     except UserError as error:
-        raise PydanticCustomError("loss_kind", "{message}", {"message": str(error)}) from None
+        raise PydanticCustomError("loss_kind", "{message}", {"message": printable(str(error))}) from None
     try:
         return adapter(config).validate_python(value)
     except ValidationError as error:

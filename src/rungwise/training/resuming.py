@@ -76,10 +76,10 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
     begun = state.epoch + (state.step > 0)
     old = replace(config, epochs=tuple(before)) if len(before) == len(after) else None
     whole = config.schedule.of_the_whole_run and begun and tuple(before) != config.epochs
-    if old is None or whole or any(old.learning_rate(at) != config.learning_rate(at) for at in range(begun)):
-        lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
-    elif config.total_epochs < begun:
+    if config.total_epochs < begun:
         lines.append(f"epochs: {before} then, {after} now, fewer than are done")
+    elif old is None or whole or any(old.learning_rate(at) != config.learning_rate(at) for at in range(begun)):
+        lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
     if lines:
         raise UserError(
             f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"

@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, Count
 from rungwise.core.errors import UserError
 from rungwise.training.averaging import WeightAverage
 
@@ -35,9 +37,9 @@ class Scaling:
 
     __pydantic_config__ = STRICT
 
-    scale: float = 0.0
-    growth: int = 0
-    skipped: int = 0
+    scale: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    growth: Count = 0
+    skipped: Count = 0
 
 
 class Updates:

@@ -72,6 +72,9 @@ WITHOUT_CROP = CLIP | {"do_center_crop": False}
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "nothing": ({}, 224, "image_processor_type 'None' is not known"),
     "another processor": (CLIP | {"image_processor_type": "BlipImageProcessor"}, 224, "'BlipImageProcessor' is not"),
+    "a list of processors": (CLIP | {"image_processor_type": ["CLIPImageProcessor"]}, 224, "is not known"),
+    "a filter that is a truth value": (CLIP | {"resample": True}, 224, "resample True is not understood"),
+    "a number beyond all": (CLIP | {"rescale_factor": 10**400}, 224, "rescale_factor 1000"),
     "patches of any size": (SIGLIP | {"image_processor_type": "Siglip2ImageProcessor"}, 256, "is not known"),
     "another size": (SIGLIP, 224, "makes pictures of 256 pixels, but config.json says that the network reads 224"),
     "an unknown field": (SIGLIP | {"do_blur": True}, 256, "'do_blur' is not understood"),
@@ -107,6 +110,8 @@ def test_a_folder_that_says_nothing_is_refused(tmp_path: Path) -> None:
 SEEN = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
 OPEN_CLIP: dict[str, tuple[Callable[[], object], str]] = {
     "nothing": (lambda: None, "preprocess_cfg is missing"),
+    "a list of modes": (lambda: SEEN | {"resize_mode": ["shortest"]}, "is not understood"),
+    "a mapping of filters": (lambda: SEEN | {"interpolation": {"bicubic": 1}}, "is not understood"),
     "another mode": (lambda: SEEN | {"resize_mode": "crop"}, "'crop' by None is not understood"),
     "another filter": (lambda: SEEN | {"interpolation": "nearest"}, "by 'nearest' is not understood"),
     "grey": (lambda: SEEN | {"mode": "L"}, "mode 'L' is not understood"),

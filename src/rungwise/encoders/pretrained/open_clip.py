@@ -254,8 +254,9 @@ def _settings(checkpoint: Checkpoint, part: Literal["vision_cfg", "text_cfg"]) -
         if name not in listed | _ELSEWHERE:
             raise UserError(f"{checkpoint.where}: {part}: {str(name)[:60]!r} is not read; give another model")
     values = {name: said.get(name, usual[name]) for name in listed}
-    if isinstance(values.get("image_size"), list) and len(set(values["image_size"])) == 1:
-        values["image_size"] = values["image_size"][0]
+    sides = values.get("image_size")
+    if isinstance(sides, list) and sides and all(one == sides[0] for one in sides):
+        values["image_size"] = sides[0]
     top = {"embed_dim": checkpoint.model.get("embed_dim"), "quick_gelu": checkpoint.model.get("quick_gelu", False)}
     return read_settings(Tower, {**top, "tower": values}, str(checkpoint.where))
 

@@ -44,7 +44,7 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     """
     file, said = _described(folder)
     kind = said.get("image_processor_type") or said.get("feature_extractor_type")
-    if kind not in _PROCESSORS:
+    if not isinstance(kind, str) or kind not in _PROCESSORS:
         raise UserError(
             f"{file}: image_processor_type {str(kind)[:60]!r} is not known; known are those of CLIP and SigLIP at a"
             " fixed size"
@@ -59,7 +59,7 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
     window = _crop(size, file) if cropped else None
     resize, resized = _size(left.pop("size"), file)
     resample = left.pop("resample")
-    interpolation = _FILTERS.get(resample) if isinstance(resample, int | float) else None
+    interpolation = _FILTERS.get(resample) if _number(resample) else None
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
     if left:
         raise UserError(f"{file}: {sorted(left)[0][:60]!r} is not understood; {_OTHER}")
@@ -105,7 +105,7 @@ def patches_preprocessing(folder: Path, patch: int) -> PatchPreprocessing:
         if name not in left:
             raise UserError(f"{file}: does not say {name}; copy the file from where the model comes from")
     resample = left.pop("resample")
-    interpolation = _FILTERS.get(resample) if isinstance(resample, int | float) else None
+    interpolation = _FILTERS.get(resample) if _number(resample) else None
     mean, std = (_colour(left.pop(name), name, file) for name in ("image_mean", "image_std"))
     found, most = left.pop("patch_size"), left.pop("max_num_patches")
     if left:
@@ -148,7 +148,7 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
                 f"{file}: preprocess_cfg does not say {name}; copy the file from where the model comes from"
             )
     mean, std = (_colour(left.pop(name), name, file) for name in ("mean", "std"))
-    resize, interpolation = _MODES.get(left.pop("resize_mode")), _NAMES.get(left.pop("interpolation"))
+    resize, interpolation = _MODES.get(str(left.pop("resize_mode"))), _NAMES.get(str(left.pop("interpolation")))
     if resize is None or interpolation is None:
         how = f"{said.get('resize_mode')!r} by {said.get('interpolation')!r}"
         raise UserError(f"{file}: preprocess_cfg: {how[:80]} is not understood; {_OTHER}")
@@ -179,8 +179,10 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
 
 
 _OTHER = "give another model"
-_MODES: Mapping[object, Resize] = {"shortest": "short_side", "squash": "square", "longest": "long_side"}
-_NAMES: Mapping[object, Interpolation] = {"bicubic": "bicubic", "bilinear": "bilinear", "random": "bicubic"}
+_ANY = 1e30
+"""Beyond every number of a preprocessing; a whole number may be too large for a float."""
+_MODES: Mapping[str, Resize] = {"shortest": "short_side", "squash": "square", "longest": "long_side"}
+_NAMES: Mapping[str, Interpolation] = {"bicubic": "bicubic", "bilinear": "bilinear", "random": "bicubic"}
 """What open_clip does outside of training."""
 
 
@@ -253,7 +255,7 @@ def _colour(value: object, name: str, file: Path) -> tuple[float, float, float]:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _ANY
 
 
 def _whole(value: object) -> bool:

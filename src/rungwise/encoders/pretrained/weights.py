@@ -26,10 +26,10 @@ def checkpoint_files(folder: Path, names: tuple[str, ...]) -> list[Path]:
     if index.exists():
         said = read_json(index)
         listed = said.get("weight_map") if isinstance(said, dict) else None
-        files = set(listed.values()) if isinstance(listed, dict) else set()
+        files = list(listed.values()) if isinstance(listed, dict) else []
         if not files or not all(isinstance(one, str) and Path(one).name == one for one in files):
             raise UserError(f"{index}: names no safetensors files of this folder; {_COPY}")
-        return [folder / one for one in sorted(files)]
+        return [folder / one for one in sorted(set(files))]
     for name in names:
         if (folder / name).exists():
             return [folder / name]

@@ -1,0 +1,18 @@
+"""Odd values in every settings file, header and JSON file that is read."""
+
+import pytest
+
+from tests.hostile.conftest import assert_nothing_bad, in_parts, run_kit
+
+
+@pytest.mark.slow
+def test_a_share_of_odd_values_is_refused_or_read(tmp_path):
+    found = run_kit(tmp_path, "values", "--share", "0.05")
+    assert len(found.cases) > 400
+    assert not found.bad(), found.faults()
+
+
+@pytest.mark.long
+@in_parts(10)
+def test_every_odd_value_is_refused_or_read(part, tmp_path):
+    assert_nothing_bad("values", part, tmp_path, 400)
