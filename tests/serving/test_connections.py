@@ -432,6 +432,74 @@ async def test_a_chunk_that_is_none_ends_the_request(world: World) -> None:
 
 
 @in_world()
+async def test_nothing_is_said_to_a_client_that_was_hung_up_on(world: World) -> None:
+    """The application asks for a body whose first chunk was refused: "100 Continue" comes too late."""
+    connection = world.connect()
+    await world.send(connection, CHUNKED.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") + b"no number\r\n")
+    assert connection.wire.statuses == [400]
+    assert world.bodies == [None]
+
+
+@pytest.mark.parametrize(
+    ("version", "headers"),
+    [
+        ("1.1", "Content-Length: 5\r\nTransfer-Encoding: chunked"),
+        ("1.1", "Transfer-Encoding: chunked\r\nContent-Length: 5"),
+        ("1.0", "Transfer-Encoding: chunked"),
+        ("2.0", "Content-Length: 0"),
+        ("1.1", "Content-Length: 5\r\nContent-Length: 6"),
+        ("1.1", "Content-Length: 5, 6"),
+        ("1.1", "Transfer-Encoding : chunked"),
+        ("1.1", "Transfer-Encoding: gzip, chunked"),
+        ("1.1", "X: a\0b"),
+        ("1.1", "X: a\rContent-Length: 5"),
+        ("1.1", "Host: here"),
+    ],
+)
+def test_a_request_that_could_be_read_in_two_ways_ends_the_connection(version: str, headers: str) -> None:
+    @in_world()
+    async def test(world: World) -> None:
+        connection = world.connect()
+        head = f"POST / HTTP/{version}\r\nHost: here\r\n{headers}\r\n\r\n".encode()
+        await world.send(connection, head + b"0\r\n\r\n" + GET)
+        assert connection.wire.statuses == [400]
+        assert connection.wire.ended
+        assert not world.bodies
+
+    test()
+
+
+@pytest.mark.parametrize("leaving", ["says that nothing follows", "has gone"])
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize(
+    "request_",
+    [GET, POST + b"0123456789", CHUNKED + b"3\r\nabc\r\n0\r\n\r\n", GET * 2, POST + b"0123456789no HTTP\r\n\r\n"],
+)
+@pytest.mark.parametrize("expecting", [b"", b"Expect: 100-continue\r\n", b"Connection: close\r\n"])
+def test_who_leaves_at_any_byte_leaves_no_failure(request_: bytes, expecting: bytes, reads: bool, leaving: str) -> None:
+    @in_world()
+    async def test(world: World) -> None:
+        world.reads = reads
+        whole = request_.replace(b"Host: here\r\n", b"Host: here\r\n" + expecting)
+        for at in range(0, len(whole) + 1, 5):
+            connection = world.connect()
+            connection.data_received(whole[:at])
+            for _ in range(at % 4):
+                await asyncio.sleep(0)
+            if leaving == "has gone":
+                connection.connection_lost(ConnectionResetError())
+            else:
+                connection.eof_received()
+                connection.wire.close()  # as the event loop does then
+                await asyncio.sleep(0)
+                connection.connection_lost(None)
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+    test()
+
+
+@in_world()
 async def test_a_chunk_that_is_none_after_the_answer_ends_the_connection(world: World) -> None:
     world.reads = False
     connection = world.connect()

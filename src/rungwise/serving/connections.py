@@ -3,6 +3,7 @@
 uvicorn reads requests and writes answers, but lets a client take as long as it likes for either, and anyone open as
 many connections as the system gives. Here every connection knows whose turn it is (:class:`Turn`); a table
 (:class:`Connections`) counts them by client, and looks now and then for those whose client has let its time pass.
+A request of which two servers could disagree where it ends is refused (:class:`_StrictParser`).
 
 When all places are taken, a connection that waits for a request makes room, of the client that has most of them and
 the longest waiting first, as nginx reuses its idle ones. Where none waits, the newcomer is refused with status 503.
@@ -141,6 +142,30 @@ class Connections(ServerState):
         return True
 
 
+class _StrictParser(h11.Connection):
+    """h11's reader of requests, which also refuses what another server in the way may read otherwise.
+
+    RFC 9112, section 6.1: a request with both ``Transfer-Encoding`` and ``Content-Length`` may be an attempt to smuggle
+    another one past a proxy, and so may one of HTTP/1.0 with a ``Transfer-Encoding``. Either may be refused, and the
+    connection must be closed after it. h11 would read on behind it. It also takes every version for HTTP/1.1.
+    """
+
+    def next_event(self) -> Any:
+        """As h11 gives it.
+
+        Raises:
+            RemoteProtocolError: If the request makes no sense, or could be understood in two ways.
+        """
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = [name for name, _ in event.headers]
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1"):
+                raise h11.RemoteProtocolError("two ways to tell where the request ends")
+            if not event.http_version.startswith(b"1."):
+                raise h11.RemoteProtocolError("another version of HTTP")
+        return event
+
+
 class LimitedConnection(H11Protocol):
     """uvicorn's connection, with an eye on the clock and on the others.
 
@@ -160,6 +185,7 @@ class LimitedConnection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         assert isinstance(server_state, Connections)
+        self.conn = _StrictParser(h11.SERVER, server_state.limits.header_bytes)
         self.table = server_state
         self.client_key = ""
         self.turn = Turn.HEAD
@@ -305,7 +331,9 @@ class LimitedConnection(H11Protocol):
 class _Parting:
     """A transport as uvicorn sees it: it writes the head and the body of an answer at once, and closes in good order.
 
-    After the last answer the connection is closed whether or not the client has done.
+    After the last answer the connection is closed whether or not the client has done. What an application still says
+    to a client that was hung up on goes nowhere, such as "100 Continue" where the body turned out to be no HTTP: a
+    transport of asyncio raises an error for it.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: LimitedConnection) -> None:
@@ -314,8 +342,11 @@ class _Parting:
         self._connection = weakref.ref(connection)
         self._loop = connection.loop
         self._held: list[bytes] = []
+        self._ended = False
 
     def write(self, data: bytes) -> None:
+        if self._ended or self._transport.is_closing():
+            return
         # Every write that reaches the system costs a call, and a wait for Python's lock after it.
         self._held.append(data)
         if len(self._held) == 1:
@@ -323,6 +354,7 @@ class _Parting:
 
     def write_eof(self) -> None:
         self._flush()
+        self._ended = True
         self._transport.write_eof()
 
     def abort(self) -> None:
