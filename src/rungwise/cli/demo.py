@@ -17,10 +17,12 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, console, program, say, shortest
 from rungwise.core.errors import UserError
 from rungwise.core.progress import Progress
+from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.demo.places import Places
     from rungwise.demo.whole import Demo as Made
+    from rungwise.serving.server import MakeApp
 
 _EXAMPLES = ("rungwise demo", "rungwise demo --folder somewhere --no-browser")
 
@@ -37,6 +39,7 @@ class Demo:
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
         small: With --check, few pictures and few steps, in half a minute of processor time.
         device: Where the models compute, such as cpu or cuda. Default cuda where there is one.
+        limits: What clients may hold of the server.
     """
 
     folder: Path = Path("rungwise-demo")
@@ -46,6 +49,7 @@ class Demo:
     check: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     small: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
+    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
@@ -58,10 +62,14 @@ def main(arguments: list[str]) -> int:
     if asked.small and not asked.check:
         raise UserError("--small goes with --check alone: models of so few pictures show nothing; leave it out")
     device = chosen_device(asked.device)
+
+    def make(demo: Made) -> MakeApp:
+        return lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=asked.limits)
+
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
             demo = _made(Places(Path(folder)), device, small=asked.small)
-            with background_app(lambda names, _: create_demo_app(demo, allowed_hosts=names)) as address:
+            with background_app(make(demo), limits=asked.limits) as address:
                 _ask(address, demo)
             say("the page, its searches and its pictures answered")
         return 0
@@ -69,10 +77,11 @@ def main(arguments: list[str]) -> int:
     demo = _made(places, device, again=asked.again)
     _say_commands(places, demo)
     serve_app(
-        lambda names, _: create_demo_app(demo, allowed_hosts=names),
+        make(demo),
         port=asked.port,
         open_browser=asked.browser,
         ready=lambda address: say(f"page: {address}   (Ctrl-C ends)"),
+        limits=asked.limits,
     )
     return 0
 

@@ -13,8 +13,10 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, program, say, say_issues, shortest
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
+from rungwise.core.person_names import person_name
 from rungwise.core.progress import Progress
 from rungwise.core.reading import require_regular
+from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.grading.questions import Questions
@@ -47,6 +49,7 @@ class Grade:
         seed: Of that order; with --limit, of the choice too.
         port: Number after the colon. 0 takes any that is free.
         browser: Open the page.
+        limits: What clients may hold of the server.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
@@ -59,6 +62,7 @@ class Grade:
     seed: int = field(default=0, metadata=ADVANCED)
     port: int = 8000
     browser: bool = True
+    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
@@ -79,27 +83,34 @@ def main(arguments: list[str]) -> int:
     before = _judgements(out)
     if before is not None and before.issues:
         say_issues(before.issues)
-    next_command = f"{program()} evaluate MODEL {quote(shortest(_data(asked)))} --positives {quote(shortest(out))}"
     serve_app(
         lambda names, _: create_grading_app(
             questions,
             out,
             file=asked.file.name,
-            grader=(asked.grader or "").strip(),
-            next_command=next_command,
+            grader="" if asked.grader is None else person_name(asked.grader),
+            next_command=_next(_data(asked).name, out.name),
             allowed_hosts=names,
+            limits=asked.limits,
+            places={path: path.name for path in (asked.file, _data(asked))},
         ),
         port=asked.port,
         open_browser=asked.browser,
         ready=lambda address: say(
             f"{len(questions)} pairs to grade at {address}   (Ctrl-C ends)\njudgements are kept in {out}"
         ),
+        limits=asked.limits,
     )
     if _judgements(out) is not None:
         _say_agreement(out)
         say("next, with what people called right counted as right:")
-        say(f"  {next_command}")
+        say(f"  {_next(shortest(_data(asked)), shortest(out))}")
     return 0
+
+
+def _next(data: str, judgements: str) -> str:
+    """A command that uses the judgements."""
+    return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
 
 
 def _check(asked: Grade) -> None:
@@ -114,10 +125,10 @@ def _check(asked: Grade) -> None:
     if asked.seed < 0:
         raise UserError(f"--seed must not be negative, got {asked.seed}")
     if asked.grader is not None:
-        from rungwise.grading.app import LONGEST_NAME
-
-        if not 0 < len(asked.grader.strip()) <= LONGEST_NAME:
-            raise UserError(f"--grader takes a name of 1 to {LONGEST_NAME} characters")
+        try:
+            person_name(asked.grader)
+        except UserError as error:
+            raise UserError(f"--grader: {error}") from None
 
 
 def _data(asked: Grade) -> Path:

@@ -328,13 +328,14 @@ class _First(_Run):
         """See :class:`_Run`."""
         from rungwise.data.features import FeatureRows
         from rungwise.index import Index, storage
-        from rungwise.index.encoding import require_pictures
+        from rungwise.index.encoding import require_ids, require_pictures
 
         storage.refuse_strangers(self.out)
         model = self._opened() if self.asked.model else None
         data = read_collection(self.asked.pictures, allow_empty=False)
         say_issues(data.issues)
         require_pictures(data)
+        require_ids(data)
         if model is None:  # for a folder without pictures nothing is fetched
             if isinstance(data.pictures, FeatureRows):
                 raise UserError(

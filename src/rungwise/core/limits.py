@@ -25,6 +25,7 @@ LimitName = Literal[
     "line_bytes",
     "checked_bytes",
     "query_characters",
+    "id_bytes",
 ]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -46,6 +47,7 @@ class Limits:
         checked_bytes: Of a file of vectors or degrees whose checksum is compared whenever it is opened; larger ones are
             opened without it, and ``rungwise verify`` compares them.
         query_characters: Of a query or a filter as it is typed.
+        id_bytes: Of the id of a picture of an index, as UTF-8; the server's limit of a head has room for one.
 
     >>> Limits().settings_bytes
     262144
@@ -60,6 +62,7 @@ class Limits:
     line_bytes: int = 16 << 20
     checked_bytes: int = 4 << 30
     query_characters: int = 2000
+    id_bytes: int = 4096
 
 
 _current: Limits | None = None

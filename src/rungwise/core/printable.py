@@ -21,6 +21,15 @@ def printable(text: str) -> str:
     return _ODD.sub(_shown, text)
 
 
+def quoted(text: str, most: int = 80) -> str:
+    r"""The text in quotes for a message about it, in one line; what is longer is cut.
+
+    >>> quoted("yaer"), quoted("a" * 9000, 10), quoted("a\nb\u202e")
+    ("'yaer'", "'aaaaaaaaa…'", "'a\\nb\\u202e'")
+    """
+    return repr(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
 def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import FastAPI, Query, Response
+from fastapi import FastAPI, Query, Request, Response
 
 from rungwise.demo.comparison import LONGEST, Answer
 from rungwise.demo.examples import Example
@@ -15,10 +16,11 @@ from rungwise.demo.measuring import Compared
 from rungwise.demo.places import NAMES, RELEVANT_FROM, TITLES, Name
 from rungwise.demo.whole import Demo
 from rungwise.serving.answers import json_answer, refusals
-from rungwise.serving.app import answer_errors_in_one_line, create_app
-from rungwise.serving.entrance import Entrance
+from rungwise.serving.app import create_app
+from rungwise.serving.common_app import new_app
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.pages import mount_page
+from rungwise.serving.work import Lanes
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -61,9 +63,8 @@ def create_demo_app(
     >>> list(inspect.signature(create_demo_app).parameters)
     ['demo', 'allowed_hosts', 'limits']
     """
-    app = FastAPI(title="rungwise demo", version=version("rungwise"), docs_url=None, redoc_url=None)
-    answer_errors_in_one_line(app)
-    app.add_middleware(Entrance, names=allowed_hosts, token=None)
+    lanes = Lanes(limits or ServingLimits())
+    app = new_app("rungwise demo", allowed_hosts=allowed_hosts)
     about = About(
         len(demo.comparison.ids),
         demo.results.trained,
@@ -74,17 +75,19 @@ def create_demo_app(
     )
 
     @app.get("/demo/about", response_model=About, responses=refusals(), tags=["demo"])
-    def described() -> Response:
+    async def described() -> Response:
         """What is compared, and what was measured."""
         return json_answer(about)
 
     @app.get("/demo/search", response_model=Answer, responses=refusals(422), tags=["demo"])
-    def searched(q: str = Query(description="Plain words about a picture.", max_length=4 * LONGEST)) -> Response:
+    async def searched(
+        request: Request, q: Annotated[str, Query(description="Plain words about a picture.", max_length=4 * LONGEST)]
+    ) -> Response:
         """Both models' answers to a query, with what is exactly true of every hit."""
-        return json_answer(demo.comparison.answer(q))
+        return json_answer(await lanes.encoded(request, partial(demo.comparison.answer, q)))
 
     for name in NAMES:
         side = demo.comparison.sides[name]
-        app.mount(f"/{name}", create_app(side.index, side.model, allowed_hosts=allowed_hosts, limits=limits))
+        app.mount(f"/{name}", create_app(side.index, side.model, allowed_hosts=allowed_hosts, lanes=lanes))
     mount_page(app, _STATIC)
     return app

@@ -6,19 +6,17 @@ hash of the text that were shown, so that a page that stood open while another t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import partial
 from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
-from unicodedata import normalize
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 
+from rungwise.core.person_names import LONGEST_NAME, person_name
 from rungwise.core.reading import stamp
 from rungwise.data.collection import Issue
 from rungwise.grading import shapes
@@ -26,20 +24,15 @@ from rungwise.grading.agreement import agreement_of, grades_given
 from rungwise.grading.questions import Questions
 from rungwise.relevance.judgements import GRADES, Judgement, Judgements, add_judgement, now, read_judgements
 from rungwise.serving.answers import IMAGES, json_answer, refusals
-from rungwise.serving.app import answer_errors_in_one_line
 from rungwise.serving.bodies import json_body
-from rungwise.serving.entrance import Entrance
-from rungwise.serving.files import PictureFiles
+from rungwise.serving.common_app import new_app, without_places
 from rungwise.serving.ids import possible, sendable
-from rungwise.serving.lanes import Lane, Memory
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.pages import mount_page
-from rungwise.serving.work import client_of
+from rungwise.serving.work import Lanes, client_of
 
 _STATIC = Path(__file__).parent / "static"
 _LISTED = 50
-LONGEST_NAME = 80
-"""Characters of a grader's name."""
 
 Who = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="The grader's name.")]
 _FIELDS = {
@@ -85,6 +78,7 @@ def create_grading_app(
     next_command: str = "",
     allowed_hosts: Sequence[str] | None = None,
     limits: ServingLimits | None = None,
+    places: Mapping[Path, str] | None = None,
 ) -> FastAPI:
     """The grading page and its interface over HTTP.
 
@@ -98,24 +92,23 @@ def create_grading_app(
         next_command: What the page says to do when all is graded.
         allowed_hosts: Names under which the application may be asked for, without port; any name unless given.
         limits: What strangers may hold.
+        places: Files and folders that issues and errors may name, and what the page says in their stead.
 
     >>> import inspect
     >>> list(inspect.signature(create_grading_app).parameters)[:2]
     ['questions', 'out']
     """
-    limits = limits or ServingLimits()
-    app = FastAPI(title="rungwise grade", version=version("rungwise"), docs_url=None, redoc_url=None)
-    answer_errors_in_one_line(app)
-    app.add_middleware(Entrance, names=allowed_hosts, token=None)
-    pictures = PictureFiles(Lane(limits.decoding_threads), Memory(limits.decoding_memory), limits)
+    lanes = Lanes(limits or ServingLimits())
+    places = {**(places or {}), out: out.name}
+    app = new_app("rungwise grade", allowed_hosts=allowed_hosts, places=places)
     kept, data = _Kept(out), questions.data
     captions_of_image = data.captions_of_image
     about = shapes.About(
         name=data.name,
         file=file,
-        out=str(out),
+        out=out.name,
         pairs=len(questions),
-        left_out=tuple(map(_in_words, questions.issues[:_LISTED])),
+        left_out=tuple(_in_words(one, places) for one in questions.issues[:_LISTED]),
         left_out_count=len(questions.issues),
         grades=tuple((grade, GRADES[grade]) for grade in sorted(GRADES, reverse=True)),
         grader=grader,
@@ -124,17 +117,18 @@ def create_grading_app(
     )
 
     @app.get("/grading/about", response_model=shapes.About, responses=refusals(), tags=["grading"])
-    def described() -> Response:
+    async def described() -> Response:
         """What is graded, and how."""
         return json_answer(about)
 
     @app.get("/grading/progress", response_model=shapes.Progress, responses=refusals(422), tags=["grading"])
-    def progress(who: Who) -> Response:
+    async def progress(request: Request, who: Who) -> Response:
         """How far a grader is, and how well graders agree."""
-        return json_answer(_progress(questions, kept.now(), _name_of(who)))
+        name = person_name(who)
+        return json_answer(await lanes.read(request, lambda: _progress(questions, kept.now(), name)))
 
     @app.get("/grading/pairs/{place}", response_model=shapes.Pair, responses=refusals(404, 422), tags=["grading"])
-    def pair(place: int) -> Response:
+    async def pair(place: int) -> Response:
         """One pair."""
         asked = questions.asked[_checked(questions, place)]
         image, caption = questions.ids(place)
@@ -160,7 +154,7 @@ def create_grading_app(
         if version not in (None, questions.version):
             raise HTTPException(409, "other pairs are asked by now; load the page again")
         path = data.paths[questions.asked[_checked(questions, place)].image]
-        return await pictures.answer(path, None, request, client_of(request))
+        return await lanes.files.answer(path, None, request, client_of(request))
 
     @app.post(
         "/grading/judgements",
@@ -171,8 +165,8 @@ def create_grading_app(
     )
     async def judge(request: Request) -> Response:
         """Keep what a person says of a pair; the answer says how far that person is."""
-        asked = _asked(await json_body(request, limits.body_seconds, "a judgement"))
-        return json_answer(await run_in_threadpool(_keep, questions, kept, asked))
+        asked = _asked(await json_body(request, lanes.limits.body_seconds, "a judgement", _FIELDS))
+        return json_answer(await lanes.read(request, partial(_keep, questions, kept, asked)))
 
     mount_page(app, _STATIC)
     return app
@@ -189,31 +183,13 @@ class _Asked:
     grade: int | None
 
 
-def _asked(body: bytes) -> _Asked:
-    wrong = HTTPException(
-        422,
-        f"give a JSON object with who (1 to {LONGEST_NAME} characters), image, caption, text_hash, and a grade from"
-        f" {min(GRADES)} to {max(GRADES)} or null",
-    )
-    try:
-        found: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise wrong from error
-    if not isinstance(found, dict) or found.keys() != _FIELDS.keys():
-        raise wrong
-    grade = found.pop("grade")
-    if not all(isinstance(value, str) for value in found.values()):
-        raise wrong
+def _asked(found: Mapping[str, Any]) -> _Asked:
+    grade = found["grade"]
+    if not all(isinstance(found[name], str) for name in _FIELDS if name != "grade"):
+        raise HTTPException(422, "who, image, caption and text_hash of a judgement are texts; send them as such")
     if grade is not None and (not isinstance(grade, int) or isinstance(grade, bool) or grade not in GRADES):
-        raise wrong
-    if not (found["who"].strip() and len(found["who"]) <= LONGEST_NAME):
-        raise wrong
-    return _Asked(**{**found, "who": _name_of(found["who"])}, grade=grade)
-
-
-def _name_of(who: str) -> str:
-    """A name in one line, in which blanks and ways to write an accent make no other person."""
-    return " ".join(normalize("NFC", who).split())
+        raise HTTPException(422, f"grade: give a whole number from {min(GRADES)} to {max(GRADES)}, or null")
+    return _Asked(person_name(found["who"]), found["image"], found["caption"], found["text_hash"], grade)
 
 
 def _checked(questions: Questions, place: int) -> int:
@@ -252,5 +228,6 @@ def _progress(questions: Questions, judgements: Judgements, who: str) -> shapes.
     return shapes.Progress(who, given, tuple(own), counts, agreement, tuple(agreement.lines()), questions.version)
 
 
-def _in_words(issue: Issue) -> str:
-    return f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}"
+def _in_words(issue: Issue, places: Mapping[Path, str]) -> str:
+    whole = f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}"
+    return without_places(whole, "", places) or issue.kind

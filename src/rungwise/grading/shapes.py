@@ -16,7 +16,7 @@ class About:
     Attributes:
         name: Of the collection.
         file: Name of the table.
-        out: Where judgements are kept.
+        out: Name of the file where judgements are kept.
         pairs: How many people are asked about.
         left_out: What of the table is not asked, a line each; the first ones.
         left_out_count: How many in all.

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.limits import limits, too_large
+from rungwise.core.printable import quoted
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.features import FeatureRows
 from rungwise.index.store import Batch
@@ -51,6 +53,26 @@ def require_pictures(data: ImageCaptions) -> None:
     """
     if not data.has_pictures:
         raise UserError(f"{data.name}: no picture files and no features to index; name a collection that has them")
+
+
+def require_ids(data: ImageCaptions) -> None:
+    """Refuse ids by which no picture could be asked for over HTTP: empty ones, and those longer than a head may be.
+
+    Any other text is an id: names of files hold line breaks, marks of direction, and bytes that are no text.
+
+    Raises:
+        UserError: If an id is empty, or longer than the limit ``id_bytes``.
+
+    >>> require_ids(ImageCaptions(("",), (), np.empty(0), name="pets"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: pets: the id of a picture is empty; give it one
+    """
+    for one in data.image_ids:
+        size = len(one.encode("utf-8", "surrogatepass"))
+        if not size:
+            raise UserError(f"{data.name}: the id of a picture is empty; give it one")
+        if size > limits().id_bytes:
+            raise too_large(f"{data.name}: the id {quoted(one)}", size, "id_bytes")
 
 
 def require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:

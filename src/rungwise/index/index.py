@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
 from rungwise.core.locks import UPDATE_LOCK
+from rungwise.core.person_names import person_name
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.index import opening, storage, stores
-from rungwise.index.encoding import Progress, one_line, require_pictures
+from rungwise.index.encoding import Progress, one_line, require_ids, require_pictures
 from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
 from rungwise.index.items import source_of
 from rungwise.index.lance_tuning import Approximation
@@ -115,6 +116,7 @@ class Index(ReadableIndex):
             storage.replacing_folder(folder, overwrite=overwrite) as draft,
         ):
             require_pictures(data)
+            require_ids(data)
             manifest, both = opening.created(
                 draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
@@ -187,6 +189,7 @@ class Index(ReadableIndex):
         """
         self.check(model)
         require_pictures(data)
+        require_ids(data)
         with self._newest():
             update = Update(self._target(), data, model, whole=False, progress=progress)
             before = [text for item in self.found(data.image_ids).values() for text in item.captions]
@@ -240,6 +243,7 @@ class Index(ReadableIndex):
         if self._checked is not model:
             self.check(model)
             self._checked = model
+        require_ids(data)
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
@@ -324,12 +328,13 @@ class Index(ReadableIndex):
             who: Says it; nobody in particular unless given.
 
         Raises:
-            UserError: If no picture has this id, the query is empty, the index is in no folder, or the place cannot be
-                written.
+            UserError: If no picture has this id, the query is empty, nothing is seen in the name, the index is in no
+                folder, or the place cannot be written.
         """
         if self.folder is None:
             raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
         item_id = self.item(item_id).id
+        who = person_name(who) if who.strip() else ""
         if grade is None:
             take_back(self.folder, query, item_id, who)
         else:

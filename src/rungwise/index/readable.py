@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core.errors import UserError
+from rungwise.core.printable import quoted
 from rungwise.data.collection import Issue
 from rungwise.index import opening, storage
 from rungwise.index.addresses import named
@@ -134,7 +135,7 @@ class ReadableIndex:
         """
         if item := self.found([item_id]).get(item_id):
             return item
-        raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection")
+        raise UserError(f"{self._where}: no picture with id {quoted(item_id)}; ids are as in the collection")
 
     def captions(self) -> Iterator[str]:
         """The distinct captions of the collection."""
@@ -264,7 +265,7 @@ class ReadableIndex:
         """
         rows = self.picture_store.get([item_id])
         if item_id not in rows:
-            raise UserError(f"{self._where}: no picture with id {item_id!r}; ids are as in the collection")
+            raise UserError(f"{self._where}: no picture with id {quoted(item_id)}; ids are as in the collection")
         return self.search(rows[item_id].vector, k, where, exclude=(item_id,))[0]
 
     def thumbnail(self, item_id: str) -> bytes | None:

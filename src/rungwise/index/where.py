@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from rungwise.core.errors import UserError
+from rungwise.core.printable import quoted
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "has", "contains"]
 Scalar = str | bool | int | float
@@ -50,21 +51,18 @@ class Condition:
     value: Scalar | tuple[Scalar, ...]
 
     def __post_init__(self) -> None:
+        on = f"condition on {_cut(self.column)}"
         if self.operator not in get_args(Operator):
-            raise UserError(
-                f"condition on {self.column!r}: no operator {self.operator!r}; there are {' '.join(get_args(Operator))}"
-            )
+            raise UserError(f"{on}: no operator {_cut(self.operator)}; there are {' '.join(get_args(Operator))}")
         if isinstance(self.value, tuple) != (self.operator == "in"):
-            raise UserError(f"condition on {self.column!r}: give a tuple of values for `in`, and one value for others")
+            raise UserError(f"{on}: give a tuple of values for `in`, and one value for others")
         if self.operator in ("has", "contains") and not isinstance(self.value, str):
-            raise UserError(f"condition on {self.column!r}: `{self.operator}` takes a text, not {self.value!r}")
+            raise UserError(f"{on}: `{self.operator}` takes a text, not {_cut(self.value)}")
         for value in self.value if isinstance(self.value, tuple) else (self.value,):
             if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
-                raise UserError(
-                    f"condition on {self.column!r}: {value!r} is no text, number or truth value to compare with"
-                )
+                raise UserError(f"{on}: {_cut(value)} is no text, number or truth value to compare with")
             if isinstance(value, bool) and self.operator not in ("==", "!=", "in"):
-                raise UserError(f"condition on {self.column!r}: truth values are not in order; compare with ==")
+                raise UserError(f"{on}: truth values are not in order; compare with ==")
 
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether a row with this record fulfils it."""
@@ -179,3 +177,8 @@ def _type(value: object) -> type | None:
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return list
     return str if isinstance(value, str) else None
+
+
+def _cut(value: object) -> str:
+    """A value for a message about it."""
+    return quoted(value) if isinstance(value, str) else repr(value)[:80]

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, cast
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import check_length, limits
+from rungwise.core.printable import quoted
 from rungwise.core.texts import near_names
 from rungwise.index.where import Both, Condition, Either, Expression, Not, Operator, Scalar, Where
 
@@ -27,6 +28,8 @@ _NAME = re.compile(r"[^\W\d][\w.\-]*")
 _KEYWORDS = frozenset(("and", "or", "not", "in", "has", "contains", "between", "true", "false"))
 _TRUTH = {"true": True, "false": False}
 _EXAMPLE = "year >= 2020 and tags has 'beach'"
+_SHOWN = 80
+"""Characters of what was typed that a remedy repeats."""
 
 
 _OPTION = {"filter": "where"}
@@ -132,7 +135,7 @@ def check_columns(where: Where, columns: Collection[str]) -> None:
         near = [of_lower[one] for one in near_names(name.lower(), of_lower, 3)]
         meant = f"; did you mean {' or '.join(near)}?" if near else ";"
         raise UserError(
-            f"filter: no picture has a column {name!r}{meant} There are: {_listed(sorted(columns))}", parameters=_OPTION
+            f"filter: no picture has a column {quoted(name)}{meant} There are: {_listed(sorted(columns))}", parameters=_OPTION
         )
 
 
@@ -236,7 +239,7 @@ class _Reader:
         token = self._now
         if token.kind not in ("quoted", "number") and token.keyword not in _TRUTH:
             if token.kind == "name" and not token.keyword:
-                raise self._error("expected a value", f"put texts in quotes: {_quoted(token.text)}")
+                raise self._error("expected a value", f"put texts in quotes: {_quoted(token.text[:_SHOWN])}")
             raise self._error("expected a value", "write a number, true, false or a text in quotes")
         self._at += 1
         if token.kind == "quoted":
@@ -302,7 +305,7 @@ class _Reader:
                 follows = text[found.end() : found.end() + 1]
                 if follows.isalnum() or follows in tuple("-:/_."):
                     word = text[at:].split()[0]
-                    raise self._error("no number", f"put dates and texts in quotes: {_quoted(word)}", at)
+                    raise self._error("no number", f"put dates and texts in quotes: {_quoted(word[:_SHOWN])}", at)
                 if len(found[0]) > 400:
                     raise self._error("a number of more than 400 digits", "shorten it", at)
                 yield _Token("number", found[0], at)

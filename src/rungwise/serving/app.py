@@ -6,28 +6,21 @@ reach any other file. What costs much waits for its turn (:mod:`rungwise.serving
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.requests import ClientDisconnect
 
 from rungwise.core.cache_folder import default_cache
-from rungwise.core.errors import UnavailableError, UserError
-from rungwise.core.printable import printable
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving import changing, grading, readiness, searching, shapes, why
 from rungwise.serving.answers import json_answer, refusals
+from rungwise.serving.common_app import new_app
 from rungwise.serving.current import Current
-from rungwise.serving.entrance import HEADERS, Entrance
 from rungwise.serving.ids import sendable
 from rungwise.serving.kept_pictures import KeptPictures
 from rungwise.serving.limits import ServingLimits
@@ -35,19 +28,13 @@ from rungwise.serving.metrics import KIND, Metrics
 from rungwise.serving.overview import Overviews
 from rungwise.serving.pages import mount_page
 from rungwise.serving.reranker import Reranker
-from rungwise.serving.tokens import Token
-from rungwise.serving.waiting import BusyError
-from rungwise.serving.watching import RequestLog, Watching
-from rungwise.serving.work import Work
-
-_log = logging.getLogger(__name__)
+from rungwise.serving.watching import RequestLog
+from rungwise.serving.work import Lanes, Work
 
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
 _KEPT = "sent-pictures"
 _NEWEST = 8
-_NOBODY = 499
-"""Status of an answer that nobody waits for any more, as nginx counts it."""
 
 
 def create_app(
@@ -62,6 +49,7 @@ def create_app(
     meaning: Meaning | None = None,
     only_here: bool = False,
     reranker: Reranker | None = None,
+    lanes: Lanes | None = None,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -76,7 +64,7 @@ def create_app(
             the answers.
         token: Without which nothing is answered, in the header ``Authorization: Bearer TOKEN``; the page takes it once
             from ``?token=TOKEN`` and keeps it in a cookie. Pictures can be added and deleted only where there is one.
-        limits: What strangers may hold.
+        limits: What strangers may hold; unused where lanes are given, which have theirs.
         log: Where a line for every request is written; nowhere unless given.
         kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
         meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
@@ -84,15 +72,17 @@ def create_app(
         only_here: Whether this machine alone reaches the application. Then people may say without a token how well
             pictures fit.
         reranker: A model that ranks the first hits of searches with words anew, and may say why they were found.
+        lanes: Where its work waits, beside that of other applications of the same server; some of its own unless given.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
 
     >>> import inspect
     >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here', 'reranker']
+    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here', 'reranker', 'lanes']
     """
-    limits = limits or ServingLimits()
+    lanes = lanes or Lanes(limits or ServingLimits())
+    limits = lanes.limits
     searcher = Searcher(index, model, meaning=meaning)
     current, overviews, metrics = Current(searcher), Overviews(), Metrics()
     sent = KeptPictures(
@@ -101,12 +91,10 @@ def create_app(
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,
     )
-    work = Work(limits, sent, metrics)
+    work = Work(lanes, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
-    app = FastAPI(title="rungwise", version=version("rungwise"), docs_url=None, redoc_url=None)
-    answer_errors_in_one_line(app)
-    app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
-    app.add_middleware(Watching, metrics=metrics, log=log)
+    places = {} if index.folder is None else {index.folder: "the index"}
+    app = new_app("rungwise", allowed_hosts=allowed_hosts, token=token, metrics=metrics, log=log, places=places)
     app.include_router(searching.routes(current, work, overviews, reranker))
     app.include_router(why.routes(current, work, reranker))
     app.include_router(changing.routes(current, work, writable=token is not None))
@@ -169,50 +157,3 @@ def create_app(
 _METRICS: dict[int | str, dict[str, object]] = {
     200: {"description": "The counters.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
-
-
-def answer_errors_in_one_line(app: FastAPI) -> None:
-    """Let whatever goes wrong in an application be answered as ``{"error": "one line"}``."""
-
-    def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-        return json_answer(shapes.Refusal(" ".join(message.split())), status, headers)
-
-    @app.exception_handler(UserError)
-    async def bad_input(_: Request, problem: UserError) -> Response:
-        return error(422, str(problem))
-
-    @app.exception_handler(UnavailableError)
-    async def away(_: Request, problem: UnavailableError) -> Response:
-        # Where the store is, concerns those who run the server, and no visitor.
-        _log.warning("%s", printable(str(problem)))
-        return error(503, "the store of the index does not answer; try again in a moment", {"Retry-After": "5"})
-
-    @app.exception_handler(RequestValidationError)
-    async def bad_request(_: Request, problem: RequestValidationError) -> Response:
-        first = problem.errors()[0]
-        place = [str(part) for part in first["loc"] if part not in ("query", "path", "body")]
-        return error(422, f"{'.'.join(place) or 'request'}: {first['msg']}")
-
-    @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, problem: StarletteHTTPException) -> Response:
-        headers = dict(problem.headers or {})
-        if problem.status_code == 405:  # files that stand still do not say what they allow
-            allowed = headers.get("Allow", "GET")
-            headers["Allow"] = f"{allowed}, HEAD" if allowed == "GET" else allowed
-        return error(problem.status_code, str(problem.detail), headers)
-
-    @app.exception_handler(BusyError)
-    async def busy(_: Request, problem: BusyError) -> Response:
-        return error(503, "there is too much to do; try again in a moment", {"Retry-After": "5"})
-
-    @app.exception_handler(MemoryError)
-    async def out_of_memory(_: Request, problem: MemoryError) -> Response:
-        return error(503, "there is not enough memory for this now; try again in a moment", {"Retry-After": "5"})
-
-    @app.exception_handler(ClientDisconnect)
-    async def left(_: Request, problem: ClientDisconnect) -> Response:
-        return Response(status_code=_NOBODY)
-
-    @app.exception_handler(Exception)
-    async def broken(_: Request, problem: Exception) -> Response:
-        return error(500, "something is wrong in the server; its log says more", HEADERS)

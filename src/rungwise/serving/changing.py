@@ -23,13 +23,14 @@ from rungwise.models.contracts import DualEncoder
 from rungwise.serving import shapes
 from rungwise.serving.answers import A_FILE, IMAGES, json_answer, refusals, small_picture
 from rungwise.serving.current import Current
-from rungwise.serving.ids import sendable
+from rungwise.serving.ids import possible, sendable
+from rungwise.serving.parameters import object_of
 from rungwise.serving.searching import Id, item_of
 from rungwise.serving.work import Work
 
 _MOST_CAPTIONS = 100
 _LONGEST_CAPTION = 2000
-_LONGEST_ID = 500
+_LONGEST_ID = 8000
 _LONGEST_COLUMNS = 10_000
 _MOST_COLUMNS = 100
 _SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg"}
@@ -95,11 +96,11 @@ def routes(current: Current, work: Work, *, writable: bool) -> APIRouter:
         if any(not text.strip() or len(text) > _LONGEST_CAPTION for text in caption):
             raise HTTPException(422, f"caption: give texts of 1 to {_LONGEST_CAPTION} characters")
         searcher = current.now().searcher
-        new = _New(id, tuple(caption), _columns(columns))
+        new = _New(possible(id)[0], tuple(caption), _columns(columns))
         change = partial(_add, current, searcher.model, new)
         return json_answer(await work.with_picture(request, searcher, change), 201)
 
-    @router.delete("/items/{id:path}", response_model=shapes.Changed, responses=refusals(404, 422), tags=["pictures"])
+    @router.delete("/items/{id:any}", response_model=shapes.Changed, responses=refusals(404, 422), tags=["pictures"])
     async def delete(request: Request, id: Id) -> Response:
         """Delete a picture from the index. Its file stays, unless it was sent here."""
         _require(writable, current)
@@ -141,7 +142,7 @@ def _columns(text: str) -> dict[str, Any]:
         422, "columns: give a JSON object whose values are texts, numbers, truth values or lists of texts"
     )
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=object_of)
     except (ValueError, RecursionError) as error:
         raise wrong from error
     if not isinstance(found, dict) or len(found) > _MOST_COLUMNS:

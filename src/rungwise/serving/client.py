@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
 from rungwise.core.reading import read_bytes
+from rungwise.serving.ids import as_sent
 
 _LARGEST_ANSWER = 256 << 20
 _LONGEST_REASON = 500
@@ -93,8 +94,8 @@ class Client:
             "k": k,
             "offset": offset,
             "where": where or None,
-            "like": like,
-            "unlike": unlike,
+            "like": [*map(as_sent, like)],
+            "unlike": [*map(as_sent, unlike)],
             "picture": [self._sent(picture) for picture in pictures],
             "fold": fold if fold is None else str(fold).lower(),
             "diversity": diversity,
@@ -105,18 +106,18 @@ class Client:
 
     def similar(self, item_id: str, k: int = 24, *, offset: int = 0, where: str = "") -> dict[str, Any]:
         """The pictures that are most like one of the index."""
-        return self._json("GET", "similar", {"id": item_id, "k": k, "offset": offset, "where": where or None})
+        return self._json("GET", "similar", {"id": as_sent(item_id), "k": k, "offset": offset, "where": where or None})
 
     def why(self, query: str, item_id: str) -> dict[str, Any]:
         """Which regions of a picture of the index answered which words of a query.
 
         The server must have a reranker that can say so; :meth:`about` says it in ``"explains"``.
         """
-        return self._json("GET", "why", {"q": query, "id": item_id})
+        return self._json("GET", "why", {"q": query, "id": as_sent(item_id)})
 
     def captions(self, picture: str | Path | bytes | None = None, k: int = 8, *, item_id: str = "") -> dict[str, Any]:
         """The captions of the collection that fit a picture best: a file, its bytes, or one of the index by its id."""
-        asked = {"id": item_id or None, "picture": None if picture is None else self._sent(picture), "k": k}
+        asked = {"id": as_sent(item_id) or None, "picture": None if picture is None else self._sent(picture), "k": k}
         return self._json("GET", "captions", asked)
 
     def send(self, picture: Path | bytes) -> str:
@@ -141,7 +142,7 @@ class Client:
     ) -> dict[str, Any]:
         """Add a picture to the index, or put it in place of the one with this id. The server must have a token."""
         body = read_bytes(picture, "picture_bytes") if isinstance(picture, Path) else picture
-        asked = {"id": item_id, "caption": captions, "columns": json.dumps(dict(columns)) if columns else None}
+        asked = {"id": as_sent(item_id), "caption": captions, "columns": json.dumps(dict(columns)) if columns else None}
         return self._json("POST", "items", asked, body)
 
     def delete(self, item_id: str) -> dict[str, Any]:
@@ -222,7 +223,7 @@ class Client:
 
 
 def _in_path(item_id: str) -> str:
-    return quote(item_id, safe="", errors="surrogatepass")
+    return quote(as_sent(item_id), safe="")
 
 
 def _parsed(content: bytes) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,6 +14,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from rungwise.calibration import FEWEST_QUERIES
 from rungwise.core.errors import UserError
 from rungwise.core.limits import Limits
+from rungwise.core.person_names import LONGEST_NAME, person_name
 from rungwise.index import Grades, Searcher
 from rungwise.serving import shapes
 from rungwise.serving.answers import json_answer, refusals
@@ -26,8 +27,6 @@ from rungwise.serving.waiting import BusyError
 from rungwise.serving.work import Work
 
 _LONGEST_ID = 8000
-LONGEST_NAME = 80
-"""Characters of the name of somebody who grades."""
 _LOOKED_AT = 500
 """Hits of a judged search among which its graded pictures are looked for, before and after a fit."""
 _SEARCHES = 100
@@ -83,7 +82,7 @@ def routes(current: Current, work: Work, limits: ServingLimits, *, allowed: bool
     async def grade(request: Request) -> Response:
         """Keep what a person says of a picture that a search found; the answer holds the grades of that search."""
         _require(allowed, current)
-        asked = _asked(await json_body(request, limits.body_seconds, "a grade"))
+        asked = _asked(await json_body(request, limits.body_seconds, "a grade", _FIELDS, ["who"]))
         return json_answer(await work.read(request, partial(_keep, current, asked)))
 
     @router.get("/grades", response_model=shapes.Grades, responses=refusals(422), tags=["grades"])
@@ -133,26 +132,15 @@ class _Asked:
     who: str
 
 
-def _asked(body: bytes) -> _Asked:
-    wrong = HTTPException(
-        422, f"give a JSON object with query, id, grade ({', '.join(_GRADES)} or null) and, if you like, who"
-    )
-    try:
-        found: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise wrong from error
-    if not isinstance(found, dict) or found.keys() - {"who"} != _FIELDS.keys():
-        raise wrong
+def _asked(found: Mapping[str, Any]) -> _Asked:
     query, item_id, grade, who = found["query"], found["id"], found["grade"], found.get("who", "")
-    if not (isinstance(query, str) and isinstance(item_id, str) and (grade is None or isinstance(grade, str))):
-        raise wrong
-    if grade is not None and grade not in _GRADES:
-        raise wrong
-    if not (query.strip() and len(query) <= Limits.query_characters and 0 < len(item_id) <= _LONGEST_ID):
-        raise wrong
-    if not isinstance(who, str) or len(who) > LONGEST_NAME:
-        raise wrong
-    return _Asked(query, item_id, cast("shapes.GradeName | None", grade), who.strip())
+    if not all(isinstance(one, str) for one in (query, item_id, who)) or grade not in (*_GRADES, None):
+        raise HTTPException(
+            422, f"query, id and who of a grade are texts, and the grade is {', '.join(_GRADES)} or null; correct it"
+        )
+    if not query.strip() or len(query) > Limits.query_characters or not 0 < len(item_id) <= _LONGEST_ID:
+        raise HTTPException(422, f"query: give 1 to {Limits.query_characters} characters, and as id that of a picture")
+    return _Asked(query, item_id, cast("shapes.GradeName | None", grade), person_name(who) if who.strip() else "")
 
 
 def _keep(current: Current, asked: _Asked) -> shapes.Grades:

@@ -1,7 +1,8 @@
 """Ids of pictures in answers and addresses.
 
-An id is any text, mostly the name of a file. A name that is no UTF-8 stands in Python as a text with halves of
-characters in it, which neither JSON nor an address can hold; it gets a name of its own.
+An id is any text of at most :data:`rungwise.core.limits` bytes, mostly the name of a file. A name that is no UTF-8
+stands in Python as a text with halves of characters in it, which neither JSON nor an address can hold; and a browser
+takes the addresses ``.`` and ``..`` for those of folders. These get names of their own.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ _PREFIX = "bytes:"
 
 
 def sendable(item_id: str) -> str:
-    r"""The id as it is sent.
+    r"""The id as it is sent; no two ids are sent alike.
 
-    >>> sendable("dogs/7.jpg"), sendable("dog \udcff.jpg")
-    ('dogs/7.jpg', 'bytes:ZG9nIO2zvy5qcGc=')
+    >>> sendable("dogs/7.jpg"), sendable("dog \udcff.jpg"), sendable("..")
+    ('dogs/7.jpg', 'bytes:ZG9nIO2zvy5qcGc=', 'bytes:Li4=')
     """
-    if item_id.isascii() or not any("\ud800" <= character <= "\udfff" for character in item_id):
+    odd = not item_id.isascii() and any("\ud800" <= character <= "\udfff" for character in item_id)
+    if not odd and item_id not in (".", "..") and not item_id.startswith(_PREFIX):
         return item_id
     return _PREFIX + urlsafe_b64encode(item_id.encode("utf-8", "surrogatepass")).decode("ascii")
 
@@ -26,10 +28,12 @@ def sendable(item_id: str) -> str:
 def possible(sent: str) -> tuple[str, ...]:
     r"""The ids that what was sent may stand for, the likeliest first.
 
+    People write addresses by hand, too: what begins as if :func:`sendable` had made it may be an id as it stands.
+
     >>> possible("bytes:ZG9nIO2zvy5qcGc=")
-    ('bytes:ZG9nIO2zvy5qcGc=', 'dog \udcff.jpg')
-    >>> possible("dogs/7.jpg")
-    ('dogs/7.jpg',)
+    ('dog \udcff.jpg', 'bytes:ZG9nIO2zvy5qcGc=')
+    >>> possible("dogs/7.jpg"), possible("bytes:x")
+    (('dogs/7.jpg',), ('bytes:x',))
     """
     if not sent.startswith(_PREFIX):
         return (sent,)
@@ -37,4 +41,13 @@ def possible(sent: str) -> tuple[str, ...]:
         named = urlsafe_b64decode(sent.removeprefix(_PREFIX).encode("ascii")).decode("utf-8", "surrogatepass")
     except (binascii.Error, UnicodeError):
         return (sent,)
-    return (sent, named)
+    return (named, sent) if sendable(named) == sent else (sent,)
+
+
+def as_sent(given: str) -> str:
+    r"""What a client sends for an id: of its own, or as an answer of the server gave it.
+
+    >>> as_sent(".."), as_sent("bytes:Li4="), as_sent("7.jpg")
+    ('bytes:Li4=', 'bytes:Li4=', '7.jpg')
+    """
+    return given if possible(given)[0] != given else sendable(given)

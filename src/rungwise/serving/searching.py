@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
+from starlette.convertors import Convertor, register_url_convertor
 
 from rungwise.calibration import RUNGS
 from rungwise.core.limits import Limits
@@ -37,6 +38,21 @@ MAX_OFFSET = 10_000
 _MOST_PICTURES = 16
 _CAPTIONS_NEAR = 8
 _NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
+
+
+class _AnyText(Convertor[str]):
+    """The rest of an address, whatever it holds; the usual one stops at the end of a line."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _AnyText())
 
 K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many of the best are passed over.")]
@@ -149,7 +165,7 @@ def routes(current: Current, work: Work, overviews: Overviews, reranker: Reranke
         """Pictures to start with: groups of like ones, the newest, or some by lot."""
         return json_answer(await work.read(request, partial(_sampled, current.now(), overviews, by, k, of)))
 
-    @router.get("/items/{id:path}", response_model=shapes.Item, responses=refusals(404, 422), tags=["pictures"])
+    @router.get("/items/{id:any}", response_model=shapes.Item, responses=refusals(404, 422), tags=["pictures"])
     async def item(request: Request, id: Id) -> Response:
         """One picture with all that is known of it."""
         served = current.now()
@@ -157,7 +173,7 @@ def routes(current: Current, work: Work, overviews: Overviews, reranker: Reranke
         name = found.path.name if isinstance(found.path, Path) else ""
         return json_answer(shapes.Item(**picture_of(found), index_version=served.version, file_name=name))
 
-    @router.get("/images/{id:path}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
+    @router.get("/images/{id:any}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
     async def image(
         request: Request,
         id: Id,

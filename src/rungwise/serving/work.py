@@ -70,50 +70,80 @@ class Found:
     items: dict[str, Item]
 
 
-class Work:
-    """The lanes of one server.
+class Lanes:
+    """Where the work of one server waits, whatever its applications are.
 
     Args:
         limits: Of the server.
+
+    Attributes:
+        limits: As given.
+        encoding: One at a time: encoding uses every core already, and requests at the same time would only contend.
+        decoding: Of pictures.
+        reading: Of what is kept on disk.
+        memory: That decoding may take.
+        uploads: Pictures that are being received.
+        files: Sends pictures.
+
+    >>> Lanes(ServingLimits(decoding_memory=100)).memory.left
+    100
+    """
+
+    def __init__(self, limits: ServingLimits) -> None:
+        self.limits = limits
+        self.encoding = Lane(threads=1)
+        self.decoding = Lane(limits.decoding_threads, yielding=True)
+        self.reading = Lane(_READING_THREADS)
+        self.memory = Memory(limits.decoding_memory)
+        self.uploads = Uploads(limits)
+        self.files = PictureFiles(self.decoding, self.memory, limits)
+
+    async def encoded(self, request: Request, work: Callable[[], T]) -> T:
+        """Have something done where queries are encoded."""
+        submitted = self.encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    async def read(self, request: Request, work: Callable[[], T]) -> T:
+        """Have something read."""
+        submitted = self.reading.submit(work, client=client_of(request))
+        return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    def watched_by(self, metrics: Metrics) -> None:
+        """Let counters tell how much waits."""
+        for name, lane in (("encoding", self.encoding), ("decoding", self.decoding), ("reading", self.reading)):
+            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
+        metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self.uploads.held)
+        metrics.watch("decoding_free_bytes", "Memory that decoding may still take.", lambda: self.memory.left)
+
+
+class Work:
+    """The work of one index.
+
+    Args:
+        lanes: Where it waits.
         kept: Where pictures are kept that visitors sent.
         metrics: Where it is counted.
 
     Attributes:
         files: Sends pictures of the index.
         kept: As given.
+        encoded: As :meth:`Lanes.encoded`.
+        read: As :meth:`Lanes.read`.
     """
 
-    def __init__(self, limits: ServingLimits, kept: KeptPictures, metrics: Metrics) -> None:
+    def __init__(self, lanes: Lanes, kept: KeptPictures, metrics: Metrics) -> None:
         self.kept = kept
-        self._limits = limits
-        # Encoding uses every core already; requests at the same time would only contend for them.
-        self._encoding = Lane(threads=1)
-        self._decoding = Lane(limits.decoding_threads, yielding=True)
-        self._reading = Lane(_READING_THREADS)
-        self._memory = Memory(limits.decoding_memory)
-        self._uploads = Uploads(limits)
-        self._queries = Batches(self._encoding, searched, most=limits.queries_together, observe=metrics.encoded)
-        self.files = PictureFiles(self._decoding, self._memory, limits)
+        self._lanes = lanes
+        self._limits = lanes.limits
+        self.files, self.encoded, self.read = lanes.files, lanes.encoded, lanes.read
+        self._queries = Batches(lanes.encoding, searched, most=lanes.limits.queries_together, observe=metrics.encoded)
         metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
-        for name, lane in (("encoding", self._encoding), ("decoding", self._decoding), ("reading", self._reading)):
-            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
-        metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self._uploads.held)
-        metrics.watch("decoding_free_bytes", "Memory that decoding may still take.", lambda: self._memory.left)
+        lanes.watched_by(metrics)
 
     async def search(self, request: Request, search: Search) -> Found:
         """Encode a query, together with those that wait beside it, and search."""
         work = self._queries.submit(search, client=client_of(request))
         return await outcome(work, request, self._limits.waiting_seconds)
-
-    async def encoded(self, request: Request, work: Callable[[], T]) -> T:
-        """Have something done where queries are encoded."""
-        submitted = self._encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
-        return await outcome(submitted, request, self._limits.waiting_seconds)
-
-    async def read(self, request: Request, work: Callable[[], T]) -> T:
-        """Have the index read."""
-        submitted = self._reading.submit(work, client=client_of(request))
-        return await outcome(submitted, request, self._limits.waiting_seconds)
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         """Have a model look at a picture of the index where queries are encoded.
@@ -136,7 +166,7 @@ class Work:
             needed = header.memory(model.decoded_side) + size
             if needed > self._limits.decoding_memory:
                 raise HTTPException(422, f"this picture has {header.pixels} pixels, which are too many to look at anew")
-            with self._memory.taken(needed):
+            with self._lanes.memory.taken(needed):
                 return work()
         except (OSError, UserError) as error:  # the reasons name the file
             raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
@@ -144,7 +174,7 @@ class Work:
     async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
         """Receive a picture, decode it in one lane, encode it in another, and keep what belongs to it."""
         client = client_of(request)
-        async with self._uploads.received(request, client) as body:
+        async with self._lanes.uploads.received(request, client) as body:
             header, encode, small = await self._decoded(request, searcher, body)
             vector = await self.encoded(request, encode)
         # Nothing is kept of a picture of which the vector is not known, and nobody waits for the disk but its sender.
@@ -153,7 +183,7 @@ class Work:
     async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
         """Receive a picture, see that it can be decoded, and have something done with it where pictures are encoded."""
         client = client_of(request)
-        async with self._uploads.received(request, client) as body:
+        async with self._lanes.uploads.received(request, client) as body:
             header, _, _ = await self._decoded(request, searcher, body)
             return await self.encoded(request, partial(work, body, header))
 
@@ -163,7 +193,7 @@ class Work:
         if not body:
             raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
         decode = partial(self._decode, searcher, body)
-        work = self._decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
+        work = self._lanes.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(work, request, self._limits.waiting_seconds)
 
     def _decode(
@@ -182,7 +212,7 @@ class Work:
                 f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
                 " send a smaller one, or a JPEG",
             )
-        with self._memory.taken(needed):
+        with self._lanes.memory.taken(needed):
             return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
 
 
