@@ -1,5 +1,6 @@
 """``rungwise grade``: what it asks for, serves and prints."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -65,7 +66,7 @@ def test_what_the_server_is_given(
 
     served: list[dict[str, object]] = []
 
-    def serve_app(make, *, port, open_browser, ready) -> None:  # type: ignore[no-untyped-def]
+    def serve_app(make, *, port, open_browser, ready, limits) -> None:  # type: ignore[no-untyped-def]
         about = TestClient(make(["testserver"], "127.0.0.1")).get("/grading/about").json()
         served.append({**about, "port": port, "browser": open_browser})
         ready("http://127.0.0.1:9/")
@@ -77,7 +78,8 @@ def test_what_the_server_is_given(
     given = ["--data", str(scenes[0]), "--limit", "2", "--grader", " Ada ", "--out", str(out), "--port", "9"]
     assert main(["grade", str(table), *given]) == 0
     (about,) = served
-    assert (about["pairs"], about["grader"], about["file"], about["out"]) == (2, "Ada", "wrong.csv", str(out))
+    assert (about["pairs"], about["grader"], about["file"], about["out"]) == (2, "Ada", "wrong.csv", out.name)
+    assert str(table.parent) not in json.dumps(about)
     assert (about["port"], about["browser"], about["left_out_count"]) == (9, True, 1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 left out:"
@@ -116,8 +118,8 @@ def test_a_file_of_something_else_is_neither_added_to_nor_read(
         ([], r"--data is missing: .*wrong\.csv names pictures and captions by their ids"),
         (["--data", "SCENES", "--limit", "0"], "--limit must be at least 1, got 0"),
         (["--data", "SCENES", "--seed", "-1"], "--seed must not be negative"),
-        (["--data", "SCENES", "--grader", " "], "--grader takes a name of 1 to 80 characters"),
-        (["--data", "SCENES", "--grader", "a" * 81], "--grader takes a name"),
+        (["--data", "SCENES", "--grader", " "], "--grader: a person's name needs a letter"),
+        (["--data", "SCENES", "--grader", "a" * 81], "--grader: a person's name has 81"),
         (["--data", "nowhere"], "nowhere: no such file or folder"),
         (["--data", "SCENES", "--port", "70000"], "port 70000: not a port"),
         (["--agreement"], r"judgements\.jsonl: holds no judgements yet"),

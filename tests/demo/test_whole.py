@@ -111,7 +111,7 @@ def in_this_process(demo, monkeypatch):
             return nullcontext(SimpleNamespace(status=answer.status_code, read=lambda: answer.content))
 
         monkeypatch.setattr(command, "urlopen", answered)
-        monkeypatch.setattr(serving, "background_app", lambda make: nullcontext("http://here/"), raising=False)
+        monkeypatch.setattr(serving, "background_app", lambda make, limits: nullcontext("http://here/"), raising=False)
         monkeypatch.setattr(whole, "make", lambda *_, **how: asked.append(how) or demo)
         yield asked
 

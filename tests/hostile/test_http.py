@@ -1,26 +1,27 @@
 """Strangers at the door of the server: malformed requests, ways out of a folder, names that are not its own."""
 
 import asyncio
-import re
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from socket import SO_LINGER, SOL_SOCKET, create_connection
+from socket import create_connection
 from urllib.parse import urlsplit
 
 import pytest
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, background
+from rungwise.serving import ServingLimits, background, background_app
+from rungwise.serving.entrance import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
-from tests.hostile.requests import HostileRequest, hostile_requests
+from tests.hostile.choice import Choice
+from tests.hostile.conftest import assert_nothing_bad, in_parts
+from tests.hostile.counting import BAD
+from tests.hostile.doors import DOORS, LIMITS, PLACE, SECRET, door
+from tests.hostile.http import Server, ask_all, asked, run, sent
+from tests.hostile.requests import hostile_requests
 
-AT_ONCE = 40
-
-LIMITS = ServingLimits(header_seconds=0.5, body_seconds=0.5, idle_seconds=0.3, send_seconds=2.0)
-SECRET = b"nobody may read this"
+PAGE = {"serve": b"/about", "demo": b"/degrees/about", "grade": b"/grading/about"}
+"""An operation of each application that answers with 200."""
 
 
 @pytest.fixture(scope="module")
@@ -31,46 +32,100 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 @pytest.fixture
-def server(index: Index) -> Iterator[tuple[str, int]]:
+def server(index: Index) -> Iterator[Server]:
     with background(index, ColourModel(), limits=LIMITS) as address:
         place = urlsplit(address)
         yield place.hostname, place.port
 
 
-async def outcome(place: tuple[str, int], request: HostileRequest) -> tuple[str, bytes]:
-    """``clean`` (refused, or hung up on), ``accepted`` or ``5xx``, and what was answered until the server closed."""
-    answer = b""
-    reader, writer = await asyncio.open_connection(*place)
-    try:
-        for piece in request.pieces:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(0)
-        if request.leaving == "ends":
-            writer.write_eof()
-        while request.leaving in ("waits", "ends") and (part := await reader.read(1 << 16)):
-            answer += part
-    except OSError:  # hung up on
-        pass
-    finally:
-        if request.leaving == "resets":
-            with suppress(OSError):  # it may be closed by now
-                writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
-        writer.transport.abort()
-    given = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]
-    if any(status >= 500 for status in given):
-        return "5xx", answer
-    return "accepted" if any(status < 400 for status in given) else "clean", answer
+@pytest.fixture(scope="module", params=DOORS)
+def name(request: pytest.FixtureRequest) -> str:
+    """Of an application."""
+    return str(request.param)
 
 
-async def ask_all(place: tuple[str, int], requests: list[HostileRequest]) -> list[tuple[str, bytes]]:
-    door = asyncio.Semaphore(AT_ONCE)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """In which the applications lie."""
+    return tmp_path_factory.mktemp("doors")
 
-    async def one(request: HostileRequest) -> tuple[str, bytes]:
-        async with door:
-            return await outcome(place, request)
 
-    return await asyncio.gather(*(one(request) for request in requests))
+@pytest.fixture
+def opened(name: str, folder: Path) -> Iterator[Server]:
+    """A server of each application."""
+    with background_app(door(name, folder), limits=LIMITS) as address:
+        place = urlsplit(address)
+        yield place.hostname, place.port
+
+
+@pytest.mark.slow
+def test_a_share_of_the_family_on_every_application(tmp_path: Path) -> None:
+    cases = list(run(tmp_path, tmp_path, Choice(share=0.04)))
+    assert {case.subject.partition(":")[0] for case in cases} == set(DOORS)
+    assert len(cases) > 150
+    assert not [case for case in cases if case.verdict in BAD]
+
+
+@pytest.mark.slow
+def test_every_application_answers_under_its_own_names_and_no_page_elsewhere(opened: Server, name: str) -> None:
+    own = f"127.0.0.1:{opened[1]}".encode()
+    for target in (b"/", PAGE[name], b"/static/no-such.js", b"/nothing"):
+        assert asked(opened, target, b"Host: elsewhere.example").startswith(b"HTTP/1.1 421"), target
+    for line in (b"Origin: http://elsewhere.example", b"Sec-Fetch-Site: cross-site"):
+        assert asked(opened, PAGE[name], b"Host: " + own, line).startswith(b"HTTP/1.1 403"), line
+
+
+@pytest.mark.slow
+def test_every_answer_of_every_application_has_the_headers(opened: Server, name: str) -> None:
+    statuses = Counter()
+    for target in (b"/", PAGE[name], b"/common/looks.css", b"/static/no-such.js", b"/nothing", PAGE[name] + b"?x=1"):
+        got, head = asked(opened, target), asked(opened, target, method=b"HEAD")
+        for answer in (got, head):
+            assert not [one for one in HEADERS if one.lower().encode() not in answer.lower()], (target, answer[:800])
+        assert head.endswith(b"\r\n\r\n")
+        assert got.split(b" ")[1] == head.split(b" ")[1]
+        assert PLACE.encode() not in got
+        statuses[got.split(b" ")[1]] += 1
+    assert statuses == {b"200": 3, b"404": 2, b"422": 1}
+
+
+@pytest.mark.slow
+def test_every_application_has_so_many_places_and_so_much_time(name: str, folder: Path) -> None:
+    limits = ServingLimits(connections_per_client=3, header_seconds=0.3, body_seconds=0.3, idle_seconds=1e6)
+    with background_app(door(name, folder, limits), limits=limits) as address:
+        place = urlsplit(address)
+        server = place.hostname, place.port
+        held = [create_connection(server) for _ in range(3)]
+        for one in held:
+            one.sendall(b"GET / HTTP/1.1\r\nX: ")
+        with create_connection(server) as one, one.makefile("rb") as answer:
+            assert answer.readline().startswith(b"HTTP/1.1 503")
+        for one in held:
+            with one.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.1 408")
+            one.close()
+        assert asked(server, PAGE[name]).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("which", "target", "kind", "limit"),
+    [
+        ("serve", b"/pictures", b"image/png", 1 << 12),
+        ("demo", b"/degrees/pictures", b"image/png", 1 << 12),
+        ("serve", b"/grades", b"application/json", 1 << 14),
+        ("grade", b"/grading/judgements", b"application/json", 1 << 14),
+    ],
+)
+def test_every_body_has_a_size_and_a_time(which: str, target: bytes, kind: bytes, limit: int, folder: Path) -> None:
+    limits = ServingLimits(upload_bytes=1 << 12, body_seconds=0.3)
+    with background_app(door(which, folder, limits), limits=limits) as address:
+        place = urlsplit(address)
+        server = place.hostname, place.port
+        head = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\n" % (target, kind)
+        large = head + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (limit + 1) + bytes(limit + 1)
+        assert sent(server, large).startswith(b"HTTP/1.1 413")
+        assert sent(server, head + b"Content-Length: 9\r\n\r\n{").startswith(b"HTTP/1.1 408")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +136,7 @@ async def ask_all(place: tuple[str, int], requests: list[HostileRequest]) -> lis
         *(pytest.param(300, seed, marks=pytest.mark.long) for seed in range(1, 11)),
     ],
 )
-def test_malformed_requests(server: tuple[str, int], count: int, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_malformed_requests(server: Server, count: int, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     host, port = server
     requests = hostile_requests(count, seed, f"{host}:{port}")
     outcomes = asyncio.run(ask_all(server, requests))
@@ -95,19 +150,6 @@ def test_malformed_requests(server: tuple[str, int], count: int, seed: int, capf
         assert verdict in ("clean", "accepted"), f"{verdict}: {request}: {answer[:500]!r}"
     assert captured.err == ""
     assert asked(server, b"/about").startswith(b"HTTP/1.1 200")
-
-
-def asked(place: tuple[str, int], target: bytes, *headers: bytes, method: bytes = b"GET") -> bytes:
-    """The whole answer to one request, sent as it stands."""
-    named = headers if any(line.startswith(b"Host:") for line in headers) else (b"Host: 127.0.0.1", *headers)
-    return sent(place, b"\r\n".join((method + b" " + target + b" HTTP/1.1", *named, b"Connection: close", b"", b"")))
-
-
-def sent(place: tuple[str, int], request: bytes) -> bytes:
-    """Everything that is answered until the server closes."""
-    with create_connection(place) as connection, connection.makefile("rb") as answer:
-        connection.sendall(request)
-        return answer.read()
 
 
 WAYS_OUT = (
@@ -127,7 +169,7 @@ WAYS_OUT = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("below", [b"/pictures/", b"/static/", b"/images/", b"/items/", b"http://127.0.0.1/static/"])
-def test_no_way_leads_out_of_a_folder(server: tuple[str, int], below: bytes) -> None:
+def test_no_way_leads_out_of_a_folder(server: Server, below: bytes) -> None:
     assert len(set(WAYS_OUT)) == 22
     for way in WAYS_OUT:
         answer = asked(server, below + way)
@@ -138,14 +180,14 @@ def test_no_way_leads_out_of_a_folder(server: tuple[str, int], below: bytes) -> 
 
 
 @pytest.mark.slow
-def test_the_source_is_not_below_the_static_files(server: tuple[str, int]) -> None:
+def test_the_source_is_not_below_the_static_files(server: Server) -> None:
     for way in (b"../app.py", b"..%2fapp.py", b"%2e%2e/app.py", b"..%2f..%2f__init__.py", b"./../app.py"):
         answer = asked(server, b"/static/" + way)
         assert answer.startswith(b"HTTP/1.1 404"), (way, answer)
 
 
 @pytest.mark.slow
-def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: tuple[str, int]) -> None:
+def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: Server) -> None:
     assert next(iter(index.items())).path is not None
     picture = Path(next(iter(index.items())).path)
     kept = picture.read_bytes()
@@ -160,7 +202,7 @@ def test_a_link_beside_the_pictures_is_not_a_picture(index: Index, server: tuple
 
 
 @pytest.mark.slow
-def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -> None:
+def test_the_server_answers_under_its_own_names_alone(server: Server) -> None:
     """Those forms that no client library would send; tests/serving has the rest."""
     port = str(server[1]).encode()
     for host in (b"127.0.0.1:" + port, b"localhost:" + port, b"LOCALHOST"):
@@ -181,7 +223,7 @@ def test_the_server_answers_under_its_own_names_alone(server: tuple[str, int]) -
 
 
 @pytest.mark.slow
-def test_pages_elsewhere_are_refused(server: tuple[str, int]) -> None:
+def test_pages_elsewhere_are_refused(server: Server) -> None:
     own = f"127.0.0.1:{server[1]}".encode()
     same = asked(server, b"/search?q=red", b"Host: " + own, b"Origin: http://" + own, b"Sec-Fetch-Site: same-origin")
     assert same.startswith(b"HTTP/1.1 200")
@@ -215,3 +257,9 @@ def test_a_token_lets_in_who_has_it(index: Index) -> None:
                 answer = asked(server, target, line)
                 assert answer.startswith(b"HTTP/1.1 401"), (target, line, answer)
                 assert b"correct-horse" not in answer
+
+
+@pytest.mark.long
+@in_parts(3)
+def test_every_hostile_request_is_answered_well(part: str, tmp_path: Path) -> None:
+    assert_nothing_bad("http", part, tmp_path, 1000)

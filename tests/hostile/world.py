@@ -239,7 +239,7 @@ def _write_parquet(path: Path, columns: dict[str, list[object]]) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def _calibration() -> Any:
+def calibration() -> Any:
     from rungwise.calibration import Calibration
 
     draw = np.random.default_rng(0)
@@ -294,7 +294,7 @@ def make_own(root: Path) -> None:
         scores = np.random.default_rng(seed).normal(size=(8, 8))
         result = evaluate(similarity=scores, image_of_caption=np.arange(8), data_name="colours", data_hash="00")
         result.to_json(root / f"evaluation/{name}.json", per_query=True)
-    _calibration().save(root / "calibrations/calibration.json")
+    calibration().save(root / "calibrations/calibration.json")
     write_fit(learned(0), root / "calibrations/fit.json")
     (root / "scenes").mkdir()
     generate(root / "scenes/scenes", SceneConfig(pictures=12, side=32))

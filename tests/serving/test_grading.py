@@ -211,7 +211,7 @@ def test_what_changed_is_said_in_words() -> None:
 def test_a_slow_grade_is_given_up() -> None:
     async def ask() -> None:
         with pytest.raises(HTTPException, match="a grade has not come within 60 s") as refused:
-            await json_body(request_of(never(), kind="application/json"), 60, "a grade")
+            await json_body(request_of(never(), kind="application/json"), 60, "a grade", ["id"])
         assert (refused.value.status_code, refused.value.headers) == (408, {"Connection": "close"})
         assert asyncio.get_running_loop().time() == pytest.approx(60)
 

@@ -39,7 +39,8 @@ def client(index: Index) -> Iterator[TestClient]:
 
 
 def found(client: TestClient, address: str, **asked: object) -> tuple[list[str], str]:
-    answer = client.get(address, params={"end": False, "fold": False, "words": "off", **asked}).json()
+    words = {} if address == "/similar" else {"words": "off"}
+    answer = client.get(address, params={"end": False, "fold": False, **words, **asked}).json()
     return [hit["id"] for hit in answer["hits"]], " ".join(answer["notes"])
 
 

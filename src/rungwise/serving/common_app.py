@@ -95,7 +95,8 @@ def without_places(message: str, asked: str, places: Mapping[Path, str]) -> str 
     """
     for place, name in places.items():
         for written in {str(place), str(place.absolute()), str(place.resolve())}:
-            message = re.sub(rf"(?<![^\s'\"`(]){re.escape(written)}(?=[/\\:])", lambda _, name=name: name, message)
+            found_here = re.compile(rf"(?<![^\s'\"`(]){re.escape(written)}(?=[/\\:,])")
+            message = found_here.sub(name.replace("\\", "\\\\"), message)
     for found in _PATH.finditer(message):
         if found[0] not in asked and (found[1] is None or os.path.lexists(f"/{found[1]}")):
             return None

@@ -45,7 +45,7 @@ def possible(sent: str) -> tuple[str, ...]:
 
 
 def as_sent(given: str) -> str:
-    r"""What a client sends for an id: of its own, or as an answer of the server gave it.
+    r"""What a client sends for an id: of its own, or as an answer of the server gave it; in doubt the latter.
 
     >>> as_sent(".."), as_sent("bytes:Li4="), as_sent("7.jpg")
     ('bytes:Li4=', 'bytes:Li4=', '7.jpg')

@@ -1,0 +1,61 @@
+"""The three applications of ours that listen, each as its command serves it, on a small collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rungwise.demo.app import create_demo_app
+from rungwise.demo.comparison import Comparison
+from rungwise.demo.places import NAMES
+from rungwise.demo.results import Results
+from rungwise.demo.sides import Side
+from rungwise.demo.whole import Demo
+from rungwise.grading.app import create_grading_app
+from rungwise.grading.questions import Question, Questions
+from rungwise.index import Index
+from rungwise.scenes.collection import SceneConfig, generate, load_scene_file
+from rungwise.serving import ServingLimits, create_app
+from rungwise.serving.server import MakeApp
+from tests.colour_model import ColourModel
+from tests.hostile import world
+
+DOORS = ("serve", "demo", "grade")
+
+PLACE = "xyzzy-where-things-lie"
+"""A folder above everything that is served. No answer may hold its name."""
+
+SECRET = b"nobody may read this"
+
+_SCENES = SceneConfig(pictures=20, side=32)
+
+LIMITS = ServingLimits(header_seconds=0.5, body_seconds=0.5, idle_seconds=0.3, send_seconds=2.0)
+
+
+def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:
+    """What makes an application: the search page, the demo, or the grading page.
+
+    Args:
+        name: One of :data:`DOORS`.
+        folder: An empty one, or one in which doors were made before.
+        limits: Of the server.
+    """
+    root = folder / PLACE
+    scenes, model = root / "scenes", ColourModel()
+    data = generate(scenes, _SCENES)
+    (root / "secret.txt").write_bytes(SECRET)
+    if name == "grade":
+        questions = Questions(data, (Question(0, 2), Question(1, 5)))
+        return lambda names, _: create_grading_app(
+            questions, root / "judgements.jsonl", file="wrong.csv", allowed_hosts=names, limits=limits
+        )
+    if not (root / "index").exists():
+        Index.build(data, model, root / "index")
+    index = Index.open(root / "index")
+    if name == "serve":
+        return lambda names, _: create_app(
+            index, model, allowed_hosts=names, limits=limits, only_here=True, kept=root / "kept"
+        )
+    sides = {one: Side(one, index, model, world.calibration()) for one in NAMES}  # type: ignore[arg-type]
+    results = Results({}, (), (), {}, len(data))
+    demo = Demo(Comparison(sides, load_scene_file(scenes)), results)
+    return lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=limits)
