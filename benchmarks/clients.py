@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 import json
 import random
+import re
 import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
@@ -30,6 +31,27 @@ SLOW, LOUD = "127.0.0.2", "127.0.0.3"
 """Addresses of this machine from which strangers come. Linux has them all; elsewhere they must be given to it first."""
 BOMBS = 12
 ABORTED_UPLOADS = 4
+SLOW_TEXTS = 8
+ODD_REQUESTS = 8
+HALF_CLOSED = 8
+MISSPELT = 4
+ODD = 400
+"""Requests that no client should send, drawn from a seed and sent over and over."""
+TEXTS = (
+    *(f"a without b{' ' * 1950}", "“ " * 950, "no , " * 390, "a not " * 320, '"' * 1900, "- + " * 480, "(" * 1900),
+    *("a" * 1990, "not a , and no b or " * 95, "2 * " * 480, '\\"' * 900, "\u0301" * 900),
+)
+"""Queries of nearly 2,000 characters, each a repetition at which some reader of texts was slow."""
+FILTERS = ("year == 1 and " * 140, "(" * 1900, "'" * 1900, "not " * 480, "x" * 1990, "a in (" + "1, " * 600)
+MISSPELT_TARGETS = (
+    "/search?query=a",
+    "/search?q=a&kk=3",
+    "/similar?idd=1",
+    "/search?q=a&q=b",
+    "/about?x=1",
+    "/items/x?y=1",
+)
+"""Each is refused."""
 ANNOUNCED = 5_000_000
 """Bytes of an upload of which less than half is sent."""
 
@@ -53,6 +75,13 @@ class Harm:
     def held(self, kind: str, seconds: float) -> None:
         """Note how long a connection was open."""
         self.longest[kind] = max(seconds, self.longest.get(kind, 0.0))
+
+
+class Odd(NamedTuple):
+    """What a client sends that should not, and how it leaves: ``"waits"``, ``"closes"``, ``"resets"`` or ``"ends"``."""
+
+    pieces: tuple[bytes, ...]
+    leaving: str
 
 
 class Connection:
@@ -166,7 +195,9 @@ async def _visit(
     return asked
 
 
-def attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str) -> Harm:
+def attack(
+    port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str, odd: Sequence[Odd] = ()
+) -> Harm:
     """Hurt the server in every way at once.
 
     Args:
@@ -175,11 +206,14 @@ def attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[
         uploads: Pictures that are small as files and huge as pixels.
         bombs: Ids of such pictures in the index.
         large: Id of a picture whose file is larger than the buffers of the system.
+        odd: Requests that no client should send.
     """
-    return asyncio.run(_attack(port, seconds, uploads, bombs, large))
+    return asyncio.run(_attack(port, seconds, uploads, bombs, large, odd))
 
 
-async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str) -> Harm:
+async def _attack(
+    port: int, seconds: float, uploads: Sequence[bytes], bombs: Sequence[str], large: str, odd: Sequence[Odd]
+) -> Harm:
     start = time.monotonic()
     harm = Harm()
 
@@ -247,6 +281,56 @@ async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Se
             await writer.drain()
         connection.close(reset=True)
 
+    draws: Iterator[random.Random] = map(random.Random, range(1 << 30))  # every connection draws anew
+
+    async def ask_slowly(connection: Connection) -> None:
+        draw = next(draws)
+        while True:
+            if draw.random() < 0.7:
+                target = f"/search?q={quote(draw.choice(TEXTS)[:1900], safe='')}&k=3"
+            else:
+                target = f"/search?q=a&where={quote(draw.choice(FILTERS), safe='')}"
+            status, _ = await connection.ask(target)
+            harm.counts[f"slow texts: answered {status}"] += 1
+            await asyncio.sleep(0.1)
+
+    async def misspell(connection: Connection) -> None:
+        draw = next(draws)
+        while True:
+            status, _ = await connection.ask(draw.choice(MISSPELT_TARGETS))
+            harm.counts[f"misspelt: answered {status}"] += 1
+            await asyncio.sleep(0.1)
+
+    async def be_odd(connection: Connection) -> None:
+        one = next(draws).choice(odd)
+        reader, writer = await connection.open()
+        for piece in one.pieces:
+            writer.write(piece)
+            await writer.drain()
+        if one.leaving == "ends":
+            writer.write_eof()
+        answer = await reader.read() if one.leaving in ("waits", "ends") else b""
+        for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer):
+            harm.counts[f"odd requests: answered {status.decode()}"] += 1
+
+    async def close_half(connection: Connection) -> None:
+        draw = next(draws)
+        host = f"Host: 127.0.0.1:{port}\r\n"
+        whole = draw.choice(
+            (
+                f"GET /search?q=a HTTP/1.1\r\n{host}\r\n",
+                f"POST /pictures HTTP/1.1\r\n{host}Expect: 100-continue\r\nContent-Length: 9\r\n\r\nxxx",
+                f"POST /pictures HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\nno",
+            )
+        ).encode()
+        reader, writer = await connection.open()
+        writer.write(whole[: draw.randint(1, len(whole))])
+        await writer.drain()
+        if draw.random() < 0.5:
+            await asyncio.sleep(draw.random() * 0.05)
+        writer.write_eof()
+        await reader.read()
+
     acts = (
         ("slow heads", slow_head, SLOW_HEADS, SLOW),
         ("slow bodies", slow_body, SLOW_BODIES, SLOW),
@@ -254,6 +338,10 @@ async def _attack(port: int, seconds: float, uploads: Sequence[bytes], bombs: Se
         ("idle", idle, IDLE, SLOW),
         ("bombs", explode, BOMBS, LOUD),
         ("aborted uploads", give_up, ABORTED_UPLOADS, LOUD),
+        ("slow texts", ask_slowly, SLOW_TEXTS, LOUD),
+        ("odd requests", be_odd, ODD_REQUESTS if odd else 0, LOUD),
+        ("half-closed", close_half, HALF_CLOSED, LOUD),
+        ("misspelt", misspell, MISSPELT, LOUD),
     )
     await asyncio.gather(*(again(kind, source, act) for kind, act, many, source in acts for _ in range(many)))
     return harm

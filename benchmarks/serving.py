@@ -4,13 +4,17 @@
     python benchmarks/serving.py queries --seconds 60             # some parts
     python benchmarks/serving.py queries --beside CHECKOUT        # and an earlier rungwise on the same pictures
     python benchmarks/serving.py queries --pictures FOLDER --model MODEL
-    python benchmarks/serving.py load hostile --minutes 1
+    python benchmarks/serving.py hostile --minutes 1              # the endurance: visitors beside strangers
     python benchmarks/serving.py load --pictures FOLDER           # of your own pictures
 
 The server is ``rungwise serve``, a process of its own with its default limits, on an index made for it: pictures, six
 picture bombs among them, under a small model with random weights. Visitors are in another process, strangers in a third
 and on other addresses of this machine. Beside latencies it prints, for every minute, the server's memory
 with that of its children, its processor time and the most files it had open; and what it wrote to its log.
+
+Strangers are slow in every way, leave in every way, and send picture bombs, JPEGs of many scans, texts at which readers
+of texts were slow, misspelt parameters, and requests that no client should send. In the end it prints what a server
+that endures must show: the latency of the visitors' searches, errors, how strangers were refused, memory, tracebacks.
 
 The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other. The server encodes the
 texts that wait together, then for comparison one at a time (``--limits.queries-together 1``).
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import math
 import os
 import re
@@ -97,6 +102,23 @@ def large_bomb(side: int) -> bytes:
     return png(side, 8, 2, bytes(3 * side))
 
 
+def many_scans(side: int, size: int) -> bytes:
+    """A progressive JPEG of so many bytes, which says its last scan over and over: each is a pass over all pixels."""
+    file = io.BytesIO()
+    Image.new("L", (side, side), 128).save(file, "JPEG", progressive=True, quality=50)
+    whole = file.getvalue().removesuffix(b"\xff\xd9")
+    last = whole[whole.rindex(b"\xff\xda") :]
+    return whole + last * max(1, (size - len(whole)) // len(last)) + b"\xff\xd9"
+
+
+def odd_requests(port: int) -> list[clients.Odd]:
+    """Those of the attack kit, which this checkout has."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.hostile.requests import hostile_requests
+
+    return [clients.Odd(one.pieces, one.leaving) for one in hostile_requests(clients.ODD, 0, f"127.0.0.1:{port}")]
+
+
 def make(folder: Path, pictures: Path | None) -> Made:
     from rungwise.data import ImageCaptions
     from rungwise.data.readers import read
@@ -129,7 +151,7 @@ def make(folder: Path, pictures: Path | None) -> Made:
     return Made(
         folder / "index",
         queries,
-        [large_bomb(side) for side in SIDES],
+        [*(large_bomb(side) for side in SIDES), *(many_scans(side, 100_000) for side in (1000, 6000))],
         [path.name for path in bombs],
         large.name,
     )
@@ -306,7 +328,9 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
         visiting = pool.submit(clients.visit, port, asked.clients, seconds, made.queries, **arguments)
         attacking = None
         if hostile:
-            attacking = pool.submit(clients.attack, port, seconds, made.uploads, made.bombs, made.large)
+            attacking = pool.submit(
+                clients.attack, port, seconds, made.uploads, made.bombs, made.large, odd_requests(port)
+            )
         memory: list[list[float]] = []
         files: list[int] = []
         used = [processor(server)]
@@ -354,8 +378,25 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
         for kind, many in sorted(harm.counts.items()):
             console.print(f"  {kind}: {many}")
         console.print("  longest held, s: " + ", ".join(f"{k} {s:.0f}" for k, s in sorted(harm.longest.items())))
+        refused: Counter[str] = Counter()
+        for kind, many in harm.counts.items():
+            if (status := kind.rpartition("answered ")[2]).isdecimal():
+                refused[status] += many
+        console.print(
+            "  strangers were answered, by status: " + ", ".join(f"{s} {n}" for s, n in sorted(refused.items()))
+        )
+    searches = [visit for visit in visits if visit.kind == "text"]
+    times = [1000 * visit.latency for visit in searches]
+    failed = sum(bool(visit.outcome) for visit in searches)
+    median, last, longest = share(times, 0.5), share(times, 0.99), max(times, default=float("nan"))
+    console.print(
+        f"  text searches: {len(searches)}; median {median:.0f} ms, 99th of 100 {last:.0f} ms, longest {longest:.0f} ms;"
+        f" {failed} errors"
+    )
+    ends = [f"{sizes[-1]:.0f}" for sizes in memory]
+    console.print(f"  memory, MB: {memory[0][0]:.0f} at the start, {', '.join(ends)} at the end of each minute")
     lines = log.read_text(errors="replace").splitlines()
-    tracebacks = sum(line.startswith("Traceback") for line in lines)
+    tracebacks = sum("Traceback" in line for line in lines)
     console.print(f"  log: {len(lines)} lines, {tracebacks} tracebacks", *lines[:5], sep="\n    ")
 
 

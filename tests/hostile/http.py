@@ -256,8 +256,8 @@ def _of_operation(server: Server, path: str, method: str, operation: dict[str, A
     in_query = [one["name"] for one in given if one["in"] == "query"]
     plain = re.sub(r"{\w+}", "0", path)
     where = f"{method} {path}"
-    # 403 where the application takes nothing of anybody; 503 where it is busy with what was sent before.
-    fine = (200, 201, 403, 404, 409, 413, 422, 431, 503)
+    # 403 where the application takes nothing of anybody; 429 and 503 where it is busy with what was sent before.
+    fine = (200, 201, 403, 404, 409, 413, 422, 429, 431, 503)
 
     def attack(name: str, target: str, statuses: tuple[int, ...], body: bytes = b"", kind: str = "") -> Attack:
         lines = [own, *([f"Content-Type: {kind}".encode()] if kind else [])]
@@ -292,7 +292,7 @@ def _of_operation(server: Server, path: str, method: str, operation: dict[str, A
                 ("20,000 bytes", b'{"who": "' + b"x" * 20_000 + b'"}'),
             ):
                 yield attack(
-                    f"body of {name}, sent as {kind or 'nothing'}", plain, (403, 408, 413, 422, 503), body, kind
+                    f"body of {name}, sent as {kind or 'nothing'}", plain, (403, 408, 413, 422, 429, 503), body, kind
                 )
 
 
