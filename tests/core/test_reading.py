@@ -233,8 +233,9 @@ OWN_WORK = "a file that it has just written itself"
 WITHOUT_A_DOOR = {
     "rungwise.core.drafts._lock": "a folder, to lock it",
     "rungwise.core.files.appending": "appends, and reads nothing",
-    "rungwise.core.files.sync_file": OWN_WORK,
-    "rungwise.core.files.sync_folder": "a folder, to bring it to the disk",
+    "rungwise.core.filling.is_mount_point": "what the system says of this process",
+    "rungwise.core.syncing.sync_file": OWN_WORK,
+    "rungwise.core.syncing.sync_folder": "a folder, to bring it to the disk",
     "rungwise.core.memory._peak_of_late": "what the system says of this process",
     "rungwise.core.memory.nearly_out": "what the system says of this process",
     "rungwise.data.parquet.parquet_file": "those that call it have looked",

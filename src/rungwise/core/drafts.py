@@ -1,8 +1,9 @@
 """Places to write what is to appear as a whole: private, with names that nobody can guess, swept when a run was killed.
 
 A draft stands beside what it will replace, in a folder ``.NAME.HEX.partial`` that only its owner can enter: nobody can
-put a link in its way. The owner holds a lock on that folder for as long as it lives. Where the lock is free, the owner
-was killed, and whoever comes next removes the draft.
+put a link in its way. Where a folder is filled, its draft stands in it, in a folder ``.HEX.partial``. The owner holds a
+lock on that folder for as long as it lives. Where the lock is free, the owner was killed, and whoever comes next
+removes the draft.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rungwise.core.filling import put_back
+
 try:
     import fcntl
 except ImportError:  # systems other than POSIX lock no folders
@@ -26,16 +29,21 @@ OLD = "old"
 """Folder within a draft that holds what was there before, where a system cannot exchange two folders in one step."""
 
 _LONGEST = 40
-_DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)
+_HEX = r"[0-9a-f]{16}\.partial"
+_DRAFT = re.compile(rf"\.(.+\.)?{_HEX}", re.DOTALL)
 _DEAD_SECONDS = 86400.0
 """Age of a draft that is taken for dead where folders cannot be locked."""
 
 
 @contextmanager
-def drafted(target: Path) -> Iterator[Path]:
+def drafted(target: Path, *, inside: bool = False) -> Iterator[Path]:
     """Yield a path in a new private folder beside ``target``, of the same name, where nothing is yet.
 
     Drafts of killed runs for the same target are removed first. The folder is removed in the end, with what is in it.
+
+    Args:
+        target: That is to be written.
+        inside: Let the folder stand in the target, which is a folder.
 
     Raises:
         OSError: If the place cannot be written.
@@ -49,14 +57,16 @@ def drafted(target: Path) -> Iterator[Path]:
     []
     """
     sweep(target)
-    folder, lock = _claim(target)
+    folder, lock = _claim(target, inside)
     try:
-        yield folder / target.name
+        yield folder / (target.name or "root")
     finally:
         try:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         finally:
             _close(lock)
+            if folder.exists():  # where files are so few that none was left to look into it with
+                _remove(folder)
 
 
 def is_draft(name: str) -> bool:
@@ -69,7 +79,7 @@ def is_draft(name: str) -> bool:
 
 
 def sweep(target: Path) -> None:
-    """Remove drafts that killed runs left beside a target, and put back what was there before where it is missing.
+    """Remove drafts that killed runs left for a target, and put back what was there before where it is missing.
 
     >>> sweep(Path("nowhere") / "numbers.txt")
     """
@@ -82,8 +92,9 @@ def sweep(target: Path) -> None:
                 before = folder / OLD / target.name
                 if before.exists() and not os.path.lexists(target):
                     before.rename(target)
-                # While the lock is held: its owner may just have made the folder, and then makes another.
-                shutil.rmtree(folder, ignore_errors=True)
+                if put_back(folder, target):
+                    # While the lock is held: its owner may just have made the folder, and then makes another.
+                    _remove(folder)
             finally:
                 _close(lock)
 
@@ -138,22 +149,46 @@ def _close(lock: int | None) -> None:
 
 
 def _drafts(target: Path) -> list[Path]:
-    name = re.compile(re.escape(f".{_label(target)}.") + r"[0-9a-f]{16}\.partial")
+    """Folders of drafts beside a target, and in it."""
+    beside = re.compile(re.escape(f".{_label(target)}.") + _HEX)
+    return [*_folders(target.parent, beside), *_folders(target, re.compile(rf"\.{_HEX}"))]
+
+
+def _folders(place: Path, name: re.Pattern[str]) -> list[Path]:
     try:
-        with os.scandir(target.parent) as entries:
+        with os.scandir(place) as entries:
             found = [Path(one.path) for one in entries if name.fullmatch(one.name)]
             return [one for one in found if one.is_dir() and not one.is_symlink()]
     except (OSError, ValueError):
         return []
 
 
-def _claim(target: Path) -> tuple[Path, int | None]:
+def _claim(target: Path, inside: bool) -> tuple[Path, int | None]:
     """A new folder and its lock. Whoever sweeps may take a folder for dead before its lock is held; then another."""
+    place, label = (target, "") if inside else (target.parent, f"{_label(target)}.")
     while True:
-        folder = target.with_name(f".{_label(target)}.{secrets.token_hex(8)}.partial")
+        folder = place / f".{label}{secrets.token_hex(8)}.partial"
         folder.mkdir(mode=0o700)
-        with suppress(FileNotFoundError, BlockingIOError):
+        try:
             return folder, _lock(folder)
+        except (FileNotFoundError, BlockingIOError):
+            continue
+        except BaseException:  # too many files are open
+            with suppress(OSError):
+                folder.rmdir()
+            raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove a draft's folder, as far as that is possible, also where no more than one file can be opened."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, folders, files in os.walk(folder, topdown=False):
+        for name in (*files, *folders):
+            path = Path(place) / name
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _label(target: Path) -> str:

@@ -6,17 +6,35 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from rungwise.core.drafts import drafted
 from rungwise.core.errors import UserError
+from rungwise.core.filling import is_mount_point
+from rungwise.core.syncing import sync_file, sync_folder
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NEVER_THROUGH_LINKS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-_NO_FOLDER = (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP)
+_REASONS: tuple[tuple[tuple[int, ...], str], ...] = (
+    ((errno.ENOSPC, errno.EDQUOT), "the disk is full; free some space or choose another place, then run again"),
+    (
+        (errno.EFBIG,),
+        "the file would be larger than this place takes; choose another place or raise the limit of the system",
+    ),
+    ((errno.EACCES, errno.EPERM, errno.EROFS), "may not be written; choose another place or change its permissions"),
+    (
+        (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP),
+        "a file stands where a folder is needed, or a folder for a file; choose another place",
+    ),
+    ((errno.ENAMETOOLONG,), "the name is too long; choose a shorter one"),
+    ((errno.EIO,), "the disk fails (input/output error); choose another place"),
+    ((errno.EBUSY, errno.EXDEV), "is mounted, or holds what is, and cannot be replaced; choose another place"),
+    ((errno.EMFILE, errno.ENFILE), "too many files are open; raise the limit with ulimit -n, then run again"),
+)
+"""What the operating system says, and what to do about it."""
+
+_TRIAL = "trial"
 
 
 @contextmanager
@@ -37,17 +55,18 @@ def replacing(path: Path) -> Iterator[Path]:
     >>> target.read_text()
     '1 2 3'
     """
-    with explained(path):
-        _refuse_other_than_file(path)
-        make_folder(path.parent)
-        with drafted(path) as draft:
+    with explained(path), ExitStack() as held:
+        with possible(path):
+            _refuse_other_than_file(path)
+            make_folder(path.parent)
+            draft = held.enter_context(drafted(path))
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             mode = stat.S_IMODE(os.fstat(handle).st_mode)
             os.close(handle)
-            yield draft
-            sync_file(draft, mode)
-            draft.replace(path)
-            sync_folder(path.parent)
+        yield draft
+        sync_file(draft, mode)
+        draft.replace(path)
+        sync_folder(path.parent)
 
 
 @contextmanager
@@ -68,7 +87,7 @@ def creating(path: Path) -> Iterator[Path]:
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with explained(path.parent):
+    with possible(path.parent):
         make_folder(path.parent)
     taken = False
     with explained(path), drafted(path) as draft:
@@ -122,39 +141,6 @@ def appending(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
-def sync_file(path: Path, mode: int | None = None) -> None:
-    """Bring a file's bytes to the disk, and give it a mode if one is named.
-
-    Raises:
-        OSError: If the disk is full or fails.
-    """
-    with path.open("rb+") as file:
-        if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring a folder's entries to the disk: names of files that were made, replaced or removed.
-
-    Raises:
-        OSError: If the disk fails.
-
-    >>> import tempfile
-    >>> sync_folder(Path(tempfile.mkdtemp()))
-    """
-    if os.name != "posix":
-        return  # elsewhere folders cannot be synced
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that know no such thing
-            raise
-    finally:
-        os.close(handle)
-
-
 def make_folder(folder: Path) -> None:
     """Make a folder with its parents, so that all of them survive a power cut; nothing if it is there.
 
@@ -179,6 +165,73 @@ def make_folder(folder: Path) -> None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
 
 
+def require_writable_file(path: Path) -> None:
+    """Refuse a file that could not be written, before the work that it is for begins.
+
+    It is really tried: a draft is made where that of the file would be, and removed. Nothing else changes.
+
+    Raises:
+        UserError: Naming the file, what is wrong and the remedy.
+
+    >>> require_writable_file(Path("/proc/numbers.txt"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: /proc/numbers.txt: cannot be written here (No such file or directory); choose...
+    """
+    with possible(path):
+        _refuse_other_than_file(path)
+        if path.exists() and is_mount_point(path):
+            raise UserError(f"{path}: a file is mounted here, which no other can replace; name another one")
+        if _is_kept_by_another(path):
+            raise UserError(f"{path}: another user's file, which its folder keeps for them; name another one")
+        try_place(path.parent, path.name)
+
+
+def try_place(folder: Path, *names: str) -> None:
+    """Make a draft in a folder, or in the nearest one above it that is there, and remove it.
+
+    Args:
+        folder: Where something is to be written; it may be missing, and is so afterwards.
+        *names: Of what is to be written, from the folder on.
+
+    Raises:
+        OSError: If that cannot be.
+    """
+    missing, folder = list(names), folder.resolve()
+    while not os.path.lexists(folder) and folder != folder.parent:
+        missing.insert(0, folder.name)
+        folder = folder.parent
+    with drafted(folder / _TRIAL) as draft:
+        draft.mkdir()
+        for name in missing:
+            draft /= name
+            draft.mkdir()
+
+
+@contextmanager
+def possible(path: Path) -> Iterator[None]:
+    """Say in one line whatever the operating system has against a place, while nothing is done but to try it.
+
+    As :func:`explained`; and what can be taken for a mistake of the program elsewhere, such as a folder that is not
+    there, is one of the place here.
+
+    Raises:
+        UserError: Naming the place.
+    """
+    with explained(path):
+        try:
+            yield
+        except OSError as error:
+            if _has_reason(error):
+                raise
+            raise _impossible(path, error.strerror or str(error)) from error
+        except (ValueError, RuntimeError) as error:  # a name that no system takes; links that go round
+            raise _impossible(path, str(error).partition(":")[0]) from error
+
+
+def _impossible(path: Path, why: str) -> UserError:
+    return UserError(f"{_shortened(path)}: cannot be written here ({why}); choose another place")
+
+
 def _refuse_other_than_file(path: Path) -> None:
     """Refuse to put a file in the place of a folder or a device, such as the terminal's."""
     if path.is_dir():
@@ -187,39 +240,36 @@ def _refuse_other_than_file(path: Path) -> None:
         raise UserError(f"{path}: a device or a pipe stands here, which no file may replace; name a file")
 
 
+def _is_kept_by_another(path: Path) -> bool:
+    """Whether a file is another user's in a folder such as /tmp, where everybody may write and remove their own."""
+    if not hasattr(os, "geteuid") or not os.path.lexists(path):
+        return False
+    folder, user = path.parent.stat(), os.geteuid()
+    return bool(folder.st_mode & stat.S_ISVTX) and user not in (0, folder.st_uid, path.lstat().st_uid)
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn the operating system's refusal to write ``path`` into one line with a remedy.
 
     Raises:
-        UserError: If the disk is full, a quota or a limit is reached, permission is missing, the name is too long, or a
-            folder stands where a file should or the other way round; other errors pass.
+        UserError: If the disk is full, a quota or a limit is reached, permission is missing, the name is too long, too
+            many files are open, or a folder stands where a file should or the other way round; other errors pass.
     """
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise UserError(
-                f"{path}: the disk is full; free some space or choose another place, then run again"
-            ) from error
-        if error.errno == errno.EFBIG:
-            raise UserError(
-                f"{path}: the file would be larger than this place takes; choose another place or raise the limit of"
-                " the system"
-            ) from error
-        if error.errno in _FORBIDDEN:
-            raise UserError(f"{path}: may not be written; choose another place or change its permissions") from error
-        if error.errno in _NO_FOLDER:
-            raise UserError(
-                f"{path}: a file stands where a folder is needed, or a folder for a file; choose another place"
-            ) from error
-        if error.errno == errno.ENAMETOOLONG:
-            raise UserError(f"{_shortened(path)}: the name is too long; choose a shorter one") from error
-        if error.errno == errno.EIO:
-            raise UserError(f"{path}: the disk fails (input/output error); choose another place") from error
+        for numbers, reason in _REASONS:
+            if error.errno in numbers:
+                raise UserError(f"{_shortened(path)}: {reason}") from error
         raise
 
 
+def _has_reason(error: OSError) -> bool:
+    return any(error.errno in numbers for numbers, _ in _REASONS)
+
+
 def _shortened(path: Path) -> str:
+    """The end of a long path is cut off where a name in it is too long to be read."""
     text = str(path)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return f"{text[:77]}..." if any(len(part) > 80 for part in path.parts) else text

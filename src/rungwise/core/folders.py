@@ -1,4 +1,4 @@
-"""Folders that appear as a whole or not at all."""
+"""Folders that appear as a whole or not at all, and whether a place can be written at all."""
 
 from __future__ import annotations
 
@@ -7,32 +7,48 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from rungwise.core.drafts import OLD, drafted, others_write
+from rungwise.core.drafts import OLD, drafted, is_draft, others_write, sweep
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder, sync_file, sync_folder
-from rungwise.core.seals import SEAL, names_below, write_seal
+from rungwise.core.files import explained, make_folder, possible, require_writable_file, try_place
+from rungwise.core.filling import LOST_AND_FOUND, fill, is_filled, is_mount_point
+from rungwise.core.locks import LOCKS
+from rungwise.core.seals import DROPPINGS, SEAL, names_below, write_seal
+from rungwise.core.syncing import sync_file, sync_folder
+
+WRITTEN_FILE: Mapping[str, Any] = MappingProxyType({"written": "file"})
+"""``metadata`` of a dataclass's field that names a file to write."""
+WRITTEN_FOLDER: Mapping[str, Any] = MappingProxyType({"written": "folder"})
+"""``metadata`` of a dataclass's field that names a folder to write, or to write in."""
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
 
 @contextmanager
-def replacing_folder(folder: Path, parts: Collection[str], what: str, *, seal: bool = True) -> Iterator[Path]:
+def replacing_folder(
+    folder: Path, parts: Collection[str], what: str, *, header: str = SEAL, seal: bool = True
+) -> Iterator[Path]:
     """Yield a draft folder to write to; it takes the place of ``folder`` only when the block ends well.
 
     What stood there before stays until all new files are on the disk. Where the system can, the two are exchanged in
-    one step; elsewhere there is a moment without either, and the old one comes back if the process ends in it.
+    one step; elsewhere there is a moment without either, and the old one comes back if the process ends in it. A mount
+    point, which nothing can take the place of, is filled (see :mod:`rungwise.core.filling`), which has such a moment,
+    too; likewise a folder in one that may not be written, and the one that this process works in.
 
     Args:
         folder: Made, together with its parents; replaced if it holds nothing but ``parts``.
         parts: Names of the files that such a folder may hold, relative to it, with ``*`` for any part of a name:
             ``"index.json"``, ``"pictures/rows-*.jsonl"``.
         what: What such a folder is called in messages, with its article, such as ``"an index"``.
+        header: Name of the file without which nobody takes the folder for what it is. Where the folder is filled, it
+            goes first and comes last.
         seal: Write the SHA-256 of every file into :data:`~rungwise.core.seals.SEAL`; false for a folder whose files
             will change.
 
@@ -47,27 +63,66 @@ def replacing_folder(folder: Path, parts: Collection[str], what: str, *, seal: b
     >>> sorted(file.name for file in target.iterdir())
     ['SHA256SUMS', 'index.json']
     """
-    with explained(folder):
-        target = folder.resolve()
-        refuse_strangers(folder, parts, what)
-        try:
-            make_folder(target.parent)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
-        with drafted(target) as draft:
+    with explained(folder), ExitStack() as held:
+        with possible(folder):
+            target = folder.resolve()
+            sweep(target)
+            refuse_strangers(folder, parts, what)
+            try:
+                make_folder(target.parent)
+            except (FileExistsError, NotADirectoryError) as error:
+                raise UserError(f"{folder}: a file stands where a folder is needed; name another folder") from error
+            draft = held.enter_context(drafted(target, inside=is_filled(target)))
             if others_write(target, draft):
                 raise UserError(
                     f"{folder}: another process writes {what} here now; wait until it has ended, or name another folder"
                 )
             refuse_strangers(folder, parts, what)  # sweeping may have put back what a killed run had moved aside
             draft.mkdir()
-            yield draft
-            if seal:
-                write_seal(draft)
-            _sync_all(draft)
-            refuse_strangers(folder, parts, what)  # what somebody put there meanwhile
-            _swap(draft, target)
-            sync_folder(target.parent)
+        yield draft
+        if seal:
+            write_seal(draft)
+        _sync_all(draft)
+        refuse_strangers(folder, parts, what)  # what somebody put there meanwhile
+        _swap(draft, target, header)
+        sync_folder(target.parent)
+
+
+def require_writable_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written, before the work that it is for begins.
+
+    It is really tried: a draft is made in the folder and beside it, or where it would be made, and removed. What the
+    folder holds is not looked at; see :func:`refuse_strangers`.
+
+    Raises:
+        UserError: Naming the folder, what is wrong and the remedy.
+
+    >>> require_writable_folder(Path("/proc/index"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: /proc/index: cannot be written here (No such file or directory); choose another...
+    """
+    with possible(folder):
+        target = folder.resolve()
+        sweep(target)  # what a killed run had moved aside comes back
+        if os.path.lexists(target) and not target.is_dir():
+            raise UserError(f"{folder}: a file stands here; name a folder")
+        if target.is_dir():
+            try_place(target)
+        if not is_filled(target):
+            try_place(target.parent, target.name)
+
+
+def require_writable(place: Path, written: str) -> None:
+    """As :func:`require_writable_folder` or as :func:`~rungwise.core.files.require_writable_file`.
+
+    Args:
+        place: To be written.
+        written: ``"file"`` or ``"folder"``, as :data:`WRITTEN_FILE` and :data:`WRITTEN_FOLDER` have it.
+
+    Raises:
+        UserError: Naming the place.
+    """
+    (require_writable_folder if written == "folder" else require_writable_file)(place)
 
 
 def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
@@ -84,10 +139,10 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
         if not folder.is_dir():
             raise UserError(f"{folder}: a file stands here; name a folder for {what}")
         known = {*parts, SEAL}
-        strangers = sorted(name for name in names_below(folder) if not any(_fits(name, part) for part in known))
-        strangers += sorted(_empty_folders(folder, known))
-        if strangers:
-            raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of {what}; name a new or empty folder")
+        stranger = next((name for name in names_below(folder) if not any(_fits(name, part) for part in known)), None)
+        stranger = stranger or next(_empty_folders(folder, known), None)
+        if stranger is not None:
+            raise UserError(f"{folder}: holds {stranger!r}, which is no part of {what}; name a new or empty folder")
 
 
 def _fits(name: str, part: str) -> bool:
@@ -98,8 +153,10 @@ def _fits(name: str, part: str) -> bool:
 def _empty_folders(folder: Path, parts: Collection[str]) -> Iterator[str]:
     """Subfolders that hold nothing and that none of the parts lie in: somebody made them for something."""
     ours = {part.split("/")[0] for part in parts if "/" in part}
-    for one in folder.iterdir():
+    for one in sorted(folder.iterdir()):
         if one.is_symlink() or not one.is_dir() or any(fnmatchcase(one.name, part) for part in ours):
+            continue
+        if is_draft(one.name) or (one.name == LOST_AND_FOUND and is_mount_point(folder)):
             continue
         if not any(one.iterdir()):
             yield one.name
@@ -118,10 +175,27 @@ def _sync_all(folder: Path) -> None:
         sync_folder(Path(place))
 
 
-def _swap(draft: Path, target: Path) -> None:
+def _swap(draft: Path, target: Path, header: str) -> None:
     if not target.exists():
         draft.rename(target)
-        return
+    elif draft.parent.parent == target:
+        fill(draft, target, _ours(target), header)
+    else:
+        try:
+            _replace(draft, target)
+        except OSError as error:  # a folder below which some file systems lay another, as containers have it
+            if error.errno not in (errno.EXDEV, errno.EBUSY):
+                raise
+            fill(draft, target, _ours(target), header)
+
+
+def _ours(folder: Path) -> list[str]:
+    """Entries of a folder that is to be filled, but for those that are no part of anything."""
+    passed = {*DROPPINGS, *LOCKS, LOST_AND_FOUND}
+    return sorted(one.name for one in folder.iterdir() if one.name not in passed and not is_draft(one.name))
+
+
+def _replace(draft: Path, target: Path) -> None:
     if _exchange(draft, target):
         return
     aside = draft.parent / OLD

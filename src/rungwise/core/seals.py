@@ -15,6 +15,7 @@ from pathlib import Path
 from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
+from rungwise.core.filling import LOST_AND_FOUND, is_mount_point
 from rungwise.core.locks import LOCKS
 from rungwise.core.reading import MissingFileError, opened, read_text
 
@@ -146,13 +147,17 @@ def digest_of(path: Path) -> str:
 def names_below(folder: Path) -> Iterator[str]:
     """Files in a folder and below, relative to it; locks, drafts and what file managers leave are passed over.
 
+    So is what a file system keeps at its root.
+
     Links to folders are not followed: they count as files, which nothing of ours is.
     """
     for place, subfolders, files in os.walk(folder):
         inner = Path(place).relative_to(folder)
         links = [name for name in subfolders if (Path(place) / name).is_symlink()]
-        subfolders[:] = [name for name in subfolders if name not in links and not is_draft(name)]
-        for name in (*files, *links):
+        subfolders[:] = sorted(name for name in subfolders if name not in links and not is_draft(name))
+        if LOST_AND_FOUND in subfolders and is_mount_point(Path(place)):
+            subfolders.remove(LOST_AND_FOUND)
+        for name in sorted((*files, *links)):
             if name not in DROPPINGS and name not in LOCKS:
                 yield (inner / name).as_posix()
 

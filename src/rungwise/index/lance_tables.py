@@ -23,12 +23,13 @@ from uuid import UUID
 from rungwise.core import drafts
 from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder, sync_file, sync_folder
+from rungwise.core.files import explained, make_folder
 from rungwise.core.locks import writing_alone
 from rungwise.core.memory import ran_out
 from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.core.seals import digest_of
+from rungwise.core.syncing import sync_file, sync_folder
 from rungwise.index.files import altered, damaged, read_description, write_description
 
 if TYPE_CHECKING:

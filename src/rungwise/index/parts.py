@@ -17,10 +17,10 @@ import numpy as np
 from rungwise.core.configuration import STRICT, check_size, from_plain, to_plain
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
-from rungwise.core.files import sync_file, sync_folder
 from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter
 from rungwise.core.reading import MissingFileError
+from rungwise.core.syncing import sync_file, sync_folder
 from rungwise.index.files import (
     damaged,
     digest_of_vectors,

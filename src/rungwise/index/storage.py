@@ -16,7 +16,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, is_regular, stamp
-from rungwise.core.seals import digest_of
+from rungwise.core.seals import digest_of, names_below
 from rungwise.index import milvus_places, places
 from rungwise.index.addresses import is_milvus
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
@@ -293,6 +293,7 @@ def refuse_strangers(folder: Path) -> None:
     """
     if address_of(folder):
         return  # what else lies in a bucket is never touched
+    drafts.sweep(folder)  # what a killed run had moved aside comes back
     folders.refuse_strangers(folder, _KNOWN, "an index")
 
 
@@ -347,13 +348,13 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         yield folder
         return
     refuse_strangers(folder)
-    if not overwrite and folder.exists() and any(folder.iterdir()):
+    if not overwrite and folder.exists() and any(names_below(folder)):
         raise UserError(
             f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True",
             parameters={"overwrite=True": "overwrite"},
         )
     # Without a seal: pictures come and go, and every part of a store has its own checksums.
-    with folders.replacing_folder(folder, _KNOWN, "an index", seal=False) as draft:
+    with folders.replacing_folder(folder, _KNOWN, "an index", header=DESCRIPTION, seal=False) as draft:
         yield draft
 
 

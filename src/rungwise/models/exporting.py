@@ -34,9 +34,18 @@ from rungwise.encoders.pretrained.sides import PretrainedTextSide
 from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models.card import model_card
 from rungwise.models.contracts import PairScorer
-from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, IMAGE_GRAPH, TEXT_GRAPH
+from rungwise.models.folder import (
+    CALIBRATION,
+    CARD,
+    CONFIG,
+    FORMAT,
+    IMAGE_GRAPH,
+    TEXT_GRAPH,
+    TOKENIZER,
+    parts_of_export,
+)
 from rungwise.models.graphs import MISSING, OUTPUT, Graph, Input, check_graph, default_threads, messages_below
-from rungwise.models.onnx import TOKENIZER, OnnxConfig, Origin, WordCutter, fingerprint_of, pad_tokens
+from rungwise.models.onnx import OnnxConfig, Origin, WordCutter, fingerprint_of, pad_tokens
 from rungwise.models.two_sides import TwoSides
 
 OPSET = 18
@@ -134,8 +143,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
     tokenizer = exact.text_encoder.files()[TOKENIZER]
     config = _config(exact, model.fingerprint)
     _check_tokens(exact, tokenizer, config)
-    known = {CALIBRATION, CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH} if (folder / IMAGE_GRAPH).is_file() else ()
-    with replacing_folder(folder, known, "an exported model") as draft:
+    with replacing_folder(folder, parts_of_export(folder), "an exported model", header=CONFIG) as draft:
         images = _write(_Images(exact).eval(), draft / IMAGE_GRAPH, (config.image_input,), _some_pictures(config))
         captions = _write(
             _Captions(exact).eval(), draft / TEXT_GRAPH, config.text_inputs, _some_captions(exact, config.token_rows)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.hub import hub_folder
 from rungwise.core.limits import readable
@@ -30,10 +31,24 @@ WEIGHTS = "model.safetensors"
 IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"
 """In place of weights, where a model was exported."""
 CARD = "README.md"
+TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 """What judges the model's scores, where one was fitted; see :mod:`rungwise.models.calibrations`."""
 PATTERNS = ("*.json", "*.txt", WEIGHTS, IMAGE_GRAPH, TEXT_GRAPH, SEAL, CARD)
 """What is fetched of a repository of the hub; nothing that could be unpickled."""
+
+
+_EXPORTED = frozenset({CALIBRATION, CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH})
+
+
+def parts_of_export(folder: Path) -> Collection[str]:
+    """Names of the files that an exported model may take the place of in a folder: those of another one.
+
+    >>> parts_of_export(Path("nowhere"))
+    ()
+    """
+    sweep(folder)  # what a killed run had moved aside comes back
+    return _EXPORTED if (folder / IMAGE_GRAPH).is_file() else ()
 
 
 class AlteredModelError(UserError):

@@ -30,12 +30,11 @@ from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import Cleaning, cleaner
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
-from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, AlteredModelError, ModelFolder
+from rungwise.models.folder import CONFIG, IMAGE_GRAPH, TEXT_GRAPH, TOKENIZER, AlteredModelError, ModelFolder
 from rungwise.models.graphs import Graph, Input, check_graph, default_threads
 from rungwise.models.kinds import StoredModel
 from rungwise.similarity import AnySimilarity, Similarity
 
-TOKENIZER = "tokenizer.json"
 PICTURES, ROWS, TOKENS, LENGTHS = "pictures", "rows", "tokens", "lengths"
 """Names of what graphs take: of the image side pictures or rows of features, of the text side tokens and lengths."""
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from rungwise.core.configuration import STRICT, adapter, from_plain, to_plain, without_places
 from rungwise.core.devices import choose_device
+from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
 from rungwise.core.tensors import add_tensors, write_tensors
@@ -151,8 +152,9 @@ class SavedModel(nn.Module, StoredModel):
         texts[CARD] = model_card(
             {"model": facts["model"], **_readable(own), **self.provenance}, indexed=isinstance(self, DualEncoder)
         )
+        sweep(folder)  # what a killed run had moved aside comes back
         known = {*texts, WEIGHTS, CALIBRATION} if (folder / CONFIG).is_file() else ()
-        with replacing_folder(folder, known, "a model") as draft:
+        with replacing_folder(folder, known, "a model", header=CONFIG) as draft:
             for name, text in texts.items():
                 (draft / name).write_text(text, encoding="utf-8")
             write_tensors(draft / WEIGHTS, self.state_dict())

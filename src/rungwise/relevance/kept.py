@@ -128,7 +128,7 @@ class KeptFolder:
         size = sum(array.nbytes for array in kept.arrays.values())
         if size > self.most_bytes:
             raise UserError(f"{place}: {size / 2**30:.1f} GiB, more than the {self.most_bytes / 2**30:.1f} kept in all")
-        with replacing_folder(place, _PARTS, _WHAT) as draft:
+        with replacing_folder(place, _PARTS, _WHAT, header=HEADER) as draft:
             for name, array in kept.arrays.items():
                 with NpyWriter(draft / f"{name}.npy", array.shape[1:], array.dtype) as writer:
                     writer.append(array)

@@ -348,7 +348,7 @@ class _Ledger:
     def keep(self, number: int, lists: Lists) -> Shard:
         """Write a shard, whole or not at all."""
         shard = Shard(number + 1, len(self._spans[number]), lists.seconds, lists.peak)
-        with replacing_folder(self._place(number), _SHARD, "a shard") as draft:
+        with replacing_folder(self._place(number), _SHARD, "a shard", header=_NOTE) as draft:
             for name, array in ((_VALUES, lists.values), (_INDICES, lists.indices)):
                 with NpyWriter(draft / name, array.shape[1:], array.dtype) as writer:
                     writer.append(array)

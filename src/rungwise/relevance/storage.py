@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, UncheckedError, checked
+from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
+from rungwise.core.files import explained
 from rungwise.core.folders import refuse_strangers, replacing_folder
 from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter, mapped
@@ -69,6 +71,8 @@ def refuse_other(path: Path) -> None:
 
     >>> refuse_other(Path("no such place"))
     """
+    with explained(path):
+        sweep(path.resolve())  # what a killed run had moved aside comes back
     if path.exists() and not (path / HEADER).is_file():
         raise UserError(f"{path}: is there and holds no relevance degrees; choose another place")
     refuse_strangers(path, _PARTS, _WHAT)
@@ -82,7 +86,7 @@ def replacing(path: Path) -> Iterator[Path]:
         UserError: If the disk is full, the path cannot be written, or it is there and holds something else.
     """
     refuse_other(path)
-    with replacing_folder(path, _PARTS, _WHAT) as draft:
+    with replacing_folder(path, _PARTS, _WHAT, header=HEADER) as draft:
         yield draft
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder, replacing, sync_folder
+from rungwise.core.files import explained, make_folder, replacing
 from rungwise.core.reading import MissingFileError, read_json
+from rungwise.core.syncing import sync_folder
 from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read

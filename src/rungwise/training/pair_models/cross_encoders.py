@@ -27,7 +27,7 @@ from rungwise.language.pair_models import PairModel, load_pair_model
 from rungwise.language.sentence_models import PACKAGED_MODEL, Precision
 from rungwise.training.pair_models.correlations import Correlations, correlations
 from rungwise.training.pair_models.epochs import Positions, best_of, on_threads, run_epochs, seeded
-from rungwise.training.pair_models.saving import CROSS_ENCODER, agreement_facts, name_of, save_cross_encoder
+from rungwise.training.pair_models.saving import CROSS_ENCODER, HEADER, agreement_facts, name_of, save_cross_encoder
 from rungwise.training.pair_models.settings import PairTraining, Watching
 
 _SCORED = 64
@@ -110,7 +110,7 @@ def train_cross_encoder(
         )
     place, folder = choose_device(device), Path(out).expanduser()
     with (
-        replacing_folder(folder, CROSS_ENCODER, "a model of pairs") as draft,
+        replacing_folder(folder, CROSS_ENCODER, "a model of pairs", header=HEADER) as draft,
         seeded(settings.seed, place),
         on_threads(threads),
     ):

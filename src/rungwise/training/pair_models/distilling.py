@@ -31,7 +31,7 @@ from rungwise.training.pair_models.correlations import Correlations, correlation
 from rungwise.training.pair_models.cross_encoders import pair_lengths, pair_scores, texts_of
 from rungwise.training.pair_models.drawing import drawn_pairs
 from rungwise.training.pair_models.epochs import Positions, best_of, on_threads, run_epochs, seeded
-from rungwise.training.pair_models.saving import BI_ENCODER, agreement_facts, name_of, save_bi_encoder
+from rungwise.training.pair_models.saving import BI_ENCODER, HEADER, agreement_facts, name_of, save_bi_encoder
 from rungwise.training.pair_models.settings import PairTraining, Watching
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def distil(
     settings, watching = settings or PairTraining(epochs=EPOCHS), watching or Watching()
     place, folder = choose_device(device), Path(out).expanduser()
     with (
-        replacing_folder(folder, BI_ENCODER, "a sentence model") as draft,
+        replacing_folder(folder, BI_ENCODER, "a sentence model", header=HEADER) as draft,
         seeded(settings.seed, place),
         on_threads(threads),
     ):

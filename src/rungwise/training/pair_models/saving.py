@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _CARD = "README.md"
+HEADER = "config.json"
+"""Without it, nobody takes a folder for a model."""
 _TRANSFORMER = (
-    "config.json", "model.safetensors", "model-*.safetensors", "model.safetensors.index.json", "tokenizer.json",
+    HEADER, "model.safetensors", "model-*.safetensors", "model.safetensors.index.json", "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
     "*.model", "chat_template.jinja",
 )  # fmt: skip
