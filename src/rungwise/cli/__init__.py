@@ -191,6 +191,8 @@ def _explained(error: BaseException) -> tuple[int, str]:
         if full or failure_of_output() is not None:
             why = "the disk is full; free some space" if full else f"{error.strerror}; give another"
             return BAD_INPUT, f"standard output: {why}, then run again"
+    if _lacks_files(error):
+        return BAD_INPUT, "too many files are open at once; raise the limit with ulimit -n, then run again"
     if short or nearly_out():
         return BAD_INPUT, f"out of memory ({_reason(short or error)}); {remedy(_reason(short or error))}"
     reason = _reason(error)
@@ -201,6 +203,20 @@ def _explained(error: BaseException) -> tuple[int, str]:
         UNFORESEEN,
         f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",
     )
+
+
+def _lacks_files(error: BaseException) -> bool:
+    """Whether an error came of a limit of open files, be it said by a library in its own words."""
+    import errno
+
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        if os.strerror(errno.EMFILE) in str(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _is_sure(short: BaseException) -> bool:

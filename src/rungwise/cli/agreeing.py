@@ -12,6 +12,7 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FILE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,7 +49,7 @@ class Agree:
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SOURCE")]
     judgements: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="JUDGEMENTS")]
     data: Path | None = None
-    json: Path | None = None
+    json: Path | None = field(default=None, metadata=WRITTEN_FILE)
     with_pictures: bool = field(default=False, metadata=ADVANCED)
     references: int | None = field(default=None, metadata=ADVANCED)
     draws: int = field(default=200, metadata=ADVANCED)
@@ -107,8 +108,6 @@ def _check(asked: Agree) -> None:
         raise UserError(f"--references must be at least 1, got {asked.references}")
     if not asked.judgements:
         raise UserError("no file of judgements is given; write it after the source")
-    if asked.json is not None and asked.json.is_dir():
-        raise UserError(f"{asked.json}: a folder stands here; name a file")
 
 
 def _left_out(found: Agreed) -> str:

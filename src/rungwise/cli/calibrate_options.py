@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from rungwise.cli.parsing import ADVANCED
+from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
 
 @dataclass
@@ -44,11 +45,11 @@ class Calibrate:
     relevant_from: float | None = None
     split: str = "val"
     index: Path | None = None
-    out: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
     queries: int = field(default=1500, metadata=ADVANCED)
     join_restval: bool = field(default=False, metadata=ADVANCED)
     device: str | None = field(default=None, metadata=ADVANCED)
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
     least_cosine: float = field(default=0.999, metadata=ADVANCED)
     altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)

@@ -19,7 +19,9 @@ from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_dual_encoder, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
 from rungwise.cli.terminal import console, say, say_issues
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
+from rungwise.core.files import require_writable_file
 from rungwise.core.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.encoders.pretrained.source import Source
@@ -27,7 +29,7 @@ from rungwise.evaluation.cross_validation import cross_validated, has_enough
 from rungwise.evaluation.inputs import read_relevance, split_key
 from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
-from rungwise.models.folder import CONFIG
+from rungwise.models.folder import CALIBRATION, CONFIG
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.stored import Stored
 
@@ -66,8 +68,10 @@ def run(asked: Calibrate) -> int:
         raise UserError(f"--queries {asked.queries}: at least {FEWEST_QUERIES} are needed to learn anything")
     if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
         raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+    _require_place(asked)
     if asked.data is None:
         return _of_index(asked)
+    usable_cache(asked.cache)
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
@@ -82,6 +86,13 @@ def run(asked: Calibrate) -> int:
     calibration = _learn(asked, model, data)
     say(f"written: {_keep(asked, index, calibration)}")
     return 0
+
+
+def _require_place(asked: Calibrate) -> None:
+    """Refuse before anything is read what could not keep the calibration; ``--out`` was tried already."""
+    folder = asked.index or Path(asked.model)
+    if asked.out is None and folder.is_dir():
+        require_writable_file(folder / CALIBRATION)
 
 
 def _of_index(asked: Calibrate) -> int:

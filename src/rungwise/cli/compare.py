@@ -10,6 +10,7 @@ import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, say
+from rungwise.core.folders import WRITTEN_FILE
 
 _EXAMPLES = ("rungwise compare first.json second.json",)
 
@@ -38,7 +39,7 @@ class Compare:
     seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
     most: int = 5
-    out: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
 
 def main(arguments: list[str]) -> int:

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     """Run the demo."""
     asked = parse(Demo, arguments, "rungwise demo", examples=_EXAMPLES)
     from rungwise.demo.app import create_demo_app
-    from rungwise.demo.places import Places
+    from rungwise.demo.places import Places, refuse_others
     from rungwise.serving import background_app, serve_app
 
     if asked.small and not asked.check:
@@ -74,6 +74,7 @@ def main(arguments: list[str]) -> int:
             say("the page, its searches and its pictures answered")
         return 0
     places = Places(asked.folder)
+    refuse_others(places)
     demo = _made(places, device, again=asked.again)
     _say_commands(places, demo)
     serve_app(

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from rungwise.cli.parsing import ADVANCED
+from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
 
 @dataclass
@@ -90,18 +91,18 @@ class Evaluate:
     measures: tuple[str, ...] = ()
     calibration: Path | None = None
     relevance: str | None = None
-    out: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
     intervals: bool = False
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
     top: int | None = None
     by_class: bool = field(default=False, metadata=ADVANCED)
-    report: Path | None = None
+    report: Path | None = field(default=None, metadata=WRITTEN_FILE)
     thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
     beside: tuple[str, ...] = field(default=(), metadata=ADVANCED)
     names: tuple[str, str] = field(default=("this model", "the other model"), metadata=ADVANCED)
     card: bool = field(default=False, metadata=ADVANCED)
-    false_negatives: Path | None = field(default=None, metadata=ADVANCED)
+    false_negatives: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FILE)
     right_from: float | None = field(default=None, metadata=ADVANCED)
     paper: tuple[str, ...] = field(default=(), metadata=ADVANCED)
     dataset: str | None = field(default=None, metadata=ADVANCED)
@@ -111,7 +112,7 @@ class Evaluate:
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
     least_cosine: float = field(default=0.999, metadata=ADVANCED)
     altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
     @property
     def has_files(self) -> bool:

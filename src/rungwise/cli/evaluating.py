@@ -13,8 +13,9 @@ from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.positives import of_people, read_people, read_positives, refuse_beside_people
 from rungwise.cli.scored import Scored, read_beside, read_scored
 from rungwise.cli.terminal import console, messages_apart, say
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
+from rungwise.core.files import replacing, require_writable_file
 from rungwise.core.printable import printable
 from rungwise.core.progress import Progress
 from rungwise.data.datasets import dataset_of
@@ -62,6 +63,10 @@ def run(asked: Evaluate) -> int:
         UserError: If options contradict each other, or what they name does not fit.
     """
     asked, run_folder = _of_run(_with_data_in_place(asked))
+    if asked.model is not None or asked.rerank is not None:
+        usable_cache(asked.cache)
+    if asked.card and asked.model is not None:
+        require_writable_file(Path(asked.model) / CARD)
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
     people = of_people(asked)
@@ -105,7 +110,7 @@ def run(asked: Evaluate) -> int:
         if isinstance(scored.similarity, Reranked):
             _say_cost(scored.similarity, result)
         elif run_folder is not None:
-            say(f"kept in the run: {keep_result(run_folder, result)}")
+            _keep_in(run_folder, result)
         if asked.out:
             result.to_json(asked.out, per_query=True)
             say(f"written: {asked.out}")
@@ -228,6 +233,14 @@ def _refuse_beside_shards(asked: Evaluate) -> None:
     ):
         if given:
             raise UserError(f"{other} and {option}: {why}; leave one of them out")
+
+
+def _keep_in(run: Path, result: Result) -> None:
+    """Nobody asked for it, so a run that may only be read is evaluated all the same."""
+    try:
+        say(f"kept in the run: {keep_result(run, result)}")
+    except UserError as error:
+        say(f"not kept in the run: {error}")
 
 
 def _say_cost(source: Reranked, result: Result) -> None:

@@ -12,6 +12,7 @@ from rungwise.cli.models import read_model
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import program, say
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FOLDER, refuse_strangers
 
 _EXAMPLES = ("rungwise export run/model --out exported",)
 
@@ -30,7 +31,7 @@ class Export:
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
-    out: Path
+    out: Path = field(metadata=WRITTEN_FOLDER)
     overwrite: bool = False
     altered_model: bool = field(default=False, metadata=ADVANCED)
 
@@ -38,12 +39,14 @@ class Export:
 def main(arguments: list[str]) -> int:
     """Export, and print how close the graphs are."""
     asked = parse(Export, arguments, "rungwise export", examples=_EXAMPLES)
+    from rungwise.models.folder import parts_of_export
     from rungwise.models.loading import without_torch
 
     if without_torch(asked.out) and not asked.overwrite:
         raise UserError(
             f"{asked.out}: an exported model stands here already; name another folder, or replace it with --overwrite"
         )
+    refuse_strangers(asked.out, parts_of_export(asked.out), "an exported model")
     model = read_model(asked.model, "cpu", altered=asked.altered_model)
     from rungwise.models.exporting import OPSET, export_onnx  # torch, after what may be refused without it
 

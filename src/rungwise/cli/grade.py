@@ -12,7 +12,7 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, program, say, say_issues, shortest
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained
+from rungwise.core.files import explained, require_writable_file
 from rungwise.core.person_names import person_name
 from rungwise.core.progress import Progress
 from rungwise.core.reading import require_regular
@@ -78,6 +78,7 @@ def main(arguments: list[str]) -> int:
     from rungwise.relevance.judgements import require_place
     from rungwise.serving import serve_app
 
+    require_writable_file(out)
     require_place(out)
     questions = _questions(asked)
     before = _judgements(out)

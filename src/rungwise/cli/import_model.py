@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +10,7 @@ import tyro
 
 from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
+from rungwise.core.folders import WRITTEN_FOLDER, refuse_strangers
 
 _EXAMPLES = ("rungwise import model_best.pth.tar coco_precomp_vocab.pkl --out model",)
 
@@ -28,12 +29,16 @@ class Import:
 
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     vocabulary: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="VOCABULARY")]
-    out: Path
+    out: Path = field(metadata=WRITTEN_FOLDER)
 
 
 def main(arguments: list[str]) -> int:
     """Read, write, and say what it is."""
     asked = parse(Import, arguments, "rungwise import", examples=_EXAMPLES)
+    from rungwise.models.folder import CONFIG
+
+    if not (asked.out / CONFIG).is_file():
+        refuse_strangers(asked.out, (), "a model")
     from rungwise.models import import_vsepp
 
     model = import_vsepp(asked.checkpoint, asked.vocabulary)

@@ -26,7 +26,10 @@ from rungwise.cli.models import (
 )
 from rungwise.cli.parsing import ADVANCED, parse, with_ray
 from rungwise.cli.terminal import program, progress_bar, say, say_issues
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FOLDER, require_writable_folder
+from rungwise.core.object_stores import address_of
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
@@ -86,7 +89,7 @@ class MakeIndex:
 
     pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
     model: str | None = None
-    out: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     watch: bool = False
     ray: str | None = None
     workers: int | None = field(default=None, metadata=ADVANCED)
@@ -112,6 +115,9 @@ def main(arguments: list[str]) -> int:
     from rungwise.index import storage
 
     out = asked.out or beside(asked.pictures)
+    if asked.out is None and not address_of(out):
+        require_writable_folder(out)
+    usable_cache()  # of what frozen encoders make of pictures
     again = storage.is_index(out) and not asked.overwrite
     run = _Again(asked, out) if again else _First(asked, out)
     with run.held:

@@ -12,6 +12,7 @@ import tyro
 
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, program, progress_bar, say
+from rungwise.core.folders import WRITTEN_FILE
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
@@ -32,7 +33,7 @@ class Inspect:
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
-    contact_sheet: Path | None = None
+    contact_sheet: Path | None = field(default=None, metadata=WRITTEN_FILE)
     join_restval: bool = field(default=False, metadata=ADVANCED)
     captions_only: bool = field(default=False, metadata=ADVANCED)
     quick: bool = False

@@ -14,12 +14,14 @@ from rungwise.cli.models import read_model
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.scored import scores_of
 from rungwise.cli.terminal import program, say, say_issues
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
 from rungwise.relevance.base import Direction
 from rungwise.relevance.picture_vectors import write_picture_vectors
-from rungwise.relevance.storage import replacing
+from rungwise.relevance.storage import refuse_other, replacing
 from rungwise.training.run_folder import MODEL
 from rungwise.training.run_results import is_run_folder
 
@@ -58,8 +60,8 @@ class ModelScores:
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     model: str
-    out: Path | None = None
-    vectors: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
+    vectors: Path | None = field(default=None, metadata=WRITTEN_FILE)
     split: str = "all"
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
@@ -67,13 +69,16 @@ class ModelScores:
     precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
     least_cosine: float = field(default=0.999, metadata=ADVANCED)
     altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
 
 def main(arguments: list[str]) -> int:
     """Read, encode, write."""
     asked = parse(ModelScores, arguments, _COMMAND, examples=_EXAMPLES)
     _refuse_idle(asked)
+    usable_cache(asked.cache)
+    if asked.out is not None:
+        refuse_other(asked.out)
     data = read(asked.data)
     say_issues(data.issues)
     if asked.split != "all":

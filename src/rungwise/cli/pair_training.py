@@ -15,6 +15,7 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FOLDER
 from rungwise.data.scored_pairs import (
     DEV,
     TEST,
@@ -63,7 +64,7 @@ class TrainCrossEncoder:
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
-    out: Path
+    out: Path = field(metadata=WRITTEN_FOLDER)
     model: str | None = None
     scale: str | None = None
     epochs: int = 4
@@ -75,7 +76,7 @@ class TrainCrossEncoder:
     precision: Literal["float32", "bfloat16"] = "float32"
     device: str | None = None
     threads: int | None = field(default=None, metadata=ADVANCED)
-    distil_into: Path | None = None
+    distil_into: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     bi_encoder: str | None = field(default=None, metadata=ADVANCED)
     captions: Path | None = None
     unlabelled: int | None = field(default=None, metadata=ADVANCED)
@@ -133,13 +134,15 @@ def _check(asked: TrainCrossEncoder) -> None:
 
 def _check_places(asked: TrainCrossEncoder) -> None:
     """Refuse before anything is read what could not be written after an hour of work."""
-    from rungwise.core.folders import refuse_strangers
+    from rungwise.core.folders import refuse_strangers, require_writable_folder
     from rungwise.training.pair_models.saving import BI_ENCODER, CROSS_ENCODER
 
+    require_writable_folder(asked.out.expanduser())
     refuse_strangers(asked.out.expanduser(), CROSS_ENCODER, "a model of pairs")
     if asked.distil_into is not None:
         if asked.distil_into.expanduser().resolve() == asked.out.expanduser().resolve():
             raise UserError(f"{asked.out}: --out and --distil-into are one folder; name two")
+        require_writable_folder(asked.distil_into.expanduser())
         refuse_strangers(asked.distil_into.expanduser(), BI_ENCODER, "a sentence model")
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
@@ -23,11 +24,13 @@ import tyro
 
 from rungwise.core.cluster import ADDRESS, LOCAL
 from rungwise.core.errors import UserError
+from rungwise.core.folders import require_writable
+from rungwise.core.object_stores import address_of
 from rungwise.core.texts import near_names
 
 T = TypeVar("T")
 
-ADVANCED: Mapping[str, Any] = MappingProxyType({"advanced": True})
+ADVANCED: MappingProxyType[str, Any] = MappingProxyType({"advanced": True})
 """``metadata`` of a field that ``--help`` leaves out and ``--help-all`` shows."""
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
@@ -63,7 +66,7 @@ def parse(
     description: str | None = None,
     more: int = 0,
 ) -> T:
-    """What a command was asked for.
+    """What a command was asked for; that it can write what it is to write is tried.
 
     Args:
         kind: A dataclass, a field for each option. Fields that are dataclasses are groups of options.
@@ -77,7 +80,9 @@ def parse(
 
     Raises:
         SystemExit: With 0, once the help is printed.
-        UserError: If an option is unknown, lacks its value or has a wrong one.
+        UserError: If an option is unknown, lacks its value or has a wrong one, or names a file or folder to write that
+            cannot be written (those options are told by their ``metadata``, such as
+            :data:`~rungwise.core.folders.WRITTEN_FILE`).
 
     >>> @dataclass
     ... class Count:
@@ -105,15 +110,37 @@ def parse(
         print(short_help(kind, command, examples, default, description, more))
         raise SystemExit(0)
     refuse_unknown(options(kind, default), before, command)
+    written = {one.flags[0]: one for one in _options(kind, default) if one.written}
+    _refuse_empty_names(written, words)
     said = io.StringIO()
     try:
         with redirect_stderr(said):
             asked: T = ask(args=words)
-            return asked
     except SystemExit as end:
         if not end.code:
             raise
         raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+    if os.environ.get("RANK", "0") == "0":  # of the processes of a run, the first one alone writes
+        _require_places(asked)
+    return asked
+
+
+def _refuse_empty_names(written: Iterable[str], words: Sequence[str]) -> None:
+    """Refuse a place without a name, as of a variable that is not set: it would be the folder that one works in."""
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        for option in written:
+            if word == f"{option}=" or (word == option and following == ""):
+                raise UserError(f"{option}: an empty name; give the place to write to, or leave {option} out")
+
+
+def _require_places(asked: Any) -> None:
+    """Refuse what is to be written and cannot be, before anything of the command is done."""
+    for field in fields(asked):
+        value = getattr(asked, field.name)
+        if is_dataclass(value):
+            _require_places(value)
+        elif isinstance(value, Path) and (written := field.metadata.get("written")) and not address_of(value):
+            require_writable(value, written)
 
 
 def with_ray(arguments: Sequence[str]) -> list[str]:
@@ -243,6 +270,7 @@ class _Option:
     help: str
     default: str
     advanced: bool
+    written: bool = False
 
 
 def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: bool = False) -> Iterator[_Option]:
@@ -281,7 +309,8 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
         if any(is_dataclass(one) for one in (value, *_members(plain))):
             flags.append(f"--{dashed}.")
         needed = field.default is MISSING and field.default_factory is MISSING and value is None
-        yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden)
+        written = "written" in field.metadata
+        yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden, written)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:

@@ -12,6 +12,7 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import messages_apart, say
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FOLDER
 from rungwise.core.printable import printable
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PlanCollection:
     memory: float = 64.0
     within: float | None = None
     measure: bool = False
-    folder: Path | None = field(default=None, metadata=ADVANCED)
+    folder: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     json: bool = False
 
 

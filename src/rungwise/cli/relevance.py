@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
 from importlib import import_module
@@ -16,7 +15,8 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, flag, parse, with_ray
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, replacing
+from rungwise.core.files import replacing
+from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.texts import near_names
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
@@ -83,7 +83,7 @@ class Saved:
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     split: str = "all"
     captions_only: bool = False
-    out: Path | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
     shards: int | None = field(default=None, metadata=ADVANCED)
@@ -102,7 +102,7 @@ class Described:
         pairs: How many pairs to sample; default a million, or 2000 where every pair costs a run of a model.
     """
 
-    show_rungs: Path | None = None
+    show_rungs: Path | None = field(default=None, metadata=WRITTEN_FILE)
     thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
     shares: tuple[float, ...] = field(default=(), metadata=ADVANCED)
     examples: int | None = field(default=None, metadata=ADVANCED)
@@ -124,8 +124,8 @@ def main(arguments: list[str]) -> int:
         raise UserError(_misspelt(arguments))
     config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
     _check_options(config, saved, described)
-    files = described.show_rungs, getattr(config, "cache", None), getattr(config, "keep_fit", None)
-    _check_places(saved.out, *files)
+    if saved.out is not None:
+        refuse_other(saved.out)
     data = read(saved.data, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
@@ -229,20 +229,6 @@ def _check_options(config: SourceConfig, saved: Saved, described: Described) -> 
         raise UserError(f"--thresholds must be numbers that fall, got {_spaced(described.thresholds)}")
     if not (all(share > 0 for share in described.shares) and sum(described.shares) < 1):
         raise UserError(f"--shares must be positive and add up to less than 1, got {_spaced(described.shares)}")
-
-
-def _check_places(out: Path | None, *files: Path | None) -> None:
-    """Refuse now what could not be written after hours of work."""
-    for path in (out, *files):
-        if path is not None:
-            with explained(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=path.parent).close()
-    for path in files:
-        if path is not None and path.is_dir():
-            raise UserError(f"{path}: a folder stands here; name a file")
-    if out is not None:
-        refuse_other(out)
 
 
 def _spaced(numbers: tuple[float, ...]) -> str:

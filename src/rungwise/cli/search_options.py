@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from rungwise.cli.parsing import ADVANCED
+from rungwise.core.folders import WRITTEN_FOLDER
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Search:
     )
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    copy_to: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    copy_to: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = field(default=None, metadata=WRITTEN_FOLDER)
     offset: int = field(default=0, metadata=ADVANCED)
     words: Literal["auto", "on", "off"] = field(default="auto", metadata=ADVANCED)
     diversity: float = field(default=0.0, metadata=ADVANCED)

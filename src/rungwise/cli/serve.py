@@ -14,6 +14,7 @@ import tyro
 from rungwise.cli.models import near_words, read_model, read_model_of
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
 from rungwise.serving.hosts import addresses, bound_address, is_loopback
 from rungwise.serving.limits import ServingLimits
@@ -82,6 +83,7 @@ def main(arguments: list[str]) -> int:
 
     place: Any = asked.index if "://" in asked.index else Path(asked.index)
     index = Index.open(place)
+    usable_cache()  # where a picture that is searched with is kept
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
     if line := index.stand_in(model):
         say(line)

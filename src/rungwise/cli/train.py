@@ -19,8 +19,10 @@ from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refus
 from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.seed_runs import check_seeds, train_several
 from rungwise.cli.terminal import chosen_device, console, program, say, say_issues
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FOLDER
 from rungwise.core.reading import is_regular
 from rungwise.training.recipes import is_preset_name, load_config, systems
 
@@ -72,11 +74,11 @@ class Train:
 
     config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
-    out: Path = Path("run")
+    out: Path = field(default=Path("run"), metadata=WRITTEN_FOLDER)
     resume: bool = False
     seeds: tuple[int, ...] = ()
     device: str | None = None
-    cache: Path | None = field(default=None, metadata=ADVANCED)
+    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     lost_after: float = field(default=120.0, metadata=ADVANCED)
 
 
@@ -114,6 +116,7 @@ def main(arguments: list[str]) -> int:
         arguments = [QUICK, *arguments]
     named, asked, picked = _parsed(arguments)
     config: AnyRunConfig = asked.settings
+    usable_cache(asked.cache)
     check_seeds(asked.seeds, arguments)
     if asked.data is not None:
         place: Any = replace(config.data, path=str(asked.data))

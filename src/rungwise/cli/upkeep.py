@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -13,6 +13,9 @@ import tyro
 
 from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
+from rungwise.core.files import require_writable_file
+from rungwise.core.folders import WRITTEN_FILE, require_writable_folder
+from rungwise.core.object_stores import address_of
 
 
 @dataclass
@@ -37,7 +40,7 @@ class ExportIndex:
     """
 
     index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
-    out: Path
+    out: Path = field(metadata=WRITTEN_FILE)
 
 
 def compact(arguments: list[str]) -> int:
@@ -45,6 +48,8 @@ def compact(arguments: list[str]) -> int:
     asked = parse(CompactIndex, arguments, "rungwise index compact", examples=("rungwise index compact photos.index",))
     from rungwise.index import Index
 
+    if not address_of(asked.index):
+        require_writable_folder(asked.index)
     index = Index.open(asked.index)
     before = _bytes_below(asked.index)
     index.compact()
@@ -66,6 +71,8 @@ def export(arguments: list[str]) -> int:
     from rungwise.index import Index
     from rungwise.index.exporting import export as export_rows
 
+    if asked.out.suffix.lower() == ".npy":
+        require_writable_file(asked.out.with_suffix(".jsonl"))
     index = Index.open(asked.index)
     count = export_rows(index, asked.out)
     say(f"{count} pictures, vectors of dimension {index.manifest.dimension}: {asked.out}")

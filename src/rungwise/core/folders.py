@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,9 +22,9 @@ from rungwise.core.locks import LOCKS
 from rungwise.core.seals import DROPPINGS, SEAL, names_below, write_seal
 from rungwise.core.syncing import sync_file, sync_folder
 
-WRITTEN_FILE: Mapping[str, Any] = MappingProxyType({"written": "file"})
+WRITTEN_FILE: MappingProxyType[str, Any] = MappingProxyType({"written": "file"})
 """``metadata`` of a dataclass's field that names a file to write."""
-WRITTEN_FOLDER: Mapping[str, Any] = MappingProxyType({"written": "folder"})
+WRITTEN_FOLDER: MappingProxyType[str, Any] = MappingProxyType({"written": "folder"})
 """``metadata`` of a dataclass's field that names a folder to write, or to write in."""
 
 _AT_FDCWD = -100
@@ -145,6 +145,22 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
             raise UserError(f"{folder}: holds {stranger!r}, which is no part of {what}; name a new or empty folder")
 
 
+def entries(folder: Path) -> list[str]:
+    """Names in a folder; locks, drafts, and what file managers and file systems leave are passed over.
+
+    Raises:
+        UserError: If a file stands there, or the folder cannot be read.
+
+    >>> entries(Path("nowhere"))
+    []
+    """
+    if not os.path.lexists(folder):
+        return []
+    with explained(folder):
+        passed = {*DROPPINGS, *LOCKS, *((LOST_AND_FOUND,) if is_mount_point(folder) else ())}
+        return sorted(one.name for one in folder.iterdir() if one.name not in passed and not is_draft(one.name))
+
+
 def _fits(name: str, part: str) -> bool:
     names, patterns = name.split("/"), part.split("/")
     return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
@@ -179,20 +195,14 @@ def _swap(draft: Path, target: Path, header: str) -> None:
     if not target.exists():
         draft.rename(target)
     elif draft.parent.parent == target:
-        fill(draft, target, _ours(target), header)
+        fill(draft, target, entries(target), header)
     else:
         try:
             _replace(draft, target)
         except OSError as error:  # a folder below which some file systems lay another, as containers have it
             if error.errno not in (errno.EXDEV, errno.EBUSY):
                 raise
-            fill(draft, target, _ours(target), header)
-
-
-def _ours(folder: Path) -> list[str]:
-    """Entries of a folder that is to be filled, but for those that are no part of anything."""
-    passed = {*DROPPINGS, *LOCKS, LOST_AND_FOUND}
-    return sorted(one.name for one in folder.iterdir() if one.name not in passed and not is_draft(one.name))
+            fill(draft, target, entries(target), header)
 
 
 def _replace(draft: Path, target: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from rungwise.core.errors import UserError
+from rungwise.core.folders import entries, require_writable_folder
 from rungwise.scenes.sampling import SceneConfig
 
 Name = Literal["triplet", "degrees"]
@@ -29,6 +32,10 @@ FEW_SCENES = SceneConfig(pictures=120, side=64, val_share=0.2, test_share=0.4)
 
 RELEVANT_FROM = 0.75
 """The degree from which a picture counts as relevant: three quarters of what a query says is true of it."""
+
+
+_IN_A_DEMO = ("collection", "results.json", *NAMES)
+_OF_A_MODEL = ("run", "index")
 
 
 @dataclass(frozen=True)
@@ -64,3 +71,22 @@ class Places:
     def index(self, name: Name) -> Path:
         """The index of the test pictures."""
         return self.folder / name / "index"
+
+
+def refuse_others(places: Places) -> None:
+    """Refuse a folder that holds anything but a demo, or that cannot be written.
+
+    What lies deeper is refused by whoever writes there.
+
+    Raises:
+        UserError: Naming the entry.
+
+    >>> refuse_others(Places(Path("nowhere")))
+    """
+    require_writable_folder(places.folder)
+    for folder, known in ((places.folder, _IN_A_DEMO), *((places.folder / name, _OF_A_MODEL) for name in NAMES)):
+        strangers = sorted(set(entries(folder)) - {*known})
+        if strangers:
+            raise UserError(f"{folder}: holds {strangers[0]!r}, which is no part of a demo; name a new or empty folder")
+    if os.path.lexists(places.results) and not os.path.lexists(places.scenes):
+        raise UserError(f"{places.results}: of no demo, which would have its pictures beside it; name another folder")

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.core.cache_folder import default_cache
+from rungwise.core.cache_folder import usable_cache
 from rungwise.data.collection import Issue
 from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name, read_picture
@@ -90,12 +90,12 @@ def feature_rows(
     Args:
         side: In evaluation mode or not: features are always those of evaluation mode.
         paths: Picture files, or places in larger files.
-        cache: Folder of the cache; :func:`default_cache` if None.
+        cache: Folder of the cache; see :func:`~rungwise.core.cache_folder.usable_cache`.
         batch: Pictures of 224 x 224 in the network at a time; fewer of larger ones.
         progress: Called with the number of pictures done since the last call.
     """
     with _evaluating(side):
-        folder, known = (cache or default_cache()) / "features", side.fingerprint()[:32]
+        folder, known = usable_cache(cache) / "features", side.fingerprint()[:32]
         store = RowStore(folder / f"{known}{LAYOUT}", side.feature_shape, np.float32)
         half = not (computing().precision == "auto" and _at_hand(store, paths)) and _in_half(side, paths)
         if half:
@@ -127,7 +127,7 @@ def pixel_rows(
     crops = RandomCrops(preprocessing) if preprocessing.draws else None
     known = repr(preprocessing.identity) if crops is None else crops.identity
     shape, make = (preprocessing.prepared_shape, preprocessing.apply) if crops is None else (crops.shape, crops.keep)
-    folder = (cache or default_cache()) / "pixels" / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}{LAYOUT}"
+    folder = usable_cache(cache) / "pixels" / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}{LAYOUT}"
     store = RowStore(folder, shape, np.uint8)
     return _rows(store, preprocessing, make, paths, lambda pictures: pictures, _CPU, batch, progress, crops)
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.core.cache_folder import default_cache
+from rungwise.core.cache_folder import usable_cache
 from rungwise.data.collection import Issue
 from rungwise.encoders.cache import LAYOUT, Progress, RowStore, sound_positions
 from rungwise.encoders.inference import PROBE, computing
@@ -108,7 +108,7 @@ def text_rows(
     begun = time.perf_counter()
     half = _in_half(side, texts)
     name = f"{side.fingerprint()[:32]}{'-bfloat16' if half else ''}{LAYOUT}"
-    store = RowStore((cache or default_cache()) / "texts" / name, (side.width,), np.float32)
+    store = RowStore(usable_cache(cache) / "texts" / name, (side.width,), np.float32)
     keys = [_key(text) for text in texts]
     found, _ = sound_positions(store, keys)
     missing = sorted({text for text, row in zip(texts, found.tolist(), strict=True) if row < 0})

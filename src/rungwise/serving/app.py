@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from rungwise.core.cache_folder import default_cache
+from rungwise.core.cache_folder import usable_cache
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving import changing, grading, readiness, searching, shapes, why
@@ -86,7 +86,7 @@ def create_app(
     searcher = Searcher(index, model, meaning=meaning)
     current, overviews, metrics = Current(searcher), Overviews(), Metrics()
     sent = KeptPictures(
-        kept or default_cache() / _KEPT,
+        kept or usable_cache() / _KEPT,
         index.manifest.model_fingerprint,
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,

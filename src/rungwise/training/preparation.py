@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.core.cache_folder import default_cache
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.splits import with_share
@@ -113,7 +113,7 @@ def prepare(
     )
     if not data.has_pictures:
         raise UserError(f"{data.name}: the collection has neither picture files nor features to train on")
-    building = Building(train=config.data.train, say=say, work=progress, cache=(cache or default_cache()) / "relevance")
+    building = Building(train=config.data.train, say=say, work=progress, cache=usable_cache(cache) / "relevance")
     with processes.first_before_others():
         config, sources = _with_degrees(config, data, relevance, building)
     source = sources.training

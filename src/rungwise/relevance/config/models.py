@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 from rungwise.core.configuration import check_size
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FILE
 from rungwise.data.collection import ImageCaptions
 from rungwise.language.pair_models import said_scale
 from rungwise.relevance.base import Degrees
@@ -162,7 +163,7 @@ class CrossEncoderConfig(PairModelConfig):
     """
 
     kind: Literal["cross-encoder"] = field(default="cross-encoder", init=False)
-    cache: Path | None = None
+    cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
     @property
     def pairs_are_costly(self) -> bool:

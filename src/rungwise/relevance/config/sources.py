@@ -14,9 +14,10 @@ import numpy as np
 import yaml
 from pydantic import BeforeValidator
 
-from rungwise.core.cache_folder import default_cache
+from rungwise.core.cache_folder import usable_cache
 from rungwise.core.configuration import from_plain, parse_yaml
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FILE
 from rungwise.core.reading import user_path
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
@@ -64,7 +65,7 @@ class CascadeConfig(PairModelConfig):
     coarse: Part = "bi-encoder"
     threshold: float = 0.8
     below: Below = "zero"
-    cache: Path | None = None
+    cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.cascade import Cascade
@@ -76,7 +77,7 @@ class CascadeConfig(PairModelConfig):
             coarse = replace(coarse, device=self.device)
         # Which captions are references matters in the cascade alone; the coarse source is known by it all the same.
         coarse = replace(coarse, reference=self.reference, leave_one_out=self.leave_one_out)
-        cache = (self.cache or default_cache() / "pair_scores").expanduser()
+        cache = (self.cache or usable_cache() / "pair_scores").expanduser()
         building.say(f"cascade: scores of pairs are kept in {cache}")
 
         def progress(report: CascadeReport) -> None:
@@ -195,7 +196,7 @@ class CombineConfig(SourceConfig):
     unit_interval: bool = False
     fit: Path | None = None
     regression: Regression | None = None
-    keep_fit: Path | None = None
+    keep_fit: Path | None = field(default=None, metadata=WRITTEN_FILE)
     fitted: Path | None = None
 
     @property
