@@ -27,7 +27,7 @@ from tests.hostile.choice import ALL, Choice, Part
 from tests.hostile.counting import Case, Report, line
 from tests.hostile.forked import outcome_of, without_privileges
 
-READERS = ("files", "values", "commands", "texts", "verify", "memory", "words", "http")
+READERS = ("files", "values", "commands", "texts", "verify", "outs", "memory", "words", "http")
 WRITERS = ("kills", "power", "full", "traced")
 OTHERS = ("sent",)
 FAMILIES = (*READERS, *WRITERS, *OTHERS)
@@ -78,8 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 report.add(one)
                 print(line(one), file=lines, flush=True)
     print(report.table())
-    if "texts" in families:
-        print(importlib.import_module("tests.hostile.texts").table(report.cases))
+    for family in families:
+        if table := getattr(importlib.import_module(f"tests.hostile.{family}"), "table", None):
+            print(table(report.cases))
     if report.bad():
         print(report.faults())
     return 1 if report.bad() else 0

@@ -127,7 +127,7 @@ def parse(
 
 def _refuse_empty_names(written: Iterable[str], words: Sequence[str]) -> None:
     """Refuse a place without a name, as of a variable that is not set: it would be the folder that one works in."""
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip(words, [*words[1:], "none"], strict=False):
         for option in written:
             if word == f"{option}=" or (word == option and following == ""):
                 raise UserError(f"{option}: an empty name; give the place to write to, or leave {option} out")

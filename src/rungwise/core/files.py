@@ -155,6 +155,8 @@ def make_folder(folder: Path) -> None:
     """
     missing = []
     at = folder
+    if folder.is_symlink() and not folder.exists():  # a link to a folder that is not there yet
+        at = _end_of_links(folder)
     while not at.exists() and at != at.parent:
         missing.append(at)
         at = at.parent
@@ -163,6 +165,13 @@ def make_folder(folder: Path) -> None:
         sync_folder(one.parent)
     if not missing and not folder.is_dir():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+
+
+def _end_of_links(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # they go round
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
 
 
 def require_writable_file(path: Path) -> None:

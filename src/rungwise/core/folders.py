@@ -154,7 +154,7 @@ def entries(folder: Path) -> list[str]:
     >>> entries(Path("nowhere"))
     []
     """
-    if not os.path.lexists(folder):
+    if not folder.exists():
         return []
     with explained(folder):
         passed = {*DROPPINGS, *LOCKS, *((LOST_AND_FOUND,) if is_mount_point(folder) else ())}

@@ -92,7 +92,7 @@ class _FileWatcher(Watcher):
             return None
         try:
             return write()
-        except (OSError, UserError) as error:
+        except (OSError, UserError, UnicodeError) as error:  # a name that a library cannot write
             self._silent = True
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             self._say(f"{self.place}: no more {self.what} ({reason}); the run goes on without them")
