@@ -154,9 +154,7 @@ def make_folder(folder: Path) -> None:
     True
     """
     missing = []
-    at = folder
-    if folder.is_symlink() and not folder.exists():  # a link to a folder that is not there yet
-        at = _end_of_links(folder)
+    at = folder if folder.exists() else _end_of_links(folder)  # which may lead to a folder that is not there yet
     while not at.exists() and at != at.parent:
         missing.append(at)
         at = at.parent

@@ -105,11 +105,22 @@ def require_writable_folder(folder: Path) -> None:
         target = folder.resolve()
         sweep(target)  # what a killed run had moved aside comes back
         if os.path.lexists(target) and not target.is_dir():
-            raise UserError(f"{folder}: a file stands here; name a folder")
+            raise UserError(f"{folder}: a file stands where a folder is needed; name another place")
+        if not target.exists() and not _is_utf8(target.name):
+            raise UserError(
+                f"{folder}: its name is no UTF-8, and what reads models and indexes needs that; name another"
+            )
         if target.is_dir():
             try_place(target)
         if not is_filled(target):
             try_place(target.parent, target.name)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def require_writable(place: Path, written: str) -> None:
@@ -134,7 +145,7 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
     >>> refuse_strangers(Path("no such place"), {"index.json"}, "an index")
     """
     with explained(folder):
-        if not os.path.lexists(folder):
+        if not folder.exists():  # nor what a link leads to
             return
         if not folder.is_dir():
             raise UserError(f"{folder}: a file stands here; name a folder for {what}")

@@ -20,7 +20,7 @@ from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
-from rungwise.core.folders import refuse_strangers, replacing_folder
+from rungwise.core.folders import entries, refuse_strangers, replacing_folder
 from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter, mapped
 from rungwise.core.reading import MissingFileError, read_json, require_regular, stamp
@@ -73,7 +73,8 @@ def refuse_other(path: Path) -> None:
     """
     with explained(path):
         sweep(path.resolve())  # what a killed run had moved aside comes back
-    if path.exists() and not (path / HEADER).is_file():
+    is_empty = path.is_dir() and not entries(path)
+    if path.exists() and not is_empty and not (path / HEADER).is_file():
         raise UserError(f"{path}: is there and holds no relevance degrees; choose another place")
     refuse_strangers(path, _PARTS, _WHAT)
 
