@@ -19,6 +19,18 @@ def make(root: Path) -> None:
     _make_published(root)
     _make_saved(root)
     tiny_encoder(root / "pair_encoder")
+    _make_grader(root)
+
+
+def _make_grader(root: Path) -> None:
+    """A model of pairs, as training leaves it."""
+    from rungwise.core.folders import replacing_folder
+    from rungwise.language.pair_models import load_pair_model
+    from rungwise.training.pair_models.saving import CROSS_ENCODER, HEADER, save_cross_encoder
+
+    model = load_pair_model(root / "pair_encoder", outputs=1)
+    with replacing_folder(root / "grader", CROSS_ENCODER, "a model of pairs", header=HEADER) as draft:
+        save_cross_encoder(model, draft, {"seed": 0})
 
 
 def _make_vsepp(folder: Path) -> None:

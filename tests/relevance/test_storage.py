@@ -23,6 +23,7 @@ def test_saving_again_replaces_but_never_something_else(source, tmp_path):
     source.save(tmp_path / "degrees")
     assert not (tmp_path / "degrees/indices.npy").exists()
     (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/values.npy").touch()
     with pytest.raises(UserError, match="holds no relevance degrees"):
         source.save(tmp_path / "photos")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["degrees", "photos"]

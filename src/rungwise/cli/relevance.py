@@ -25,6 +25,7 @@ from rungwise.relevance.base import Degrees, Direction
 from rungwise.relevance.cascade import Cascade
 from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import Human
+from rungwise.relevance.pair_cache import PairCache
 from rungwise.relevance.storage import refuse_other
 from rungwise.relevance.storage import replacing as replacing_degrees
 
@@ -126,6 +127,8 @@ def main(arguments: list[str]) -> int:
     _check_options(config, saved, described)
     if saved.out is not None:
         refuse_other(saved.out)
+    if (cache := getattr(config, "cache", None)) is not None:
+        PairCache(cache.expanduser())  # which refuses a file of something else
     data = read(saved.data, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
