@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -221,6 +222,9 @@ def _caches() -> list[Writer]:
 
 
 def _folders(root: Path) -> list[Writer]:
+    from rungwise.core.drafts import sweep
+    from rungwise.core.errors import UserError
+    from rungwise.core.folders import entries
     from rungwise.core.seals import check_seal
     from rungwise.data.readers import read
     from rungwise.relevance import CIDErD, CrossEncoder, storage
@@ -248,6 +252,27 @@ def _folders(root: Path) -> list[Writer]:
 
     def state_of_degrees(place: Path) -> Any:
         return of_degrees(place / "degrees")["main"]
+
+    def filled(step: Step) -> Step:
+        """From within the folder, which is then filled, as a mount point is."""
+
+        def write(place: Path) -> None:
+            (place / "degrees").mkdir(exist_ok=True)
+            os.chdir(place / "degrees")
+            try:
+                step(place)
+            finally:
+                os.chdir("/")
+
+        return write
+
+    def state_of_filled(place: Path) -> Any:
+        """While entries are moved there is nothing to read, and the old state comes back to whoever writes next."""
+        try:
+            return state_of_degrees(place)
+        except UserError:
+            sweep(place / "degrees")
+        return state_of_degrees(place) if entries(place / "degrees") else ABSENT
 
     def keep(orders: int) -> Step:
         captions = [text * orders for text in data.captions]
@@ -297,6 +322,9 @@ def _folders(root: Path) -> list[Writer]:
         Writer("degrees, first", _nothing, degrees(None, 1), state_of_degrees, "degrees"),
         Writer("degrees, again", degrees(None, 1), degrees(None, 2), state_of_degrees, "degrees"),
         Writer("degrees, best in place of all", degrees(None, 1), degrees(2, 1), state_of_degrees, "degrees"),
+        Writer("degrees, filled first", lambda place: (place / "degrees").mkdir(), filled(degrees(None, 1)),
+               state_of_filled, "degrees"),
+        Writer("degrees, filled again", filled(degrees(2, 1)), filled(degrees(None, 2)), state_of_filled, "degrees"),
         Writer("degrees in shards, first", _nothing, in_shards(1), state_of_degrees, "degrees"),
         Writer("degrees in shards, again", degrees(2, 1), in_shards(2), state_of_degrees, "degrees"),
         Writer("kept relevance, first", _nothing, keep(1), state_of_kept, "relevance"),

@@ -20,7 +20,7 @@ from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.data.readers import read
 from rungwise.data.splits import with_splits
 from rungwise.relevance.base import Direction
-from rungwise.relevance.picture_vectors import write_picture_vectors
+from rungwise.relevance.picture_vectors import require_ending, write_picture_vectors
 from rungwise.relevance.storage import refuse_other, replacing
 from rungwise.training.run_folder import MODEL
 from rungwise.training.run_results import is_run_folder
@@ -76,6 +76,8 @@ def main(arguments: list[str]) -> int:
     """Read, encode, write."""
     asked = parse(ModelScores, arguments, _COMMAND, examples=_EXAMPLES)
     _refuse_idle(asked)
+    if asked.vectors is not None:
+        require_ending(asked.vectors)
     usable_cache(asked.cache)
     if asked.out is not None:
         refuse_other(asked.out)

@@ -88,10 +88,21 @@ def write_picture_vectors(path: Path | str, vectors: ArrayLike, model: str, imag
     '5eed'
     """
     place = Path(path)
-    if place.suffix.lower() != ".npz":
-        raise UserError(f"{place}: vectors are written as .npz; choose a name with this ending")
+    require_ending(place)
     with replacing(place) as draft, draft.open("wb") as file:
         np.savez(file, images=np.asarray(vectors), image_ids=np.array(image_ids), model=np.array(model))
+
+
+def require_ending(path: Path) -> None:
+    """Refuse a name that :func:`write_picture_vectors` would refuse.
+
+    Raises:
+        UserError: If it has another ending than ``.npz``.
+
+    >>> require_ending(Path("vectors.npz"))
+    """
+    if path.suffix.lower() != ".npz":
+        raise UserError(f"{path}: vectors are written as .npz; choose a name with this ending")
 
 
 def read_picture_vectors(path: Path | str) -> PictureVectors:
