@@ -348,7 +348,7 @@ def _few_files(place: Path, output: Output) -> str:
 PLACES: tuple[Place, ...] = (
     Place("a new name", _new, "written", "written"),
     Place("a new name in new folders", _deep, "written", "written"),
-    Place("a name with a line break", _called("a\nb"), "written", "written"),
+    Place("a name with a line break", _called("a\nb"), "written"),
     Place("a name that is no UTF-8", _called("a\udcff"), "written"),
     Place("a name of 300 letters", _called("x" * 300)),
     Place("a name with NUL", _called("a\0b")),

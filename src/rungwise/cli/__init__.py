@@ -191,6 +191,8 @@ def _explained(error: BaseException) -> tuple[int, str]:
         if full or failure_of_output() is not None:
             why = "the disk is full; free some space" if full else f"{error.strerror}; give another"
             return BAD_INPUT, f"standard output: {why}, then run again"
+    if isinstance(error, FileNotFoundError) and "temporary directory" in str(error):
+        return BAD_INPUT, "no temporary folder can be written; name one by TMPDIR"
     if _lacks_files(error):
         return BAD_INPUT, "too many files are open at once; raise the limit with ulimit -n, then run again"
     if short or nearly_out():
@@ -263,6 +265,7 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     if not given or given[0] in ("-h", "--help", "help"):
         print(_overview())
         return 0
+    _settle_temporary_folder()
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
@@ -270,6 +273,15 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     loaded()
     code: int = command.main(given[1:])
     return code
+
+
+def _settle_temporary_folder() -> None:
+    """Where TMPDIR cannot be written, Python takes another folder; let libraries in other languages take the same."""
+    named = os.environ.get("TMPDIR")
+    if named and not os.access(named, os.W_OK | os.X_OK):
+        import tempfile
+
+        os.environ["TMPDIR"] = tempfile.gettempdir()
 
 
 def _overview() -> str:

@@ -137,6 +137,9 @@ def _check_places(asked: TrainCrossEncoder) -> None:
     from rungwise.core.folders import refuse_strangers, require_writable_folder
     from rungwise.training.pair_models.saving import BI_ENCODER, CROSS_ENCODER
 
+    for place, begun_from in ((asked.out, asked.model), (asked.distil_into, asked.bi_encoder)):
+        if place is not None and begun_from is not None and _is_one_folder(place, Path(begun_from)):
+            raise UserError(f"{place}: the model to begin from stands here, and would be replaced; name another folder")
     require_writable_folder(asked.out.expanduser())
     refuse_strangers(asked.out.expanduser(), CROSS_ENCODER, "a model of pairs")
     if asked.distil_into is not None:
@@ -144,6 +147,11 @@ def _check_places(asked: TrainCrossEncoder) -> None:
             raise UserError(f"{asked.out}: --out and --distil-into are one folder; name two")
         require_writable_folder(asked.distil_into.expanduser())
         refuse_strangers(asked.distil_into.expanduser(), BI_ENCODER, "a sentence model")
+
+
+def _is_one_folder(one: Path, other: Path) -> bool:
+    one, other = one.expanduser(), other.expanduser()
+    return one.is_dir() and other.is_dir() and one.samefile(other)
 
 
 def _settings(asked: TrainCrossEncoder) -> PairTraining:

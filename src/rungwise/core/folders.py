@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Collection, Iterator
@@ -27,6 +28,7 @@ WRITTEN_FILE: MappingProxyType[str, Any] = MappingProxyType({"written": "file"})
 WRITTEN_FOLDER: MappingProxyType[str, Any] = MappingProxyType({"written": "folder"})
 """``metadata`` of a dataclass's field that names a folder to write, or to write in."""
 
+_ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -106,21 +108,15 @@ def require_writable_folder(folder: Path) -> None:
         sweep(target)  # what a killed run had moved aside comes back
         if os.path.lexists(target) and not target.is_dir():
             raise UserError(f"{folder}: a file stands where a folder is needed; name another place")
-        if not target.exists() and not _is_utf8(target.name):
+        if not target.exists() and _ODD.search(target.name):
             raise UserError(
-                f"{folder}: its name is no UTF-8, and what reads models and indexes needs that; name another"
+                f"{folder}: its name holds a control character or is no UTF-8, which libraries that read models and"
+                " indexes do not take; choose another"
             )
         if target.is_dir():
             try_place(target)
         if not is_filled(target):
             try_place(target.parent, target.name)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        return bool(name.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def require_writable(place: Path, written: str) -> None:

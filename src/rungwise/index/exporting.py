@@ -99,12 +99,12 @@ def _write_parquet(path: Path, index: Index, items: list[Item]) -> None:
         ]
     )
     place = {item.id: position for position, item in enumerate(items)}
-    with pq.ParquetWriter(path, schema) as writer:
+    with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
         for some, block in _batches(index, items):
             rows = [place[item.id] for item in some]
             own = [
                 [_readable(item.id) for item in some],
-                [None if (file := _path(item)) is None else _readable(file) for item in some],
+                [None if (found := _path(item)) is None else _readable(found) for item in some],
                 [[_readable(text) for text in item.captions] for item in some],
                 [[_readable(text) for text in item.caption_ids] for item in some],
             ]

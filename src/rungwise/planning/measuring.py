@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.files import explained, make_folder
 from rungwise.planning.need import Device
 from rungwise.planning.rates import HERE, Rate, Rates
 
@@ -74,6 +75,9 @@ def measured(
     ('this machine', 200, True)
     """
     sample = sample or Sample()
+    if folder is not None:
+        with explained(folder):
+            make_folder(folder)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         say(f"writing and searching {sample.rows:,} rows of {dimension} numbers in both stores")
         found = _stores(Path(work), rates, dimension, sample)
