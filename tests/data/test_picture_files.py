@@ -1,19 +1,23 @@
+import ast
+import importlib
 import io
 import os
 import struct
-import subprocess
-import sys
+import threading
+import warnings
 import zlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
-from rungwise.data.picture_files import MOST_SCANS, count_scans, read_header
+from rungwise.data import picture_files
+from rungwise.data.picture_files import decoding, read_header
 from rungwise.data.pictures import load_picture
+from tests.data import picture_memory
+from tests.house import PACKAGE
 
 MIB = 1 << 20
 
@@ -22,14 +26,6 @@ def encoded(image: Image.Image, form: str, **options: object) -> bytes:
     file = io.BytesIO()
     image.save(file, form, **options)
     return file.getvalue()
-
-
-def many_scans(scans: int) -> bytes:
-    """A progressive JPEG that passes over its pixels again and again, for some bytes each time."""
-    data = encoded(Image.new("L", (64, 64), 128), "JPEG", progressive=True)
-    start = data.index(b"\xff\xda")
-    again = b"\xff\xda\x00\x08\x01\x01\x00\x01\x05\x00\x7f\xff\x00"
-    return data[:start] + again * scans + data[start:]
 
 
 @pytest.mark.parametrize(("mode", "form"), [("RGB", "PNG"), ("RGBA", "PNG"), ("P", "GIF"), ("1", "TIFF")])
@@ -92,76 +88,91 @@ def test_the_most_pixels_are_a_setting() -> None:
         assert load_picture(data).shape == (3, 100, 100)
 
 
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"progressive": True, "subsampling": 0}])
-def test_scans_of_usual_pictures_are_few(options: dict[str, object]) -> None:
-    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8))
-    data = encoded(noise, "JPEG", **options)
-    assert count_scans(data) == (10 if options else 1)
-    assert count_scans(data + b"\xff\xda" * 1000) == count_scans(data)  # after a picture phones may put a film
+def test_no_other_file_gives_pillow_or_torchvision_a_picture() -> None:
+    """A limit that stands at one door is none at the others."""
+    openers = {"open", "OPEN", "frombytes", "frombuffer", "decode_jpeg", "decode_image", "read_image", "decode_png"}
+    readers = {"decode_webp", "decode_gif", "decode_avif", "imread", "imopen", "ImageReader", "Parser"}
+    found: set[tuple[str, str]] = set()
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                of_pillow = ast.unparse(node.value) in ("Image", "PIL.Image") and node.attr in openers
+                said = (
+                    node.attr if of_pillow or node.attr in readers | (openers - {"open", "OPEN", "frombuffer"}) else ""
+                )
+            elif isinstance(node, ast.ImportFrom):
+                names = {alias.name for alias in node.names}
+                said = " ".join(sorted(names & (openers | readers)))
+                said = said if (node.module or "").partition(".")[0] in ("PIL", "torchvision", "cv2", "imageio") else ""
+            else:
+                continue
+            if said:
+                found.add((path.relative_to(PACKAGE).as_posix(), said))
+    assert found == {("data/picture_files.py", "open"), ("data/picture_files.py", "decode_jpeg")}
 
 
-def test_a_jpeg_of_very_many_scans_is_refused_where_a_stranger_sends_it(tmp_path: Path) -> None:
-    assert read_header(many_scans(50)).pixels == 64 * 64
-    with pytest.raises(UserError, match=f"scans, more than {MOST_SCANS}"):
-        read_header(many_scans(10_000))
+def test_bytes_are_limited_whichever_way_they_come(tmp_path: Path) -> None:
+    data = encoded(Image.new("L", (100, 100)), "BMP")
+    (tmp_path / "a.bmp").write_bytes(data)
+    with limited(picture_bytes=len(data) - 1):
+        for source in (data, tmp_path / "a.bmp"):
+            for reader in (read_header, load_picture):
+                with pytest.raises(UserError, match="RUNGWISE_MAX_PICTURE_BYTES"):
+                    reader(source)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\xff", b"\xff\xd8", b"\xff\xd8\xff\xe0", b"\xff\xd8\xff\xe0\xff\xff", b"\xff" * 999]
-)
-def test_scans_of_nonsense_are_none(data: bytes) -> None:
-    assert count_scans(data) == 0
+def test_a_picture_that_takes_more_memory_than_all_may_is_refused() -> None:
+    data = encoded(Image.new("L", (1000, 1000)), "PNG")
+    needed = read_header(data).memory() + 2 * len(data)
+    with limited(picture_memory=needed):
+        assert load_picture(data).shape == (3, 1000, 1000)
+    with (
+        limited(picture_memory=needed - 1),
+        pytest.raises(UserError, match=f"set RUNGWISE_MAX_PICTURE_MEMORY={needed}$"),
+    ):
+        load_picture(data)
 
 
-MEASURE = """
-import gc, io, sys
-from pathlib import Path
-from PIL import Image
-from rungwise.data.pictures import load_picture, read_header, thumbnail
-from rungwise.encoders.preprocessing import Preprocessing
+def test_pictures_that_together_take_too_much_wait_for_one_another() -> None:
+    data = encoded(Image.new("L", (1000, 1000)), "PNG")
+    needed = read_header(data).memory() + 2 * len(data)
+    order: list[str] = []
 
-def peak():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+    def second() -> None:
+        with decoding(data, "second"):
+            order.append("second")
 
-def tiny():
-    file = io.BytesIO()
-    Image.new("RGB", (40, 30)).save(file, "PNG")
-    return file.getvalue()
+    with limited(picture_memory=2 * needed - 1):
+        with decoding(data, "first"):
+            thread = threading.Thread(target=second)
+            thread.start()
+            # It cannot begin while this one holds its memory.
+            while not picture_files._ROOM._changed._waiters:  # type: ignore[attr-defined]
+                pass
+            order.append("first")
+        thread.join()
+    assert order == ["first", "second"]
 
-ways = {
-    "whole": lambda data: Preprocessing().apply(load_picture(data)),
-    "hint": lambda data: Preprocessing().apply(load_picture(data, shorter_side=256)),
-    "thumbnail": lambda data: thumbnail(data, 256),
-}
-for path in sorted(Path(sys.argv[1]).iterdir()):
-    data = path.read_bytes()
-    for name, way in ways.items():
-        way(tiny())
-        gc.collect()
-        Path("/proc/self/clear_refs").write_text("5")
-        before = peak()
-        way(data)
-        print(path.name, name, peak() - before, read_header(data).memory(None if name == "whole" else 256))
-"""
 
-KINDS = {
-    "rgb.png": {}, "rgba.png": {}, "p.png": {"transparency": 3}, "l.png": {}, "rgb.jpg": {},
-    "rgb-progressive.jpg": {"progressive": True, "subsampling": 0}, "rgba.webp": {}, "p.gif": {}, "rgb.bmp": {},
-    "cmyk-progressive.jpg": {"progressive": True, "subsampling": 0}, "rgba.avif": {"speed": 9},
-    "rgba.tif": {"compression": "tiff_adobe_deflate"},
-}  # fmt: skip
+def test_pillow_says_nothing_of_its_own(tmp_path: Path) -> None:
+    """Neither of large pictures nor of each tag of EXIF that makes no sense."""
+    entries = b"".join(struct.pack("<HHLL", tag, 7, 60_000, 8) for tag in range(1, 900))
+    exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 899) + entries + bytes(50_000)
+    (tmp_path / "a.jpg").write_bytes(encoded(Image.new("L", (16, 16)), "JPEG", exif=exif))
+    data = encoded(Image.new("1", (9500, 9500)), "PNG")
+    (tmp_path / "b.png").write_bytes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        importlib.reload(quiet := importlib.import_module("rungwise.data.picture_files"))
+        for name in ("a.jpg", "b.png"):
+            assert quiet.read_header(tmp_path / name)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of memory is not told here")
 def test_decoding_takes_no_more_than_the_header_says(tmp_path: Path) -> None:
-    x, y = np.meshgrid(np.arange(4000), np.arange(3000))
-    colours = np.stack([x * 255 // 4000, y * 255 // 3000, (x + y) % 256, (x * y) % 256], 2).astype(np.uint8)
-    for name, options in KINDS.items():
-        mode = name.partition(".")[0].partition("-")[0].upper()
-        image = Image.fromarray(colours if mode == "RGBA" else colours[:, :, :3])
-        image.convert(mode).save(tmp_path / name, **options)
-    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
-    told = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
-    assert len(told) == 3 * len(KINDS)
-    assert [line for line in told if int(line.split()[2]) > int(line.split()[3])] == []
+    """Of every format, mode and way of saving; ``python -m tests.data.picture_memory`` prints the numbers."""
+    found = picture_memory.peaks(picture_memory.SIDES, tmp_path)
+    assert len(found) == len(picture_memory.SIDES) * len(picture_memory.WAYS) * len(picture_memory.pictures())
+    assert [one for one in found if one.taken > one.reckoned] == []

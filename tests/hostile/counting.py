@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-Verdict = Literal["clean", "accepted", "traceback", "lost", "wrong"]
-VERDICTS: tuple[Verdict, ...] = ("clean", "accepted", "traceback", "lost", "wrong")
-BAD: frozenset[Verdict] = frozenset({"traceback", "lost", "wrong"})
+Verdict = Literal["clean", "accepted", "traceback", "hang", "lost", "wrong"]
+VERDICTS: tuple[Verdict, ...] = ("clean", "accepted", "traceback", "hang", "lost", "wrong")
+BAD: frozenset[Verdict] = frozenset({"traceback", "hang", "lost", "wrong"})
 """What must not happen: what is left over after a refusal in one line and a right answer."""
 
 
@@ -19,7 +19,7 @@ class Case:
     """One hostile case and what became of it.
 
     Attributes:
-        family: Which part of the kit: files, commands, kills, power, full, memory.
+        family: Which part of the kit: files, commands, pictures, kills, power, full, memory.
         subject: What was attacked: a reader, a command, a writer.
         attack: How, in words that find it again.
         verdict: ``clean`` (refused with one line), ``accepted`` (and nothing wrong with it), or one of :data:`BAD`.

@@ -21,6 +21,8 @@ LimitName = Literal[
     "text_bytes",
     "picture_bytes",
     "picture_pixels",
+    "picture_work",
+    "picture_memory",
     "unpacked_bytes",
     "line_bytes",
     "checked_bytes",
@@ -42,6 +44,8 @@ class Limits:
         text_bytes: Of a file of captions, judgements or ranked lists.
         picture_bytes: Of a picture file.
         picture_pixels: That the header of a picture may claim.
+        picture_work: Steps that decoding may take beside the pixels; see :mod:`rungwise.data.picture_work`.
+        picture_memory: Bytes that the pictures which a process decodes at the same time may take together.
         unpacked_bytes: Of what a compressed file (gzip, npz) holds.
         line_bytes: Of one line of a text file that is read line by line.
         checked_bytes: Of a file of vectors or degrees whose checksum is compared whenever it is opened; larger ones are
@@ -58,6 +62,8 @@ class Limits:
     text_bytes: int = 2 << 30
     picture_bytes: int = 256 << 20
     picture_pixels: int = 178_956_970
+    picture_work: int = 8 << 30
+    picture_memory: int = 6 << 30
     unpacked_bytes: int = 32 << 30
     line_bytes: int = 16 << 20
     checked_bytes: int = 4 << 30

@@ -1,23 +1,40 @@
-"""What a picture file says of itself before a pixel is decoded, and the one line for those that make no sense."""
+"""The door for pictures: each is opened here, whichever way it came, and refused in one line beyond a limit.
+
+Bytes, pixels, work beside the pixels and memory are limited before a pixel is decoded. Nothing else in the package
+calls Pillow's or torchvision's decoders.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import io
+import logging
 import math
-import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from threading import Condition
+from typing import IO, TYPE_CHECKING
 
 from PIL import Image, UnidentifiedImageError
 
 from rungwise.core.errors import UserError
-from rungwise.core.limits import limits, variable
+from rungwise.core.limits import limits, readable, too_large, variable
 from rungwise.core.reading import MissingFileError, opened, read_bytes
 from rungwise.data.collection import Issue
 from rungwise.data.packed import PackedPicture, Picture
+from rungwise.data.picture_work import Work, work_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Pillow warns of large pictures and of each odd tag of EXIF, up to 65,535 times for one file. The limits here stand in
+# place of the first, and what the second is about is passed over on purpose.
+warnings.filterwarnings("ignore", module=r"PIL\.")
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 UPLOAD_NAME = "<uploaded picture>"
 """What a picture that came as bytes is called in messages."""
@@ -25,15 +42,9 @@ UPLOAD_NAME = "<uploaded picture>"
 MISSING = "missing picture"
 """The kind of issue of a picture whose file is not there."""
 
-MOST_SCANS = 100
-"""Of a JPEG that a stranger sends: each scan is a pass over all pixels, and empty ones take no bytes."""
-
 # EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 _JPEG_ORIENTATION = 0x0112
-_JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
-_START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
-_ALONE = {0x01, 0xD8}
 _TILE_WIDTH, _TILE_HEIGHT = 0x142, 0x143
 _LARGE_TILE = 1 << 24
 _PILLOW_REFUSES = 178_956_970
@@ -42,6 +53,7 @@ _PILLOW_REFUSES = 178_956_970
 _BYTES_OF_PIXEL = 7
 _BESIDES = {"WEBP": 12, "AVIF": 8}
 _FIXED = 40 << 20
+_BYTES_OF_PART = 512
 
 
 @dataclass(frozen=True)
@@ -98,13 +110,12 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
     """Read a picture's header; no pixel is decoded.
 
     Args:
-        source: A file, a place in a larger one, or the bytes of a file. Bytes are taken to be a stranger's, so that the
-            scans of a JPEG are counted, too.
+        source: A file, a place in a larger one, or the bytes of a file.
         name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
 
     Raises:
-        UserError: If it is no picture, damaged, claims more pixels than :func:`~rungwise.core.limits.limits` allow,
-            or has more than :data:`MOST_SCANS` scans.
+        UserError: If it is no picture, damaged, or has more bytes, more pixels or more work beside them than
+            :func:`~rungwise.core.limits.limits` allow.
 
     >>> file = io.BytesIO()
     >>> Image.new("P", (40, 30)).save(file, "PNG")
@@ -112,15 +123,10 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
     PictureHeader(form='PNG', width=40, height=30, mode='P', working=...)
     """
     name = name or picture_name(source)
-    if isinstance(source, PackedPicture):
-        return _header_of(open_header(io.BytesIO(source.read()), name))
-    if isinstance(source, bytes):
-        image = open_header(io.BytesIO(source), name)
-        if image.format in ("JPEG", "MPO") and (scans := count_scans(source)) > MOST_SCANS:
-            raise UserError(f"{name}: a JPEG of {scans} scans, more than {MOST_SCANS}; save it anew")
-        return _header_of(image)
-    with opened(source, "picture_bytes") as file:
-        return _header_of(open_header(file, name))
+    if isinstance(source, Path):
+        with opened(source, "picture_bytes") as file:
+            return _header_of(*_opened(file, name))
+    return _header_of(*_opened(io.BytesIO(picture_bytes(source)), name))
 
 
 def upright_size(data: bytes, name: str) -> tuple[int, int]:
@@ -139,16 +145,107 @@ def upright_size(data: bytes, name: str) -> tuple[int, int]:
     >>> upright_size(file.getvalue(), "a.jpg")
     (40, 30)
     """
-    image = open_header(io.BytesIO(data), name)
-    return (image.width, image.height) if orientation(image) >= 5 else (image.height, image.width)
+    with decoding(data, name) as image:  # Pillow looks for EXIF behind the pixels of a PNG, and decodes them
+        return (image.width, image.height) if orientation(image) >= 5 else (image.height, image.width)
 
 
-def open_header(file: IO[bytes], name: str) -> Image.Image:
+def open_header(data: bytes, name: str) -> Image.Image:
     """Header only: format, mode and size are known afterwards, no pixel is decoded.
 
     Raises:
         UserError: As :func:`read_header`.
+
+    >>> open_header(b"no picture", "a.jpg")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: a.jpg: not a picture in a known format; convert it to JPEG or PNG, or remove it
     """
+    return _opened(io.BytesIO(data), name)[0]
+
+
+@contextmanager
+def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterator[Image.Image]:
+    """A picture to be decoded within the block, and to be resized: until its end, the memory for it is taken.
+
+    Where other threads decode so much that the limit ``picture_memory`` would be passed, it waits for them.
+
+    Args:
+        data: The bytes of a file.
+        name: What messages call the picture.
+        shorter_side: As in :func:`~rungwise.data.pictures.load_picture`.
+
+    Raises:
+        UserError: As :func:`read_header`, and if the picture alone takes more than the limit.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (40, 30)).save(file, "PNG")
+    >>> with decoding(file.getvalue(), "a.png") as image:
+    ...     image.load()[0, 0]
+    0
+    """
+    image, work = _opened(io.BytesIO(data), name)
+    needed = _header_of(image, work).memory(shorter_side) + 2 * len(data)
+    most = limits().picture_memory
+    if needed > most:
+        raise UserError(
+            f"{name}: decoding it would take {readable(needed)} of memory, where pictures take at most"
+            f" {readable(most)}; shrink it, save it as JPEG, or set {variable('picture_memory')}={needed}"
+        )
+    with _ROOM.taken(needed, most):
+        yield image
+
+
+def decoded_jpeg(data: bytes) -> Tensor | None:
+    """(3, H, W) uint8 of a JPEG that was opened by :func:`decoding`; None where torchvision does not read it.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (40, 30)).save(file, "JPEG")
+    >>> decoded_jpeg(file.getvalue()).shape
+    torch.Size([3, 30, 40])
+    """
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    try:
+        pixels: Tensor = decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), mode=ImageReadMode.RGB)
+    except RuntimeError:
+        return None
+    return pixels
+
+
+class _Room:
+    """Memory that the threads of this process have taken for pictures."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+        self._changed = Condition()
+
+    @contextmanager
+    def taken(self, size: int, most: int) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken + size <= most)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()
+
+
+_ROOM = _Room()
+
+
+def _opened(file: IO[bytes], name: str) -> tuple[Image.Image, Work]:
+    """The one place where Pillow is given a file."""
+    size = file.seek(0, io.SEEK_END)
+    if size > limits().picture_bytes:
+        raise too_large(name, size, "picture_bytes")
+    work = work_of(file, limits().picture_work)
+    if work.steps > limits().picture_work:
+        raise UserError(
+            f"{name}: {work.why}, too much to decode; save it anew, or set {variable('picture_work')}"
+            f" above {limits().picture_work}"
+        )
     most = limits().picture_pixels
     oversized = (
         f"{name}: its header claims more than {most} pixels; shrink or remove it, or set {variable('picture_pixels')}"
@@ -176,7 +273,7 @@ def open_header(file: IO[bytes], name: str) -> Image.Image:
         raise UserError(oversized)
     if _tile(image) > max(2 * pixels, _LARGE_TILE):
         raise UserError(f"{name}: a TIFF whose tiles are far larger than the picture; save it anew")
-    return image
+    return image, work
 
 
 def orientation(image: Image.Image) -> int:
@@ -265,23 +362,6 @@ def picture_digest(source: Picture | str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def count_scans(data: bytes) -> int:
-    r"""Scans of a JPEG up to its first end.
-
-    >>> count_scans(b"\xff\xd8" + b"\xff\xda\x00\x02\xff\x00" * 3 + b"\xff\xd9\xff\xda")
-    3
-    """
-    scans, place = 0, 0
-    while found := _JPEG_MARKER.search(data, place):
-        kind, place = found[1][0], found.end()
-        if kind == _END_OF_IMAGE:
-            break
-        scans += kind == _START_OF_SCAN
-        if kind not in _ALONE:
-            place += int.from_bytes(data[place : place + 2], "big")
-    return scans
-
-
 def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserError:
     """The line for a file that ends early or makes no sense."""
     reason = " ".join(str(error).split())
@@ -299,13 +379,14 @@ def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserErro
     )
 
 
-def _header_of(image: Image.Image) -> PictureHeader:
+def _header_of(image: Image.Image, work: Work) -> PictureHeader:
     form, pixels = image.format or "picture", image.width * image.height
     working = _BESIDES.get(form, 0) * pixels
     if form in ("JPEG", "MPO"):
         working = _coefficients(image)
     elif form == "TIFF":
         working = 4 * max(pixels, _tile(image))
+    working += _BYTES_OF_PART * work.parts
     return PictureHeader(form, image.width, image.height, image.mode, working)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from rungwise.data.picture_files import (
     UPLOAD_NAME,
     PictureHeader,
     damaged,
-    open_header,
+    decoded_jpeg,
+    decoding,
     orientation,
     picture_bytes,
     picture_digest,
@@ -39,10 +40,14 @@ __all__ = [
     "load_array",
     "load_picture",
     "picture_digest",
+    "prepared_array",
+    "prepared_picture",
     "read_header",
     "small_image",
     "thumbnail",
 ]
+
+T = TypeVar("T")
 
 _TILE_PIXELS = 1 << 20
 
@@ -71,17 +76,42 @@ def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = No
     Traceback (most recent call last):
     rungwise.core.errors.UserError: <uploaded picture>: truncated PNG (...); re-download or remove it
     """
+    return prepared_picture(source, lambda picture: picture, shorter_side=shorter_side, name=name)
+
+
+def prepared_picture(
+    source: Picture | str | bytes,
+    make: Callable[[Tensor], T],
+    *,
+    shorter_side: int | None = None,
+    name: str | None = None,
+) -> T:
+    """What a function makes of a picture; the memory of its pixels is taken until it is done.
+
+    Args:
+        source: As in :func:`load_picture`, with the same errors.
+        make: Of (3, height, width) uint8, RGB.
+        shorter_side: As in :func:`load_picture`.
+        name: Likewise.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
+    >>> prepared_picture(file.getvalue(), lambda picture: picture[0, 0].tolist())
+    [7, 7, 7, 7]
+    """
     import torch
-    from torchvision.io import ImageReadMode, decode_jpeg
 
     name, data = name or picture_name(source), picture_bytes(source)
-    with _explained(data, name) as image:
-        if _is_jpeg(image) and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
-            encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-            # What it refuses, Pillow reads below or refuses with a better reason.
-            with contextlib.suppress(RuntimeError):
-                return _upright(decode_jpeg(encoded, mode=ImageReadMode.RGB), orientation(image))
-        return torch.from_numpy(_decoded(image, name, shorter_side))
+    with decoding(data, name, shorter_side) as image:
+        with _explained(image, data, name):
+            pixels = None
+            if _is_jpeg(image) and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
+                pixels = decoded_jpeg(data)  # what it refuses, Pillow reads below or refuses with a better reason
+            if pixels is None:
+                pixels = torch.from_numpy(_decoded(image, name, shorter_side))
+            else:
+                pixels = _upright(pixels, orientation(image))
+        return make(pixels)
 
 
 def load_array(
@@ -105,9 +135,34 @@ def load_array(
     >>> load_array(file.getvalue()).shape
     (3, 2, 4)
     """
+    return prepared_array(source, lambda picture: picture, shorter_side=shorter_side, name=name)
+
+
+def prepared_array(
+    source: Picture | str | bytes,
+    make: Callable[[NDArray[np.uint8]], T],
+    *,
+    shorter_side: int | None = None,
+    name: str | None = None,
+) -> T:
+    """:func:`prepared_picture` without torch.
+
+    Args:
+        source: As in :func:`prepared_picture`.
+        make: Of (3, height, width) uint8, RGB.
+        shorter_side: As in :func:`load_picture`.
+        name: Likewise.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
+    >>> prepared_array(file.getvalue(), lambda picture: picture.shape)
+    (3, 2, 4)
+    """
     name, data = name or picture_name(source), picture_bytes(source)
-    with _explained(data, name) as image:
-        return _decoded(image, name, shorter_side)
+    with decoding(data, name, shorter_side) as image:
+        with _explained(image, data, name):
+            pixels = _decoded(image, name, shorter_side)
+        return make(pixels)
 
 
 def _decoded(image: Image.Image, name: str, shorter_side: int | None) -> NDArray[np.uint8]:
@@ -153,7 +208,7 @@ def small_image(source: Picture | str | bytes, side: int) -> Image.Image:
     <PIL.Image.Image image mode=RGB size=100x50 at ...>
     """
     name, data = picture_name(source), picture_bytes(source)
-    with _explained(data, name) as image:
+    with decoding(data, name, side) as image, _explained(image, data, name):
         if _is_jpeg(image):
             _decode_smaller(image, side)
         image.load()
@@ -180,12 +235,10 @@ _TURNS = {
 
 
 @contextlib.contextmanager
-def _explained(data: bytes, name: str) -> Iterator[Image.Image]:
-    """The opened picture; what goes wrong with its pixels becomes one line."""
-    file = io.BytesIO(data)
-    image = open_header(file, name)
+def _explained(image: Image.Image, data: bytes, name: str) -> Iterator[None]:
+    """What goes wrong with the pixels of an opened picture becomes one line."""
     try:
-        yield image
+        yield
     except (UserError, MemoryError):
         raise
     # Decoders raise whatever they like on damaged data: OSError, SyntaxError, struct.error, ValueError.

@@ -23,7 +23,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import Issue
 from rungwise.data.picture_files import unreadable_picture
-from rungwise.data.pictures import load_picture
+from rungwise.data.pictures import prepared_picture
 from rungwise.encoders.preprocessing import Preprocessing
 
 Job = TypeVar("Job")
@@ -100,7 +100,7 @@ def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_s
     Issue(kind='unreadable picture', where='a.jpg', detail='not a picture in a known format; ...')
     """
     try:
-        return make(load_picture(data, shorter_side=shorter_side, name=name))
+        return prepared_picture(data, make, shorter_side=shorter_side, name=name)
     except UserError as error:
         return unreadable_picture(name, error)
 

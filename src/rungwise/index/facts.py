@@ -7,7 +7,6 @@ damaged, absurd or too much is passed over, and the picture is indexed without i
 from __future__ import annotations
 
 import datetime
-import io
 import math
 import os
 import re
@@ -85,6 +84,7 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
     Returns:
         Nothing for what is no picture.
 
+    >>> import io
     >>> file = io.BytesIO()
     >>> Image.new("RGB", (40, 30)).save(file, "JPEG")
     >>> facts_of_picture(file.getvalue())
@@ -93,7 +93,7 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
     {}
     """
     try:
-        image = open_header(io.BytesIO(data), "")
+        image = open_header(data, "")
     except UserError:
         return {}
     # Pillow looks for EXIF behind the pixels of a PNG, and would decode them.

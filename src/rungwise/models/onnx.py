@@ -25,7 +25,7 @@ from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name
-from rungwise.data.pictures import load_array
+from rungwise.data.pictures import prepared_array
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import Cleaning, cleaner
 from rungwise.encoders.vocabulary import cutting, read_vocabulary, tokenise, too_long, unknown_words, whole_words
@@ -413,7 +413,7 @@ def _read_words(texts: Texts) -> Sequence[str]:
 
 
 def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
-    return preprocessing.apply_array(load_array(picture, shorter_side=preprocessing.decoded_side))
+    return prepared_array(picture, preprocessing.apply_array, shorter_side=preprocessing.decoded_side)
 
 
 def _prepared(

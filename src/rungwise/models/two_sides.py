@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from rungwise.core.configuration import changed
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
-from rungwise.data.pictures import load_picture
+from rungwise.data.pictures import prepared_picture
 from rungwise.encoders.reading import encoded, of_one_size
 from rungwise.encoders.tokens import Tokens
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorScores
@@ -131,7 +131,7 @@ class TwoSides(Sided, TrainableEncoder):
         if not isinstance(picture, bytes):
             return super().prepare_image(picture)  # its features may be cached
         preprocessing = self._picture_side().preprocessing
-        pixels = preprocessing.apply(load_picture(picture, shorter_side=preprocessing.decoded_side))
+        pixels = prepared_picture(picture, preprocessing.apply, shorter_side=preprocessing.decoded_side)
 
         def encode() -> EncodedImages:
             with self._inference():
