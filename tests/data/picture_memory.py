@@ -1,4 +1,4 @@
-"""``python -m tests.data.picture_memory [SIDE ...]``: the memory that decoding takes, by format, mode and way of saving.
+"""``python -m tests.data.picture_memory [SIDE ...]``: the memory that decoding takes, by format, mode and options.
 
 Each picture is decoded in each way in which the package does it. The table says the bytes of
 the peak for each pixel, and what :meth:`PictureHeader.memory` reckons: it must be more.

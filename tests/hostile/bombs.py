@@ -68,16 +68,14 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def png(
-    side: int, colour: int = 0, depth: int = 8, *, before: bytes = b"", after: bytes = b"", laced: int = 0
-) -> bytes:
+def png(side: int, colour: int = 0, depth: int = 8, *, before: bytes = b"", after: bytes = b"") -> bytes:
     """A PNG of zeros."""
     bits = {0: 1, 2: 3, 6: 4}[colour] * depth
     packer = zlib.compressobj(9)
     row = bytes((side * bits + 7) // 8 + 1)
     body = b"".join(packer.compress(row) for _ in range(side))
-    body += packer.compress(bytes(side * side * bits // 16 + 20 * side) if laced else b"") + packer.flush()
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, depth, colour, 0, 0, laced))
+    body += packer.flush()
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, depth, colour, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + before + chunk(b"IDAT", body) + after + chunk(b"IEND", b"")
 
 

@@ -72,9 +72,7 @@ def judged(outcome: Outcome, *, must_refuse: bool) -> tuple[Verdict, str]:
         return "traceback", outcome.text[-600:]
     said = outcome.text if outcome.ending == "refused" else outcome.value
     if said is None:
-        return (
-            ("wrong", "read, and nobody was told of its work") if must_refuse else ("accepted", "read within the bound")
-        )
+        return ("wrong", "read without a word") if must_refuse else ("accepted", "read within the bound")
     if "\n" in said.strip() or not said.strip():
         return "wrong", f"not one line: {said!r}"
     return "clean", said
@@ -94,8 +92,7 @@ def _named(path: Path, read: Callable[[Path], object]) -> str | None:
     try:
         read(path)
     except UserError as error:
-        assert str(path) in str(error), f"does not name the picture: {error}"
-        return str(error)
+        return str(error) if str(path) in str(error) else f"does not name the picture:\n{error}"
     return None
 
 
