@@ -115,7 +115,8 @@ def thread_pool(threads: int, *, name: str = "rungwise", initializer: Callable[[
 
 def _begun(pool: ThreadPoolExecutor, threads: int) -> int:
     """Have each thread of a pool begin; how many did."""
-    go, waiting = threading.Event(), []
+    go = threading.Event()
+    waiting: list[Future[bool]] = []
     with suppress(RuntimeError, MemoryError):
         # While one waits, the next one needs a thread of its own.
         waiting.extend(pool.submit(go.wait) for _ in range(threads))
