@@ -11,12 +11,13 @@ import ast
 import gc
 import importlib
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from re import _constants as signs  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -140,7 +141,7 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case | str]:
     of a twentieth has all of that.
     """
     with limited(query_characters=1 << 30):
-        for entry in (*entries(), *patterns(), *files(world, scratch)):
+        for entry in chain(entries(), patterns(), requests(scratch), files(world, scratch)):
             for name, unit, frame in entry.texts():
                 own = 20.0 if unit in entry.units else 1.0
                 fraction = 0.1 if " pair" in name and not choice.only else own
@@ -278,6 +279,12 @@ _WORDS_OF_MODEL = (
     "n't",
     "'re",
     "<|endoftext|>",
+)
+
+
+_REQUEST = (
+    *("localhost", "[", "::1", ":", "%", "http://", "a=b; ", '"\\"', "\\101", "; ", "Bearer ", "token=a&", "&", "%41"),
+    *(";", "0-1,", "-1,", "*/*,", "text/html;q=", '{"query":'),
 )
 
 
@@ -470,7 +477,7 @@ def _of_settings() -> Iterator[Entry]:
     from rungwise.models.card import escaped
     from rungwise.models.regions.concepts import concepts_in
     from rungwise.serving.ids import possible, sendable
-    from rungwise.training.fit_config import FitRunConfig
+    from rungwise.training.config import TrainConfig
     from rungwise.training.recipes import is_preset_name, whole_name
 
     def yaml(text: str) -> None:
@@ -485,7 +492,7 @@ def _of_settings() -> Iterator[Entry]:
     yield Entry("what is printed", printable.printable, ("\x1b[31m", "\u202e"))
     yield Entry("size of a limit", lambda text: from_environment({"RUNGWISE_MAX_TEXT_BYTES": text}), ("1", "GiB"))
     yield Entry(
-        "setting that there is not", lambda text: setting_names.near_setting(FitRunConfig, (text,)), ("models", "seed")
+        "setting that there is not", lambda text: setting_names.near_setting(TrainConfig, (text,)), ("models", "seed")
     )
     yield Entry("preset", lambda text: (is_preset_name(text), whole_name(text)), ("vse/", "coco:", "a-"))
     yield Entry("text of a model card", escaped)
@@ -559,27 +566,10 @@ def _of_requests() -> Iterator[Entry]:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    door = Entrance(behind, ("localhost",), Token("correct-horse"))
-    units = (
-        "localhost",
-        "[",
-        "::1",
-        ":",
-        "%",
-        "http://",
-        "a=b; ",
-        '"\\"',
-        "\\101",
-        "; ",
-        "Bearer ",
-        "token=a&",
-        "&",
-        "%41",
-        ";",
-    )
+    door = Entrance(behind, ("localhost",), Token(_TOKEN))
     for header in ("host", "origin", "cookie", "authorization", "sec-fetch-site"):
-        yield Entry(f"header {header}", partial(_asked, door, header), units, (*FRAMES, ('rungwise-80="', '"')))
-    yield Entry("address", partial(_asked, door, ""), units)
+        yield Entry(f"header {header}", partial(_asked, door, header), _REQUEST, (*FRAMES, ('rungwise-80="', '"')))
+    yield Entry("address", partial(_asked, door, ""), _REQUEST)
 
 
 def _asked(door: Any, header: str, text: str) -> None:
@@ -603,6 +593,69 @@ def _asked(door: Any, header: str, text: str) -> None:
 
     with suppress(StopIteration):
         door(scope, receive, send).send(None)
+
+
+_TOKEN = "correct-horse"
+
+
+def requests(scratch: Path) -> Iterator[Entry]:
+    """Parts of requests to a whole server: what a query says, names in paths, headers, bodies."""
+    from fastapi.testclient import TestClient
+
+    from rungwise.index import Index
+    from rungwise.serving import create_app
+    from tests.colour_model import ColourModel, colour_pictures
+
+    place = Path(tempfile.mkdtemp(dir=scratch))
+    index = Index.build(colour_pictures(place / "photos", ["red", "blue"]), ColourModel(), place / "index")
+    app = create_app(index, ColourModel(), token=_TOKEN)
+    parts: dict[str, tuple[str, str, str]] = {
+        **{f"header {name}": ("GET", "/static/where.js", name) for name in ("range", "if-none-match", "accept")},
+        **{f"header {name} ": ("GET", "/images/0-red", name) for name in ("if-none-match", "accept-encoding")},
+        **{f"parameter {name}": ("GET", "/search", f"?{name}=") for name in ("q", "where", "like", "k", "misspelt")},
+        "parameter q of why": ("GET", "/why", "?id=0-red&q="),
+        "parameter columns": ("POST", "/items", "?id=new&columns="),
+        "id in a path": ("GET", "/items/", "/"),
+        "body of a grade": ("POST", "/grades", "body"),
+        "header content-type": ("POST", "/pictures", "content-type"),
+    }
+    with TestClient(app, raise_server_exceptions=False) as client:
+        assert client.portal is not None
+        for name, part in parts.items():
+            read = partial(_answered, client, *part)
+            yield Entry(f"server, {name.strip()}", read, _REQUEST, (("", ""), ("bytes=", "-"), ('"', '"')))
+
+
+def _answered(client: Any, method: str, path: str, part: str, text: str) -> None:
+    """One request, handed to the application as a server would."""
+    said = text.encode("utf-8", "replace")
+    headers = [(b"host", b"127.0.0.1:80"), (b"authorization", f"Bearer {_TOKEN}".encode())]
+    headers += [(b"content-length", str(len(said) if part == "body" else 0).encode())]
+    query, _, name = part.removeprefix("?").rpartition("&") if part[:1] == "?" else ("", "", "")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path + text if part == "/" else path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "headers": headers if part[:1] in "?/" or part == "body" else [*headers, (part.encode(), said)],
+        "query_string": f"{query}&{name}".encode() + said if name else b"",
+        "client": ("127.0.0.1", 5000),
+        "server": ("127.0.0.1", 80),
+    }
+    body = [{"type": "http.request", "body": said if part == "body" else b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        return body.pop() if body else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            assert message["status"] not in (401, 421, 500), "the request did not get to what reads it"
+
+    client.portal.call(partial(client.app, scope, receive, send))
 
 
 # --- every regular expression ----------------------------------------------------------------------------------------
