@@ -36,12 +36,14 @@ MOST = 32_000
 """Repetitions of a unit."""
 STEPS = (250, 1_000, 4_000, 16_000, MOST)
 """How often a unit is repeated, until it takes too long; the ratio is that of the last doubling."""
-FLOOR = 0.08
+FLOOR = 0.02
 """Seconds: what takes less at the end is not judged by its ratio."""
-SUSPECT = 0.004
-"""Seconds for 4,000 repetitions, below which a time that grows with the square stays below half a second at the end."""
+SUSPECT = 0.0005
+"""Seconds for 4,000 repetitions, below which a time that grows with the square is some hundredths at the end."""
 MOST_RATIO = 3.0
 """Of times at doubled lengths: 2 where time is in proportion, 4 where it grows with the square."""
+CLEAR = 0.3
+"""Seconds: what takes more and grows faster than its text from one step to the next is not tried any longer."""
 MOST_SECONDS = 6.0
 """Of processor, for any text of these."""
 
@@ -114,11 +116,13 @@ def measured(entry: Entry, unit: str, frame: tuple[str, str]) -> Measured:
         return seconds(entry.read, frame[0] + unit * (count + more) + frame[1])
 
     found = Measured(0, 0.0, 0.0)
-    before = 0.0
+    before, times = 0.0, 0
     for count in STEPS:
-        before, took = found.seconds, at(count)
+        before, took = found.seconds, at(count)  # seconds of half as many, in the end
         found.longest, found.seconds = len(unit) * count, took
-        if took > MOST_SECONDS:
+        steep = took > CLEAR and times and took / before > MOST_RATIO / 2 * count / times
+        times = count
+        if steep or took > MOST_SECONDS:  # nobody waits for what grows with the cube
             found.wrong = f"{took:.1f} s for {count} times {unit!r}"
             return found
         if count == 4_000 and took < SUSPECT:
@@ -126,8 +130,8 @@ def measured(entry: Entry, unit: str, frame: tuple[str, str]) -> Measured:
     found.ratio = found.seconds / max(before, 1e-6)
     if found.seconds < FLOOR or found.ratio < MOST_RATIO:
         return found
-    half = min(at(MOST // 2, more) for more in (1, 2, 3))
-    whole = min(found.seconds, *(at(MOST, more) for more in (1, 2)))
+    half = min(at(MOST // 2, more) for more in range(1, 4))
+    whole = min(found.seconds, *(at(MOST, more) for more in range(1, 4)))
     found.ratio, found.seconds = whole / max(half, 1e-6), whole
     if found.ratio > MOST_RATIO and whole > FLOOR:
         found.wrong = f"{half:.2f} s for {MOST // 2} times {unit!r}, {whole:.2f} s for {MOST} times"
