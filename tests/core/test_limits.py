@@ -50,5 +50,5 @@ def test_the_documentation_lists_every_limit_with_its_default():
     page = Path(__file__).parents[2].joinpath("docs", "safety.md").read_text(encoding="utf-8")
     for field in fields(Limits):
         size = getattr(Limits(), field.name)
-        shown = readable(size) if field.name.endswith("_bytes") else f"{size:,}"
+        shown = readable(size) if field.name.endswith(("_bytes", "_memory")) else f"{size:,}"
         assert f"| `{variable(field.name)}` | {shown} |" in page

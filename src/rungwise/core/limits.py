@@ -146,7 +146,7 @@ def too_large(what: object, found: int, name: LimitName) -> UserError:
     'a.csv: 3.0 GiB, where at most 2.0 GiB are read; if it is meant, set RUNGWISE_MAX_TEXT_BYTES=3221225472'
     """
     most = getattr(limits(), name)
-    counted = not name.endswith("_bytes")
+    counted = not name.endswith(("_bytes", "_memory"))
     shown = [f"{size:,}" if counted else readable(size) for size in (found, most)]
     unit = f" {name.rpartition('_')[2]}" if counted else ""
     return UserError(
