@@ -95,7 +95,7 @@ def nan_weights(folder: Path) -> None:
         ("index", lambda folder: flip(folder / "index/pictures/vectors-0.npy"), "vectors-0.npy: damaged"),
         ("index", lambda folder: flip(folder / "index/captions/rows-0.jsonl"), "rows-0.jsonl"),
         ("index", lambda folder: (folder / "index/mine.txt").touch(), "holds 'mine.txt'"),
-        ("run", lambda folder: flip(folder / "run/config.yaml", 0.3), "config.yaml: altered or damaged"),
+        ("run", lambda folder: flip(folder / "run/config.yaml", 0.3), "run/config.yaml"),
         ("cache", lambda folder: [path.unlink() for path in folder.rglob("rows.bin")], "rows that keys.bin names"),
         ("run", lambda folder: flip(folder / "run/checkpoint.safetensors"), "checkpoint.safetensors"),
         ("run", lambda folder: flip(folder / "run/model/model.safetensors"), "model.safetensors: altered or damaged"),

@@ -128,6 +128,7 @@ def test_the_fingerprint_is_that_of_what_decides_a_vector(of_rows: Path, copied:
         {"longest": 3},
         {"pad_number": 1},
         {"zeroed": 1},
+        {},
         {"origin": {"fingerprint": "9a3f", "image_cosine": 1.0, "text_cosine": 1.0, "opset": 18, "seal": ""}},
     ],
     ids=str,
@@ -137,6 +138,7 @@ def test_a_description_that_was_edited_and_sealed_anew_stands_for_nothing(
 ) -> None:
     facts = json.loads((copied / "config.json").read_text())
     facts["model"] |= change
+    facts["provenance"] = {"chosen_by": "labels/MAP"} if not change else facts.get("provenance", {})
     (copied / "config.json").write_text(json.dumps(facts))
     write_seal(copied)
     with pytest.raises(AlteredModelError, match="says something else of the model than when it was exported"):

@@ -117,7 +117,8 @@ def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
     from rungwise.calibration import Calibration
     from rungwise.core.reading import read_json
     from rungwise.core.sealed_lines import a_sealed_line
-    from rungwise.evaluation import Result
+    from rungwise.evaluation.result import FORMAT
+    from rungwise.evaluation.result import verify as verify_result
     from rungwise.relevance import pair_cache
     from rungwise.relevance.fit_file import read_fit
     from rungwise.relevance.judgements import is_judgement_line
@@ -131,8 +132,9 @@ def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
         return None
     value = read_json(path)
     form = value.get("format") if isinstance(value, dict) else None
+    if form == FORMAT:
+        return "a result", verify_result(path)
     looks: dict[object, tuple[str, Callable[[], str]]] = {
-        "rungwise-result/1": ("a result", lambda: f"{len(Result.from_json(path).numbers)} numbers"),
         "rungwise-calibration": ("a calibration", lambda: str(Calibration.load(path))),
         "rungwise-combination": ("weights of sources", lambda: f"of {', '.join(read_fit(path).names)}"),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
@@ -290,6 +291,22 @@ class Result:
             _image_of_query=images,
             _query_ids={way: tuple(own) for way, own in content.query_ids.items()},
         )
+
+
+def verify(path: Path) -> Iterator[Check]:
+    """Look at a file of a result: whether it is as it was written, and its numbers follow from the values per query.
+
+    >>> [check.wrong for check in verify(Path("nowhere.json"))]
+    ['nowhere.json: no such file; correct the path']
+    """
+    yield checked(path.name, lambda: _looked_at(path))
+
+
+def _looked_at(path: Path) -> str:
+    found = Result.from_json(path)
+    if "checksum" not in read_json(path):
+        raise UncheckedError("it has no checksum, as those that were written before there were any; evaluate again")
+    return f"{len(found.numbers)} numbers, as they were written"
 
 
 def _plain(values: NDArray[np.float64]) -> list[Any]:

@@ -154,7 +154,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[Agreement, ...]:
             text_cosine=min(one.cosine for one in captions),
         )
         graphs = [(draft / name).read_bytes() for name in (IMAGE_GRAPH, TEXT_GRAPH)]
-        origin = origin.sealed(fingerprint_of(config, tokenizer, *graphs))
+        origin = origin.sealed(fingerprint_of(config, tokenizer, *graphs), exact.provenance)
         plain = to_plain(replace(config, origin=origin))
         facts = {"format": FORMAT, "kind": config.kind, "rungwise": __version__, "model": plain}
         if exact.provenance:

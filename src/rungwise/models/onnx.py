@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -51,8 +52,8 @@ class Origin:
         image_cosine: The least cosine of its vectors with those of the export, over the pictures that were compared.
         text_cosine: Likewise over texts, alone and in padded batches.
         opset: Version of ONNX's operators.
-        seal: SHA-256 of the export's own fingerprint and of what else stands here, as :meth:`sealed` computes it. An
-            export that says something else of itself than when it was written stands for no model.
+        seal: SHA-256 of the export's own fingerprint, its provenance and of what else stands here, as :meth:`sealed`
+            computes it. An export that says something else of itself than when it was written stands for no model.
     """
 
     __pydantic_config__ = STRICT
@@ -63,18 +64,19 @@ class Origin:
     opset: int
     seal: str = ""
 
-    def sealed(self, fingerprint: str) -> Self:
+    def sealed(self, fingerprint: str, provenance: Mapping[str, Any] = MappingProxyType({})) -> Self:
         """The same with the seal of an export.
 
         Args:
             fingerprint: Of the export, which covers its graphs, its vocabulary and its description.
+            provenance: Facts about data, training and results that are saved with it.
 
         >>> origin = Origin("9a3f", 1.0, 1.0, opset=18)
         >>> origin.sealed("5e") == origin.sealed("5e").sealed("5e"), origin.sealed("5e") == origin.sealed("5f")
         (True, False)
         """
-        facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset]
-        return replace(self, seal=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
+        facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset, dict(provenance)]
+        return replace(self, seal=hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -192,10 +194,10 @@ class OnnxModel(StoredModel, DualEncoder):
         image, text = graphs
         fingerprint = fingerprint_of(config, folder.text(TOKENIZER), *read)
         model = cls(config, image, text, tokenizer, fingerprint)
-        if not model.stands_for and folder.seal is not None:
-            raise AlteredModelError(f"{where}: says something else of the model than when it was exported")
         provenance = facts.get("provenance", {})
         model.provenance = provenance if isinstance(provenance, dict) else {}
+        if not model.stands_for and folder.seal is not None:
+            raise AlteredModelError(f"{where}: says something else of the model than when it was exported")
         return model
 
     def try_out(self) -> str:
@@ -219,7 +221,7 @@ class OnnxModel(StoredModel, DualEncoder):
     def stands_for(self) -> str:
         """Fingerprint of the model that was exported; empty where the files are not those that were exported."""
         origin = self.config.origin
-        return origin.fingerprint if origin == origin.sealed(self._fingerprint) else ""
+        return origin.fingerprint if origin == origin.sealed(self._fingerprint, self.provenance) else ""
 
     @property
     def contents(self) -> str:

@@ -233,6 +233,16 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     return state, tensors
 
 
+def has_checksum(path: Path) -> bool:
+    """Whether the header of a checkpoint holds the checksum that :func:`load_checkpoint` compares.
+
+    Raises:
+        UserError: If there is no checkpoint, or it is damaged.
+    """
+    with _opened(path) as file:
+        return "sha256" in file.metadata()
+
+
 def read_state(path: Path) -> RunState:
     """A run's state alone; the tensors beside it are neither read nor checked.
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from rungwise.core.checks import Check, checked
+from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.core.sealed_lines import read_sealed
-from rungwise.evaluation import Result
-from rungwise.training.checkpoint import differing, load_checkpoint
+from rungwise.evaluation.result import verify as verify_result
+from rungwise.training.checkpoint import differing, has_checksum, load_checkpoint
 from rungwise.training.config import TrainConfig, with_later_settings
 from rungwise.training.fit_config import FitConfig, is_fit, load_run_config
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, STEPS, check_config, is_run
@@ -30,7 +30,7 @@ def verify_run(folder: Path) -> Iterator[Check]:
     """
     yield checked(CONFIG, lambda: _config(folder))
     for path in sorted((folder / RESULTS).glob("*.json")):
-        yield checked(f"{RESULTS}/{path.name}", lambda path=path: _result(path))  # type: ignore[misc]
+        yield from (replace(check, what=f"{RESULTS}/{check.what}") for check in verify_result(path))
     if (folder / STEPS).exists():
         yield checked(STEPS, lambda: _steps(folder / STEPS))
     if is_fit(folder):
@@ -46,10 +46,6 @@ def verify_run(folder: Path) -> Iterator[Check]:
             yield Check(HISTORY, unchecked=f"there is no sound {CHECKPOINT} to compare it with")
     elif load_checkpoint(folder / CHECKPOINT)[0].history:
         yield checked(HISTORY, lambda: _history(folder))
-
-
-def _result(path: Path) -> str:
-    return f"{len(Result.from_json(path).numbers)} numbers"
 
 
 def _steps(path: Path) -> str:
@@ -111,6 +107,8 @@ def _checkpoint(path: Path) -> str:
         then, now = ({**one, "epochs": None, "data": None} for one in (then, now))
         if lines := differing(then, now):
             raise UserError(f"{path}: of a run with other settings than {CONFIG} says: {'; '.join(lines)}")
+    if not has_checksum(path):
+        raise UncheckedError("it has no checksum, as those that were written before there were any; resume the run")
     return (
         f"{len(tensors)} tensors after epoch {state.epoch}, step {state.step} of the next, {state.total_steps} in all"
     )
