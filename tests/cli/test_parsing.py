@@ -13,6 +13,7 @@ from rungwise.cli import COMMANDS, main
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.relevance import TASKS
 from rungwise.core.errors import UserError
+from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.relevance.config import KINDS
 
 HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers")
@@ -157,3 +158,47 @@ def test_the_settings_that_train_knows_by_name_are_those_of_its_configuration() 
     from rungwise.training.config import TrainConfig
 
     assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {"preset"}
+
+
+@dataclass
+class Write:
+    """Write something.
+
+    Attributes:
+        out: A file.
+        index: A folder.
+    """
+
+    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    index: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
+
+
+def test_what_is_to_be_written_is_tried_before_the_command_begins(tmp_path: Path) -> None:
+    for words in (["--out", str(tmp_path)], ["--index", str(tmp_path / ("x" * 300))], ["--out", "/proc/x"]):
+        with pytest.raises(UserError, match="name a file|choose"):
+            parse(Write, words, "write")
+    parse(Write, ["--out", str(tmp_path / "a/b"), "--index", str(tmp_path / "c")], "write")
+    parse(Write, ["--index", "s3://bucket/index"], "write")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["--out", ""], ["--out="], ["--index", "", "--out", "a"]])
+def test_an_empty_name_is_not_the_folder_that_one_works_in(words: list[str]) -> None:
+    with pytest.raises(UserError, match="--(out|index): an empty name"):
+        parse(Write, words, "write")
+
+
+def test_of_the_processes_of_a_run_the_first_one_alone_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    parse(Write, ["--out", "/proc/x"], "write")
+
+
+def test_too_few_open_files_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(given: list[str]) -> int:
+        raise RuntimeError("lance: Too many open files (os error 24)")
+
+    monkeypatch.setattr("rungwise.cli._run", run)
+    assert main(["index"]) == 2
+    assert capsys.readouterr().err == (
+        "rungwise index: too many files are open at once; raise the limit with ulimit -n, then run again\n"
+    )

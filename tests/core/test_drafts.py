@@ -130,3 +130,23 @@ for turn in range(100):
         time.sleep(0.002)  # leaves the cores to those that write
     assert [one.returncode for one in running] == [0, 0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_where_no_more_than_one_file_can_be_opened_a_draft_is_removed_all_the_same(tmp_path, monkeypatch):
+    """As with ``ulimit -n``: what walks down by open folders then finds nothing to remove."""
+    monkeypatch.setattr(drafts.shutil, "rmtree", lambda folder, ignore_errors: None)
+    with drafted(tmp_path / "index") as draft:
+        (draft / "pictures" / "deep").mkdir(parents=True)
+        (draft / "pictures" / "deep" / "rows").touch()
+        (draft / "link").symlink_to(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_draft_that_gets_no_lock_is_not_left_behind(tmp_path, monkeypatch):
+    def refuse(folder: Path) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(drafts, "_lock", refuse)
+    with pytest.raises(OSError, match="Too many"), drafted(tmp_path / "a.txt"):
+        pytest.fail("it was begun")
+    assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import creating, explained, make_folder, replacing
+from rungwise.core.files import creating, explained, make_folder, replacing, require_writable_file
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -176,3 +176,44 @@ def test_folders_are_made_so_that_they_last(tmp_path: Path, monkeypatch: pytest.
     assert synced == [tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino]
     make_folder(tmp_path / "a" / "b")
     assert len(synced) == 2
+
+
+def test_a_file_is_tried_before_it_is_needed_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("old")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("new.json", "in/new/folders/new.json", "old.json", "link", "a\nb", "a\udcff"):
+        require_writable_file(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["link", "old.json"]
+    assert (tmp_path / "old.json").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("x" * 300, "the name is too long; choose a shorter one"),
+        ("a\0b", "cannot be written here"),
+        ("a\ud800", "cannot be written here"),
+        ("folder", "a folder stands here; name a file"),
+        ("pipe", "a device or a pipe stands here"),
+        ("old.json/new.json", "a file stands where a folder is needed"),
+        ("/proc/new.json", "cannot be written here"),
+        ("/dev/null", "a device or a pipe stands here"),
+        ("/dev/full", "a device or a pipe stands here"),
+    ],
+)
+def test_what_cannot_be_a_file_is_refused_by_name(name: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("old")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match=reason):
+        require_writable_file(tmp_path / name)
+    with pytest.raises(UserError), replacing(tmp_path / name):
+        pytest.fail("it was begun")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "old.json", "pipe"]
+
+
+def test_a_file_that_is_mounted_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("rungwise.core.files.is_mount_point", lambda path: path.name == "file")
+    with pytest.raises(UserError, match="a file is mounted here"):
+        require_writable_file(tmp_path / "file")

@@ -8,7 +8,7 @@ import pytest
 
 from rungwise.core import folders
 from rungwise.core.errors import UserError
-from rungwise.core.folders import refuse_strangers, replacing_folder
+from rungwise.core.folders import entries, refuse_strangers, replacing_folder, require_writable_folder
 from rungwise.core.seals import SEAL, check_seal
 
 PARTS = {"index.json", "vectors.npy"}
@@ -205,3 +205,71 @@ def test_what_file_managers_leave_is_no_stranger(tmp_path):
     (tmp_path / "index" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
     written(tmp_path / "index", "two")
     assert sorted(file.name for file in (tmp_path / "index").iterdir()) == [SEAL, "index.json"]
+
+
+def test_a_folder_is_tried_before_it_is_needed_and_nothing_of_it_stays(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("new", "new/in/new", "there", "there/../x/../new", "link"):
+        require_writable_folder(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["link", "there"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("x" * 300, "the name is too long; choose a shorter one"),
+        ("a\0b", "control character"),
+        ("a\nb", "control character"),
+        ("a\udcff", "no UTF-8"),
+        ("file", "a file stands where a folder is needed"),
+        ("file/index", "a file stands where a folder is needed"),
+        ("pipe", "a file stands where a folder is needed"),
+        ("round", "cannot be written here"),
+        ("/proc/index", "cannot be written here"),
+        ("/dev/fd/index", "cannot be written here|may not be written"),
+    ],
+)
+def test_what_cannot_be_a_folder_is_refused_by_name(tmp_path, name, reason):
+    (tmp_path / "file").write_text("somebody's")
+    (tmp_path / "round").symlink_to("round")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match=reason):
+        require_writable_folder(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe", "round"]
+    with pytest.raises(UserError), replacing_folder(tmp_path / name, PARTS, "an index"):
+        pytest.fail("it was begun")
+
+
+def test_in_a_folder_that_was_removed_nothing_is_written(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    with pytest.raises(UserError, match="index: cannot be written here"):
+        require_writable_folder(Path("index"))
+    with pytest.raises(UserError, match="index: cannot be written here"), replacing_folder(Path("index"), PARTS, "one"):
+        pytest.fail("it was begun")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_folder_below_which_the_system_lays_another_is_filled(tmp_path, monkeypatch):
+    """As containers have it, whose folders of a lower layer cannot be moved."""
+    written(tmp_path / "index", "one")
+    number = (tmp_path / "index").stat().st_ino
+
+    def refuse(one: Path, other: Path) -> bool:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(folders, "_exchange", refuse)
+    written(tmp_path / "index", "two")
+    assert (tmp_path / "index").stat().st_ino == number
+    assert (tmp_path / "index" / "index.json").read_text() == "two"
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+
+
+def test_entries_are_what_somebody_put_there(tmp_path):
+    for name in ("b", "a", ".DS_Store", "lock"):
+        (tmp_path / name).touch()
+    (tmp_path / ".a.0123456789abcdef.partial").mkdir()
+    (tmp_path / ".0123456789abcdef.partial").mkdir()
+    assert entries(tmp_path) == ["a", "b"]

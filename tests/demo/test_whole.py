@@ -14,12 +14,13 @@ from fastapi.testclient import TestClient
 
 import rungwise.cli.demo as command
 from rungwise import serving
+from rungwise.cli import main
 from rungwise.core.errors import UserError
 from rungwise.demo import whole
 from rungwise.demo.app import create_demo_app
 from rungwise.demo.making import first_object_of, forget, forget_finished, fresh_queries, with_foreign_word
 from rungwise.demo.measuring import MEASURES, per_query
-from rungwise.demo.places import FEW_SCENES, NAMES, SCENES, Places
+from rungwise.demo.places import FEW_SCENES, NAMES, SCENES, Places, refuse_others
 from rungwise.demo.whole import FEW_QUERIES, QUERIES, made_before
 from rungwise.scenes.collection import held_out_combinations
 from rungwise.scenes.reading import read_statement, read_text
@@ -79,6 +80,18 @@ def test_what_was_interrupted_is_gone_on_with_and_what_was_finished_is_made_anew
     forget_finished(places)
     assert not checkpoint.exists()
     assert not places.results.exists()
+
+
+def test_a_folder_with_other_files_is_no_place_for_a_demo(made, tmp_path):
+    refuse_others(made[0])
+    for at, name in enumerate(("thesis.tex", "results.json", "degrees/relevance.json", "photos/a.jpg")):
+        places = Places(tmp_path / str(at))
+        (places.folder / name).parent.mkdir(parents=True)
+        (places.folder / name).write_text("years of work")
+        with pytest.raises(UserError, match="no part of a demo; name a new|of no demo"):
+            refuse_others(places)
+        assert main(["demo", "--folder", str(places.folder), "--no-browser", "--port", "0"]) == 2
+        assert [one.read_text() for one in places.folder.rglob("*") if one.is_file()] == ["years of work"]
 
 
 def test_fresh_queries_hold_out_what_the_collection_holds_out():

@@ -338,11 +338,15 @@ def _own_in_a_locked_one(place: Path, output: Output) -> str:
     return str(place / "locked/mine")
 
 
-def _few_files(place: Path, output: Output) -> str:
-    used = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 8, most))
-    return _new(place, output)
+def _few_files(more: int) -> Callable[[Path, Output], str]:
+    def make(place: Path, output: Output) -> str:
+        used = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        # Four are taken by what catches the output of the command.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4 + more, most))
+        return _new(place, output)
+
+    return make
 
 
 PLACES: tuple[Place, ...] = (
@@ -385,7 +389,7 @@ PLACES: tuple[Place, ...] = (
     Place("no home", _new, "written", "written", environment={"RUNGWISE_CACHE": None, "HOME": "/proc/none",
                                                               "XDG_CACHE_HOME": None}),
     Place("TMPDIR=/proc/x", _new, "written", "written", environment={"TMPDIR": "/proc/x"}),
-    Place("eight more open files", _few_files, "any", "any"),
+    *(Place(f"{more} more open files", _few_files(more), "any", "any") for more in (1, 2, 3)),
 )  # fmt: skip
 
 _READ_ONLY, _REMOUNT, _BIND, _PRIVATE = 1, 32, 4096, 1 << 18 | 16384
@@ -583,7 +587,7 @@ def _judged(attack: Attack, outcome: Outcome) -> tuple[Verdict, str]:
         return ("wrong", f"verify: {whole}") if whole else ("accepted", f"exit {code}")
     if code != 2 or not lines or not lines[-1].startswith("rungwise "):
         return "traceback", f"exit {code}, {len(lines)} lines: {error[-400:]}"
-    few = attack.place.make is _few_files
+    few = attack.place.name.endswith("open files")
     if attack.expected == "written":
         return "wrong", f"refused: {lines[-1]}"
     if len(lines) > 1:
