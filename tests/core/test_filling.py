@@ -125,8 +125,8 @@ def test_a_plan_from_elsewhere_moves_nothing_that_it_did_not_bring(tmp_path):
     draft = tmp_path / ".0123456789abcdef.partial"
     (draft / "index").mkdir(parents=True)
     (draft / "before").mkdir()
-    for names in ('{"mine.txt": 1}', '{"../mine.txt": 1}', '["mine.txt"]'):
-        (draft / "filling.json").write_text(f'{{"content": "index", "header": "index.json", "new": {names}}}')
+    for new in ('{"mine.txt": 1}', '{"../mine.txt": 1}', '["mine.txt"]'):
+        (draft / "filling.json").write_text(f'{{"content": "index", "header": "index.json", "new": {new}}}')
         put_back(draft, tmp_path)
         assert (tmp_path / "mine.txt").read_text() == "mine"
     sweep(tmp_path)

@@ -340,10 +340,11 @@ def _own_in_a_locked_one(place: Path, output: Output) -> str:
 
 def _few_files(more: int) -> Callable[[Path, Output], str]:
     def make(place: Path, output: Output) -> str:
-        used = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+        used = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         # Four are taken by what catches the output of the command.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4 + more, most))
+        free = [number for number in range(len(used) + 20) if number not in used][: 4 + more]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1] + 1, most))
         return _new(place, output)
 
     return make

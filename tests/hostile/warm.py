@@ -10,9 +10,9 @@ from contextlib import suppress
 from tests.house import modules
 
 _BESIDE = ("pyarrow.parquet", "timm", "torch.utils.tensorboard", "tensorboard.compat.tensorflow_stub", "numba",
-           "safetensors.torch", "symtable", "tests.colour_model", "scipy.io", "onnxruntime", "open_clip", "sentence_transformers",
+           "safetensors.torch", "tests.colour_model", "scipy.io", "onnxruntime", "open_clip", "sentence_transformers",
            "transformers.models.clip.modeling_clip", "transformers.models.siglip.modeling_siglip",
-           "tests.models.vsepp_program")  # fmt: skip
+           "tests.models.vsepp_program", "symtable")  # fmt: skip
 
 
 def warm() -> None:
