@@ -239,9 +239,9 @@ def test_what_cannot_be_a_folder_is_refused_by_name(tmp_path, name, reason):
         pytest.fail("it was begun")
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\udcff", "a\ud800"])
+@pytest.mark.parametrize("name", ["a\nb", "a\udcff"])
 def test_a_name_that_other_libraries_do_not_take_is_refused_for_a_new_folder(tmp_path, name):
-    with pytest.raises(UserError, match="its name holds a control character or is no UTF-8|cannot be written here"):
+    with pytest.raises(UserError, match="its name holds a control character or is no UTF-8"):
         require_writable_folder(tmp_path / name)
 
 
