@@ -19,7 +19,7 @@ _LAST_WORDS = (
     "Traceback (most", "Exception ignored", "Exception in thread", "terminate called", "Fatal Python", "thread '",
     "ERROR:root:", "<jemalloc>",
 )  # fmt: skip
-"""What lines begin with that may be the first of a process that ends for want of memory."""
+"""What may stand in the first line of what a process says that ends for want of memory."""
 _MOST_HELD = 1 << 16
 _DEATH_OF_PARENT = 1
 """Of prctl."""
@@ -109,7 +109,7 @@ def _forwarded(said: int) -> bytes:
 
 def _may_be_last(line: bytes) -> bool:
     text = line.decode("utf-8", "replace")
-    return text.startswith(_LAST_WORDS) or says_ran_out(text)
+    return any(one in text for one in _LAST_WORDS) or says_ran_out(text)
 
 
 def _told(name: str, ended: int, held: bytes, bad_input: int) -> int:

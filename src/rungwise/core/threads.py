@@ -166,21 +166,35 @@ def settle_for_fewer(settings: MutableMapping[str, str] = os.environ) -> bool:
     >>> settle_for_fewer({}) in (True, False)
     True
     """
-    wanted, go, ended = 2 * cores() + _BESIDES, threading.Event(), []
+    wanted = 2 * cores() + _BESIDES
+    if startable(wanted) == wanted:
+        return False
+    for name, value in _ONE_EACH.items():
+        settings.setdefault(name, value)
+    return True
+
+
+def startable(threads: int) -> int:
+    """How many of so many threads the system starts now; they end at once.
+
+    To be asked before a library is told to start as many: some wait for ever for those that do not start.
+
+    >>> startable(2)
+    2
+    """
+    go, begun = threading.Event(), []
     try:
-        for _ in range(wanted):
+        for _ in range(threads):
             thread = threading.Thread(target=go.wait, daemon=True)
             thread.start()
-            ended.append(thread)
-        return False
+            begun.append(thread)
     except (RuntimeError, MemoryError):
-        for name, value in _ONE_EACH.items():
-            settings.setdefault(name, value)
-        return True
+        pass
     finally:
         go.set()
-        for thread in ended:
+        for thread in begun:
             thread.join()
+    return len(begun)
 
 
 def cores() -> int:

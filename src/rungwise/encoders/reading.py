@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.errors import UserError
-from rungwise.core.threads import cores, thread_pool
+from rungwise.core.threads import cores, startable, thread_pool
 from rungwise.data.collection import Issue
 from rungwise.data.picture_files import unreadable_picture
 from rungwise.data.pictures import prepared_picture
@@ -218,7 +218,8 @@ def _one_core_each(threads: int) -> Iterator[Executor]:
 
     pool = thread_pool(threads, initializer=begin)
     try:
-        torch.set_num_threads(usual)  # each thread has its own number; this one is for threads that begin later
+        # Each thread has its own number; this one is for threads that begin later.
+        torch.set_num_threads(max(1, startable(usual)))
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
