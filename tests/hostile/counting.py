@@ -19,7 +19,7 @@ class Case:
     """One hostile case and what became of it.
 
     Attributes:
-        family: Which part of the kit: files, commands, pictures, kills, power, full, memory.
+        family: Which part of the kit, as its module is called: files, commands, kills, ...
         subject: What was attacked: a reader, a command, a writer.
         attack: How, in words that find it again.
         verdict: ``clean`` (refused with one line), ``accepted`` (and nothing wrong with it), or one of :data:`BAD`.
