@@ -1,5 +1,6 @@
 """The rule for what nobody foresaw: one line with the kind of error, the file, and how to see more."""
 
+import ast
 import errno
 import importlib
 import os
@@ -9,6 +10,7 @@ import pytest
 
 import rungwise.cli as cli
 from rungwise.core.errors import UserError
+from tests.house import modules, tree_of
 
 
 class PanicException(BaseException):
@@ -114,3 +116,31 @@ def test_interruption(failing, capsys):
     failing(KeyboardInterrupt())
     assert cli.main(["inspect"]) == 130
     assert capsys.readouterr().err == "\nrungwise inspect: interrupted\n"
+
+
+def test_what_is_typed_as_an_option_is_named_as_one(failing, capsys):
+    inner = UserError("is there; replace it with overwrite=True", parameters={"overwrite=True": "overwrite"})
+    outer = UserError(f"overwrite=True.index: {inner}")
+    outer.__cause__ = inner
+    failing(outer)
+    assert cli.main(["index"]) == 2
+    assert capsys.readouterr().err == "rungwise index: overwrite=True.index: is there; replace it with --overwrite\n"
+    assert str(outer).endswith("overwrite=True")
+
+
+def test_parameters_that_messages_name_are_options_of_a_command():
+    """Nobody is told of an option that no command has."""
+    named = set()
+    for module in modules():
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.keyword) and node.arg == "parameters" and isinstance(node.value, ast.Dict):
+                named |= {one.value for one in node.value.values if isinstance(one, ast.Constant)}
+    fields = {
+        node.target.id
+        for module in modules()
+        if module.startswith("rungwise.cli.")
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    assert named
+    assert named <= fields

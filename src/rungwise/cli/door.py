@@ -12,6 +12,7 @@ import logging
 import os
 import select
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -122,6 +123,7 @@ def own_process(traced: bool) -> None:
     _open_streams()
     sys.unraisablehook = _unraised
     if not traced:
+        threading.excepthook = _of_a_thread
         _silence_libraries()
 
 
@@ -140,6 +142,13 @@ def _unraised(about: Any) -> None:
     """An error where Python can only complain, such as while an object is thrown away."""
     if about.exc_type is KeyboardInterrupt:  # once more, a moment later, where it can be raised
         _thread.start_new_thread(_thread.interrupt_main, ())
+
+
+def _of_a_thread(about: Any) -> None:
+    """An error that ends a thread alone; one of the standard output is said once, when the command ends."""
+    if not isinstance(about.exc_value, OSError) or failure_of_output() is None:
+        reason = " ".join(str(about.exc_value).split())
+        complain(f"rungwise: a part of it ended: {about.exc_type.__name__}: {reason}; --traceback shows more")
 
 
 def _silence_libraries() -> None:
