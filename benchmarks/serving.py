@@ -390,8 +390,8 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
     failed = sum(bool(visit.outcome) for visit in searches)
     median, last, longest = share(times, 0.5), share(times, 0.99), max(times, default=float("nan"))
     console.print(
-        f"  text searches: {len(searches)}; median {median:.0f} ms, 99th of 100 {last:.0f} ms, longest {longest:.0f} ms;"
-        f" {failed} errors"
+        f"  text searches: {len(searches)}; median {median:.0f} ms, 99th of 100 {last:.0f} ms,"
+        f" longest {longest:.0f} ms; {failed} errors"
     )
     ends = [f"{sizes[-1]:.0f}" for sizes in memory]
     console.print(f"  memory, MB: {memory[0][0]:.0f} at the start, {', '.join(ends)} at the end of each minute")

@@ -141,7 +141,7 @@ def good(questions: Questions) -> dict[str, object]:
 
 WRONG: Sequence[object] = (
     b"", b"{", b"[]", b"null", b"[" * 10_000, b"\xff", {"grade": 0}, {"grade": 5}, {"grade": 3.5}, {"grade": "3"},
-    {"grade": True}, {"grade": [3]}, {"who": ""}, {"who": "  "}, {"who": "a" * 81}, {"who": 3}, {"who": None},
+    {"grade": True}, {"grade": [3]}, {"who": ""}, {"who": "  "}, {"who": "\u3164"}, {"who": "\u2800"}, {"who": "a" * 81}, {"who": 3}, {"who": None},
     {"image": 1}, {"caption": None}, {"text_hash": 0}, {"more": 1},
 )  # fmt: skip
 
@@ -215,7 +215,7 @@ def test_a_slow_judgement_is_given_up(questions: Questions, out: Path) -> None:
         connection.close()
 
 
-@pytest.mark.parametrize("who", ["", "a" * 81])
+@pytest.mark.parametrize("who", ["", "a" * 81, "\u3164", "\u200b", "\u2800", "\u0301", "\xa0", "\u202e"])
 def test_a_name_has_a_length(client: TestClient, who: str) -> None:
     answer = client.get("/grading/progress", params={"who": who})
     assert (answer.status_code, list(answer.json())) == (422, ["error"])

@@ -127,8 +127,16 @@ def test_grades_of_two_people_stand_beside_each_other(index: Index) -> None:
     index.grade("red", "0-red", None, who="Ada")
     index.grade("red", "0-red", None)  # nobody in particular said anything
     assert [(one.who, one.grade) for one in index.grades()] == [("Bo", "wrong")]
-    with pytest.raises(UserError, match="grader's name of a grade has 201 characters"):
-        index.grade("red", "0-red", "right", who="x" * 201)
+    with pytest.raises(UserError, match="name has 81 characters"):
+        index.grade("red", "0-red", "right", who="x" * 81)
+
+
+def test_people_are_called_in_one_way(index: Index) -> None:
+    index.grade("red", "0-red", "right", who="Jose\u0301  \u200bDiaz")
+    index.grade("red", "0-red", "wrong", who="Jos\u00e9\xa0Diaz")
+    assert [(one.who, one.grade) for one in index.grades()] == [("Jos\u00e9 Diaz", "wrong")]
+    with pytest.raises(UserError, match="letter or a digit"):
+        index.grade("red", "0-red", "right", who="\u3164")
 
 
 def test_lines_of_earlier_versions_are_read(tmp_path: Path) -> None:

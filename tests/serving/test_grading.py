@@ -104,6 +104,8 @@ def test_grades_are_asked_for_by_query_and_in_pages(client: TestClient) -> None:
         {"query": "red", "id": "0-red", "grade": "right", "who": 1},
         {"query": "red", "id": "0-red", "grade": "right", "who": None},
         {"query": "red", "id": "0-red", "grade": "right", "who": "a" * 81},
+        {"query": "red", "id": "0-red", "grade": "right", "who": "\u3164"},
+        {"query": "red", "id": "0-red", "grade": "right", "who": "\u200b"},
     ],
 )
 def test_what_is_no_grade_is_one_line(local: TestClient, shared_index: Index, body: bytes | dict[str, object]) -> None:
