@@ -28,7 +28,7 @@ SECRET = b"nobody may read this"
 
 _SCENES = SceneConfig(pictures=20, side=32)
 
-LIMITS = ServingLimits(header_seconds=0.5, body_seconds=0.5, idle_seconds=0.3, send_seconds=2.0)
+LIMITS = ServingLimits(header_seconds=2.0, body_seconds=2.0, idle_seconds=1.0, send_seconds=4.0)
 
 
 def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:

@@ -40,6 +40,8 @@ DRAWN = 600
 LONGEST_REFUSAL = 1500
 """Bytes of a refusal, whatever was sent."""
 
+_NO_HTTP = (400, 408, 431)
+"""Statuses of what is refused before any application, where not even the method may be known."""
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 
 Server = tuple[str, int]
@@ -269,7 +271,7 @@ def _of_operation(server: Server, path: str, method: str, operation: dict[str, A
     for name, value in ODD.items():
         sent = quote(value, safe="", errors="surrogatepass")
         for one in in_path:
-            yield attack(f"{one} in the path: {name}", path.replace(f"{{{one}}}", sent), (*fine, 405))
+            yield attack(f"{one} in the path: {name}", path.replace(f"{{{one}}}", sent), (*fine, 307, 405))
         for one in in_query:
             yield attack(f"{one}: {name}", f"{plain}?{one}={sent}", fine)
         yield attack(f"a parameter called {name}", f"{plain}?{sent or '%20'}=1", (422, 431))
@@ -367,12 +369,10 @@ def _odd(answer: bytes, status: int, attack: Attack) -> str:
     """What is wrong with a single answer."""
     answer = answer[answer.index(b"HTTP/1.1 %d" % status) :]
     head, _, body = answer.partition(b"\r\n\r\n")
-    if attack.request.pieces[0].startswith(b"HEAD"):
+    if attack.request.pieces[0].startswith(b"HEAD") and status not in _NO_HTTP:
         return "a body for HEAD" if body else ""
     # What is no HTTP is refused before any application; what is not is answered through the entrance.
-    if status not in (400, 408, 431) and (
-        lacking := [name for name in HEADERS if name.lower().encode() not in head.lower()]
-    ):
+    if status not in _NO_HTTP and (lacking := [name for name in HEADERS if name.lower().encode() not in head.lower()]):
         return f"without {lacking[0]}"
     if status < 400:
         return ""

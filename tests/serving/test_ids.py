@@ -27,7 +27,7 @@ ODD = (
 PLAIN = ("dogs/7.jpg", "日本", "a b?c#d%2F", "\udcff.jpg", "x\ud800y", "bytes:plain", "", "bytes:Li4=")
 
 
-@pytest.mark.parametrize("item_id", (*PLAIN, *ODD))
+@pytest.mark.parametrize("item_id", [*PLAIN, *ODD])
 def test_every_id_leads_back_from_what_is_sent(item_id: str) -> None:
     sent = sendable(item_id)
     sent.encode("utf-8")  # or it could not be sent
