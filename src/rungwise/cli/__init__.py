@@ -45,6 +45,8 @@ BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 _TRACEBACK = "--traceback"
 _NO_ROOM = "out of memory; free some, or give smaller batches, smaller pictures or less data"
 """Where there is no memory left to say it otherwise."""
+_NO_MEMORY = 12
+"""What the system calls it, errno.ENOMEM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,6 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _outcome(given, _loaded)
     except KeyboardInterrupt:  # before anything was begun, or after all was said
         return INTERRUPTED
+    except (ImportError, MemoryError, OSError) as error:  # there is no room for what tells what became of a command
+        line = _NO_ROOM if not isinstance(error, OSError) or error.errno == _NO_MEMORY else error.strerror
+        os.write(2, f"{_named(given)}: {line}\n".encode())
+        return BAD_INPUT
     finally:
         _ending()
 
