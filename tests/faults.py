@@ -197,7 +197,7 @@ FAULTS = (
     Fault("grading/questions.py", "if one.image not in shown:", "if one.image in shown:"),
     Fault("demo/comparison.py", "if len(words) > LONGEST:", "if len(words) > 100 * LONGEST:"),
     Fault("demo/pair.py", "if code < 0:", "if code < -100:"),
-    Fault("cli/__init__.py", "BAD_INPUT, UNFORESEEN = 2, 70", "BAD_INPUT, UNFORESEEN = 2, 71"),
+    Fault("cli/__init__.py", "BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130", "BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 71, 130"),
     Fault(
         "cli/__init__.py",
         "kept = [one for one in given[:end] if one != flag]",
