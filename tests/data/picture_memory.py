@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-SIDES = (1500, 4000)
+SIDES = (1000, 4000)
 """In pixels; pictures are three quarters as high as wide."""
 WAYS = ("whole", "array", "hint", "thumbnail")
 _SMALL = 256
@@ -44,7 +44,7 @@ _SAVED: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
             ("L", "P", "RGB", "RGBA", "CMYK", "I;16"),
             {"compression": compression},
         )
-        for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "zstd", "lzma")
+        for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "zstd")
     },
     "TIFF, JPEG": ("TIFF", ("L", "RGB"), {"compression": "jpeg"}),
     "TIFF, group 4": ("TIFF", ("1",), {"compression": "group4"}),

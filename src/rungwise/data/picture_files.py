@@ -190,8 +190,10 @@ def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterato
             f"{name}: decoding it would take {readable(needed)} of memory, where pictures take at most"
             f" {readable(most)}; shrink it, save it as JPEG, or set {variable('picture_memory')}={needed}"
         )
+    held = [image]
+    del image  # what decoders hold is to be free as soon as nobody needs the picture any more
     with _ROOM.taken(needed, most):
-        yield image
+        yield held.pop()
 
 
 def decoded_jpeg(data: bytes) -> Tensor | None:

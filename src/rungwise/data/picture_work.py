@@ -40,6 +40,7 @@ _JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE, _APP1 = 0xDA, 0xD9, 0xE1
 _ALONE = frozenset({0x01, 0xD8, *range(0xD0, 0xD8)})
 _LAST_OF_HUFFMAN = 0xC7
+_OF_ONE_SCAN = frozenset({0xC0, 0xC1, 0xC9})
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SCANS_OF_TIFF = 100
 """That libtiff takes of a JPEG within a TIFF."""
@@ -66,7 +67,8 @@ class Work:
 def work_of(file: IO[bytes], most: int) -> Work:
     """Look through a picture's file, without decoding a pixel; what makes no sense is left to Pillow.
 
-    The file is read where that is needed to know: a JPEG is as a whole, in pieces. Its place is the beginning again.
+    The file is read where that is needed to know: a JPEG of several scans is as a whole, in pieces. Its place is the
+    beginning again.
 
     Args:
         file: Open for reading, seekable.
@@ -110,17 +112,18 @@ def count_scans(data: bytes) -> int:
 
 def _of_jpeg(file: IO[bytes], most: int) -> Iterator[Work]:
     file.seek(2)
-    pixels, arithmetic, parts, exif, copied = 0, False, 0, 0, 0
+    pixels, arithmetic, parts, exif, copied, frames, components = 0, False, 0, 0, 0, 0, 0
     while (kind := _next_marker(file)) not in (_START_OF_SCAN, _END_OF_IMAGE, None):
         if kind in _ALONE:
             continue
         parts += 1
         size = int.from_bytes(file.read(2), "big") - 2
         if kind in _FRAMES:
-            _, height, width = struct.unpack(">BHH", file.read(5))
+            _, height, width, components = struct.unpack(">BHHB", file.read(6))
             pixels = max(pixels, width * height)
             arithmetic |= kind > _LAST_OF_HUFFMAN
-            size -= 5
+            frames += 1 if kind in _OF_ONE_SCAN else 2
+            size -= 6
         elif kind == _APP1 and size >= 6:
             if file.read(6) == b"Exif\0\0":  # Pillow copies what it has of it for each more
                 exif += size
@@ -132,7 +135,9 @@ def _of_jpeg(file: IO[bytes], most: int) -> Iterator[Work]:
     yield Work(parts * _PART, f"{parts:,} segments before its pixels", parts)
     yield Work(copied // _COPIED, f"EXIF in {parts:,} segments", parts)
     begin = file.tell()
-    scans = 1 + _count(file, b"\xff\xda")
+    # A decoder takes one scan of a frame that has no more of each place where that scan has all components.
+    has_one = kind == _START_OF_SCAN and frames == 1 and file.read(3)[2] == components
+    scans = 1 if has_one else 1 + _count(file, b"\xff\xda")
     each = max(pixels, _LEAST_PIXELS) * (_ARITHMETIC if arithmetic else 1)
     if scans * each > most:  # some may belong to a second picture, or to the film that phones put behind
         file.seek(begin)

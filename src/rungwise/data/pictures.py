@@ -111,6 +111,7 @@ def prepared_picture(
                 pixels = torch.from_numpy(_decoded(image, name, shorter_side))
             else:
                 pixels = _upright(pixels, orientation(image))
+        del image  # what it holds is not there beside what resizing takes
         return make(pixels)
 
 
@@ -162,6 +163,7 @@ def prepared_array(
     with decoding(data, name, shorter_side) as image:
         with _explained(image, data, name):
             pixels = _decoded(image, name, shorter_side)
+        del image
         return make(pixels)
 
 
