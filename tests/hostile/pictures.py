@@ -73,6 +73,8 @@ def judged(outcome: Outcome, *, must_refuse: bool) -> tuple[Verdict, str]:
     said = outcome.text if outcome.ending == "refused" else outcome.value
     if said is None:
         return ("wrong", "read without a word") if must_refuse else ("accepted", "read within the bound")
+    if outcome.ending == "refused" and NAME not in said and "<uploaded picture>" not in said:
+        return "wrong", f"something else was refused: {said}"
     if "\n" in said.strip() or not said.strip():
         return "wrong", f"not one line: {said!r}"
     return "clean", said
@@ -266,8 +268,8 @@ def _client(folder: Path, data: Any = None) -> Any:
 
     index = Index.build(data or colour_pictures(folder / "photos", ["red", "blue"]), ColourModel(), folder / "index")
     limits = ServingLimits(header_seconds=1e6, body_seconds=1e6, waiting_seconds=1e6)
-    app = create_app(index, ColourModel(), limits=limits, token="a token of a test")
-    return TestClient(app, headers={"authorization": "Bearer a token of a test"}, raise_server_exceptions=False)
+    app = create_app(index, ColourModel(), limits=limits, token="a-token-of-a-test")
+    return TestClient(app, headers={"authorization": "Bearer a-token-of-a-test"}, raise_server_exceptions=False)
 
 
 def _answered(response: Any) -> str | None:
