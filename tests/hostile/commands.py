@@ -328,7 +328,7 @@ def _judged(attack: _Attack, outcome: Outcome) -> tuple[Verdict, str]:
     if code == 70 or "Traceback" in error:
         return "traceback", error.strip()[-500:]
     verifies = attack.command.name == "verify"
-    if code in (0, UNCHECKED) and verifies and attack.data is not None:
+    if code in (0, UNCHECKED) and verifies and attack.data is not None and attack.name != "no line end":
         return "wrong", "altered, and verify finds nothing wrong"
     if code in (0, 130) or (code == UNCHECKED and verifies):
         return "accepted", f"exit {code}"

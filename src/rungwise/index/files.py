@@ -117,6 +117,8 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
         found = f"{vectors.dtype} of shape {vectors.shape}"
         raise damaged(path, f"{found} where float32 of shape {(rows, dimension)} is expected")
     if digest is not None:
+        if isinstance(vectors, np.memmap) and path.stat().st_size != vectors.offset + vectors.nbytes:
+            raise damaged(path, "there is more in the file than its numbers")
         _look_through(path, vectors, digest)
     return vectors
 
