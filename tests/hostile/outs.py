@@ -342,8 +342,8 @@ def _few_files(more: int) -> Callable[[Path, Output], str]:
     def make(place: Path, output: Output) -> str:
         used = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        # Four are taken by what catches the output of the command.
-        free = [number for number in range(len(used) + 20) if number not in used][: 4 + more]
+        # Four are taken by what catches the output of the command; one that is used is that of the listing itself.
+        free = [number for number in range(len(used) + 20) if number not in used][: 3 + more]
         resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1] + 1, most))
         return _new(place, output)
 
