@@ -54,21 +54,20 @@ def test_there_is_a_core():
     assert cores() >= 1
 
 
-def starting(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """No more than so many threads start from now on."""
-    start, left = threading.Thread.start, [None] * most
+def starting(monkeypatch: pytest.MonkeyPatch, *begin_well: bool) -> None:
+    """Which of the threads start from now on; after these none does."""
+    start, left = threading.Thread.start, list(begin_well)
 
     def begin(thread: threading.Thread) -> None:
-        if not left:
+        if not left or not left.pop(0):
             raise RuntimeError("can't start new thread")
-        left.pop()
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", begin)
 
 
 def test_threads_that_do_not_start_mean_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    starting(monkeypatch, 2 + 2)  # two of four that are tried, then two that are kept
+    starting(monkeypatch, True, True, False, True, True)  # two of four that are tried, then two that are kept
     done: set[str] = set()
     initialised: list[int] = []
     with thread_pool(4, name="few", initializer=lambda: initialised.append(threading.get_ident())) as pool:
@@ -80,7 +79,7 @@ def test_threads_that_do_not_start_mean_fewer(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_a_thread_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    starting(monkeypatch, 0)
+    starting(monkeypatch)
     with thread_pool(4) as pool:
         assert pool.submit(threading.get_ident).result() == threading.get_ident()
         with pytest.raises(ZeroDivisionError):
@@ -91,7 +90,7 @@ def test_parts_are_worked_on_without_a_thread(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(threads, "cores", lambda: 7)  # a number of threads that no other test keeps
     monkeypatch.setattr(threads, "_SMALL", 1)
     threads._pool.cache_clear()
-    starting(monkeypatch, 0)
+    starting(monkeypatch)
     parts: list[range] = []
     in_threads(lambda low, high: parts.append(range(low, high)), 100, entries=1000)
     threads._pool.cache_clear()
@@ -102,7 +101,7 @@ def test_libraries_take_one_thread_each_where_few_start(monkeypatch: pytest.Monk
     settings = {"OMP_NUM_THREADS": "3"}
     assert not settle_for_fewer(settings)
     assert settings == {"OMP_NUM_THREADS": "3"}
-    starting(monkeypatch, 3)
+    starting(monkeypatch, True, True, True)
     assert settle_for_fewer(settings)
     assert settings["OMP_NUM_THREADS"] == "3"
     assert settings["OPENBLAS_NUM_THREADS"] == "1"
