@@ -197,7 +197,13 @@ FAULTS = (
     Fault("grading/questions.py", "if one.image not in shown:", "if one.image in shown:"),
     Fault("demo/comparison.py", "if len(words) > LONGEST:", "if len(words) > 100 * LONGEST:"),
     Fault("demo/pair.py", "if code < 0:", "if code < -100:"),
-    Fault("cli/__init__.py", "BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130", "BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 71, 130"),
+    Fault("cli/__init__.py", "UNFORESEEN, INTERRUPTED = 2, 70", "UNFORESEEN, INTERRUPTED = 2, 71"),
+    Fault(
+        "cli/__init__.py",
+        "if isinstance(error, BrokenPipeError) and is_unread()",
+        "if isinstance(error, BrokenPipeError)",
+    ),
+    Fault("cli/door.py", 'reconfigure(errors="backslashreplace")', 'reconfigure(errors="strict")'),
     Fault(
         "cli/__init__.py",
         "kept = [one for one in given[:end] if one != flag]",

@@ -143,4 +143,4 @@ def test_parameters_that_messages_name_are_options_of_a_command():
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     assert named
-    assert named <= fields
+    assert {one.rpartition(".")[2] for one in named} <= fields

@@ -74,7 +74,10 @@ def checked_pairs(
     if np.isinf(degrees).any():
         raise UserError("relevance: a degree is infinite; give finite degrees, and NaN for a pair that is not judged")
     if not np.isfinite(relevant_from):
-        raise UserError(f"relevant_from: {relevant_from}; give the least degree that counts as relevant")
+        raise UserError(
+            f"relevant_from: {relevant_from}; give the least degree that counts as relevant",
+            parameters={"relevant_from": "relevant_from"},
+        )
     judged = ~np.isnan(degrees)
     queries = int(judged.any(axis=1).sum())
     if queries < FEWEST_QUERIES:
@@ -89,7 +92,8 @@ def checked_pairs(
     if not least < relevant_from <= most:
         raise UserError(
             f"relevant_from: {relevant_from:g}, but degrees are {least:g} to {most:g}; give one that some pairs reach"
-            " and some do not"
+            " and some do not",
+            parameters={"relevant_from": "relevant_from"},
         )
     return scores, degrees
 

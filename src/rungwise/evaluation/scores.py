@@ -16,6 +16,12 @@ from rungwise.evaluation.inputs import Embeddings
 from rungwise.metrics.blocks import CheckedDegrees, as_slice
 from rungwise.metrics.sources import EmbeddingSource, MatrixSource, Norms, ProductSource, SimilaritySource, TiledSource
 
+_PARAMETERS = {
+    "image_embeddings": "image_embeddings",
+    "text_embeddings": "text_embeddings",
+    "image_of_caption": "image_of_caption",
+}
+
 
 def similarity_source(
     *,
@@ -40,7 +46,9 @@ def similarity_source(
     both = image_embeddings is not None and text_embeddings is not None
     neither = image_embeddings is None and text_embeddings is None
     if not (both if similarity is None else neither):
-        raise UserError("give either similarity, or image_embeddings and text_embeddings together")
+        raise UserError(
+            "give either similarity, or image_embeddings and text_embeddings together", parameters=_PARAMETERS
+        )
     order = np.argsort(owners, kind="stable")
     if hasattr(similarity, "rows") and hasattr(similarity, "columns"):
         given: SimilaritySource = similarity
@@ -75,11 +83,13 @@ def checked_owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
     if owners.ndim != 1 or not owners.size or owners.dtype.kind not in "iu":
         raise UserError(
             f"image_of_caption must be one whole number per caption, got shape {owners.shape} of {owners.dtype};"
-            " give each caption's image position"
+            " give each caption's image position",
+            parameters=_PARAMETERS,
         )
     if owners.min() < 0:
         raise UserError(
-            f"image_of_caption, caption {owners.argmin()}: {owners.min()} is negative; positions start at 0"
+            f"image_of_caption, caption {owners.argmin()}: {owners.min()} is negative; positions start at 0",
+            parameters=_PARAMETERS,
         )
     return owners.astype(np.int64)
 
@@ -142,7 +152,10 @@ def _matrix_shape(matrix: Any, captions: int, images: int | None, what: str) -> 
         )
     if shape[1] != captions or images not in (None, shape[0]):
         wanted = f"({'images' if images is None else images}, {captions})"
-        raise UserError(f"{what} has shape {shape} but image_of_caption names {captions} captions; give {wanted}")
+        raise UserError(
+            f"{what} has shape {shape} but image_of_caption names {captions} captions; give {wanted}",
+            parameters=_PARAMETERS,
+        )
     return shape[0], shape[1]
 
 
@@ -155,7 +168,8 @@ def _embedding_shape(image: Any, text: Any, need_equal_width: bool) -> tuple[int
     if need_equal_width and image.shape[1] != text.shape[1]:
         raise UserError(
             f"image_embeddings have {image.shape[1]} dimensions and text_embeddings {text.shape[1]};"
-            " give embeddings of one model"
+            " give embeddings of one model",
+            parameters=_PARAMETERS,
         )
     return int(image.shape[0]), int(text.shape[0])
 
@@ -163,12 +177,14 @@ def _embedding_shape(image: Any, text: Any, need_equal_width: bool) -> tuple[int
 def _agree(shape: tuple[int, int], owners: NDArray[np.int64], images: int | None, what: str) -> None:
     if shape[1] != len(owners):
         raise UserError(
-            f"{what} hold {shape[1]} captions but image_of_caption names {len(owners)}; give one position per caption"
+            f"{what} hold {shape[1]} captions but image_of_caption names {len(owners)}; give one position per caption",
+            parameters=_PARAMETERS,
         )
     if images not in (None, shape[0]):
         raise UserError(f"images={images} but {shape[0]} images were given; leave images out")
     if owners.max() >= shape[0]:
         raise UserError(
             f"image_of_caption, caption {owners.argmax()}: image {owners.max()} does not exist among {shape[0]} images"
-            f" (0..{shape[0] - 1}); correct the position or give all images"
+            f" (0..{shape[0] - 1}); correct the position or give all images",
+            parameters=_PARAMETERS,
         )

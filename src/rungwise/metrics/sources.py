@@ -321,7 +321,10 @@ class ProductSource(EmbeddingSource):
         }
         longest = math.prod(norms[1] for norms in self._norms.values())
         if longest > float(np.finfo(np.float32).max):
-            raise UserError("image_embeddings and text_embeddings are so long that products overflow; normalise them")
+            raise UserError(
+                "image_embeddings and text_embeddings are so long that products overflow; normalise them",
+                parameters={"image_embeddings": "image_embeddings", "text_embeddings": "text_embeddings"},
+            )
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each kind of embeddings that are not normalised, with the range of their norms.

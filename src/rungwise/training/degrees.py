@@ -202,7 +202,8 @@ def with_training_thresholds(
     if relevance is None:
         raise UserError(
             "loss.shares are measured on degrees of relevance, and there are none; name a source in data.relevance,"
-            " pass relevance=, or give thresholds instead"
+            " pass relevance=, or give thresholds instead",
+            parameters={"relevance=": "data.relevance"},
         )
     source: Degrees = as_degrees(relevance, data, "relevance=")
     if config.data.reference == "batch":

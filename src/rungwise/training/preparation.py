@@ -217,7 +217,8 @@ def _with_degrees(
         wants = f"loss {config.loss.kind}" if config.loss.needs_relevance else f"sampler {config.sampler.kind}"
         raise UserError(
             f"the {wants} needs relevance degrees as it is set, and there are none; name a source or a folder of"
-            " saved degrees in data.relevance, or pass relevance="
+            " saved degrees in data.relevance, or pass relevance=",
+            parameters={"relevance=": "data.relevance"},
         )
     config, thresholds = with_training_thresholds(config, data, found, building.say)
     if thresholds:
