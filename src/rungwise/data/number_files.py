@@ -53,7 +53,8 @@ def read_numbers(path: Path) -> NDArray[Any]:
     rows = lines[1:] if is_header(lines[0][1], delimiter) else lines
     if not rows:
         raise UserError(f"{path}: a header without rows; write the file again")
-    return matrix(rows, delimiter, path).astype(np.float32)
+    with np.errstate(over="ignore"):  # to infinity, which who reads these refuses
+        return matrix(rows, delimiter, path).astype(np.float32)
 
 
 def delimiter_of(line: str) -> str:

@@ -367,7 +367,8 @@ class ProductSource(EmbeddingSource):
 
 
 def _single(block: Any) -> NDArray[np.float32]:
-    return as_floats(block).astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # to infinity, which is refused
+        return as_floats(block).astype(np.float32, copy=False)
 
 
 def _norms(embeddings: Any, what: str) -> Norms:

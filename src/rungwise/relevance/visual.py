@@ -86,7 +86,8 @@ class Visual(Degrees):
         rows, owners = np.asarray(vectors), np.asarray(image_of_caption, np.int64)
         if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.size:
             raise UserError(f"visual: vectors of shape {rows.shape}, {rows.dtype}; give (images, D) numbers")
-        rows = rows.astype(np.float32)
+        with np.errstate(over="ignore"):  # to infinity, which is refused
+            rows = rows.astype(np.float32)
         if not np.isfinite(rows).all():
             place = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise UserError(f"visual: vector {place} (from 0) holds NaN or infinity; make it anew, or give zeros")
