@@ -116,7 +116,7 @@ def test_an_output_that_cannot_be_written_is_one_line_at_most(shell, words, usua
 
 @pytest.mark.slow
 def test_ctrl_c_while_the_program_is_loaded_is_no_traceback(tmp_path: Path):
-    """At every import from the first line of rungwise on, until one comes too late."""
+    """At every seventh import from the first line of rungwise on, until one comes too late."""
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     ends = []
