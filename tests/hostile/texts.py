@@ -42,7 +42,7 @@ SUSPECT = 0.0005
 """Seconds for 4,000 repetitions, below which a time that grows with the square is some hundredths at the end."""
 MOST_RATIO = 3.0
 """Of times at doubled lengths: 2 where time is in proportion, 4 where it grows with the square."""
-CLEAR = 0.3
+CLEAR = 1.0
 """Seconds: what takes more and grows faster than its text from one step to the next is not tried any longer."""
 MOST_SECONDS = 6.0
 """Of processor, for any text of these."""
@@ -120,7 +120,7 @@ def measured(entry: Entry, unit: str, frame: tuple[str, str]) -> Measured:
     for count in STEPS:
         before, took = found.seconds, at(count)  # seconds of half as many, in the end
         found.longest, found.seconds = len(unit) * count, took
-        steep = took > CLEAR and times and took / before > MOST_RATIO / 2 * count / times
+        steep = took > CLEAR and 0 < times < MOST // 2 and took / before > MOST_RATIO / 2 * count / times
         times = count
         if steep or took > MOST_SECONDS:  # nobody waits for what grows with the cube
             found.wrong = f"{took:.1f} s for {count} times {unit!r}"
@@ -707,10 +707,11 @@ def _patterns_in(module: Any) -> Iterator[Pattern]:
             used.setdefault(call.func.value.id, set()).add(call.func.attr)
     names = (one for node in tree.body for one in ast.walk(node) if isinstance(one, ast.Name))
     own = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    others = {method for owner, methods in used.items() if owner not in own | {"re"} for method in methods}
     for name in sorted(own & vars(module).keys()):
         for number, pattern in enumerate(_patterns_of(vars(module)[name])):
             which = name if isinstance(vars(module)[name], re.Pattern) else f"{name}[{number}]"
-            yield Pattern(f"{place}, {which}", pattern, frozenset(used.get(name, _EVERY) & _EVERY or _EVERY))
+            yield Pattern(f"{place}, {which}", pattern, frozenset(used.get(name, others) & _EVERY or _EVERY))
     for call in calls:
         assert isinstance(call.func, ast.Attribute)
         of_re = isinstance(call.func.value, ast.Name) and call.func.value.id == "re"
