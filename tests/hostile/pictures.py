@@ -274,7 +274,7 @@ def _client(folder: Path, data: Any = None) -> Any:
 
 def _answered(response: Any) -> str | None:
     assert response.status_code < 500, f"{response.status_code}: {response.text[:300]}"
-    return None if response.status_code < 300 else f"{response.status_code}: {response.json()['detail']}"
+    return None if response.status_code < 300 else f"{response.status_code}: {response.json()['error']}"
 
 
 def _upload(folder: Path) -> str | None:
