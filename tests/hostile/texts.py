@@ -701,17 +701,18 @@ def _patterns_in(module: Any) -> Iterator[Pattern]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     used: dict[str, set[str]] = {}
-    for call in calls:
-        assert isinstance(call.func, ast.Attribute)
-        if isinstance(call.func.value, ast.Name):
-            used.setdefault(call.func.value.id, set()).add(call.func.attr)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used.setdefault(node.value.id, set()).add(node.attr)
     names = (one for node in tree.body for one in ast.walk(node) if isinstance(one, ast.Name))
     own = {one.id for one in names if isinstance(one.ctx, ast.Store)}
-    others = {method for owner, methods in used.items() if owner not in own | {"re"} for method in methods}
+    others = {method for owner, methods in used.items() if owner not in vars(module) for method in methods}
     for name in sorted(own & vars(module).keys()):
         for number, pattern in enumerate(_patterns_of(vars(module)[name])):
             which = name if isinstance(vars(module)[name], re.Pattern) else f"{name}[{number}]"
-            yield Pattern(f"{place}, {which}", pattern, frozenset(used.get(name, others) & _EVERY or _EVERY))
+            yield Pattern(
+                f"{place}, {which}", pattern, frozenset(used.get(name, others) & _EVERY or others & _EVERY or _EVERY)
+            )
     for call in calls:
         assert isinstance(call.func, ast.Attribute)
         of_re = isinstance(call.func.value, ast.Name) and call.func.value.id == "re"
