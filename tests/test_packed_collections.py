@@ -85,12 +85,14 @@ def test_an_archive_that_is_gone_or_replaced_is_404(tmp_path: Path, write: Calla
     model = ColourModel()
     index = Index.build(read(tmp_path / "pets"), model, tmp_path / "index")
     client = TestClient(create_app(index, model), raise_server_exceptions=False)
+    address = f"/images/{quote(next(iter(index.items())).id, safe='')}"
+    assert {client.get(f"{address}{query}").status_code for query in ("", "?thumb=32")} == {200}
     for path in (tmp_path / "pets").rglob("*.*"):
         path.write_bytes(b"replaced")
-    assert {client.get(f"/pictures/0{query}").status_code for query in ("", "?thumb=32")} == {404}
+    assert {client.get(f"{address}{query}").status_code for query in ("", "?thumb=48")} == {404}
     for path in (tmp_path / "pets").rglob("*.*"):
         path.unlink()
-    assert {client.get(f"/pictures/0{query}").status_code for query in ("", "?thumb=32")} == {404}
+    assert {client.get(f"{address}{query}").status_code for query in ("", "?thumb=64")} == {404}
 
 
 @LAYOUTS

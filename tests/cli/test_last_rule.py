@@ -83,7 +83,7 @@ def test_a_refusal_for_want_of_memory_blames_no_file(failing, capsys, cause, lin
 
 
 def test_where_nothing_is_left_what_nobody_foresaw_is_want_of_memory(failing, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "nearly_out", lambda: True)
+    monkeypatch.setattr("rungwise.core.memory.nearly_out", lambda: True)
     failing(AttributeError("partially initialized module"))
     assert cli.main(["inspect", "x"]) == 2
     assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (partially initialized module); ")

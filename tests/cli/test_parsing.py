@@ -194,7 +194,7 @@ def test_of_the_processes_of_a_run_the_first_one_alone_writes(monkeypatch: pytes
 
 
 def test_too_few_open_files_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(given: list[str]) -> int:
+    def run(given: list[str], loaded: object) -> int:
         raise RuntimeError("lance: Too many open files (os error 24)")
 
     monkeypatch.setattr("rungwise.cli._run", run)

@@ -180,6 +180,7 @@ def test_a_place_that_cannot_be_written_is_found_out_before_the_work(table, tmp_
     assert f"{table / 'below'}: a file stands where a folder is needed" in capsys.readouterr().err
     folder = tmp_path / "folder"
     folder.mkdir()
+    (folder / "a stranger's").touch()
     assert run(*options, place, folder) == 2
     assert str(folder) in capsys.readouterr().err
 

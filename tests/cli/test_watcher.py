@@ -66,7 +66,7 @@ def test_what_is_held_for_long_comes_through(
 def limited(code: str, most: int = 200 * MIB) -> subprocess.CompletedProcess[str]:
     """A command in a process of little memory, with code that runs in place of what the command does."""
     head = "import os, signal, sys\nfrom rungwise import cli\n"
-    code = f"{head}def run(_):\n    {code}\ncli._run = run\nsys.exit(cli.main())"
+    code = f"{head}def run(*_):\n    {code}\ncli._run = run\nsys.exit(cli.main())"
     return subprocess.run(
         [sys.executable, "-c", code, "index"], capture_output=True, text=True, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),

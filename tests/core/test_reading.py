@@ -231,6 +231,7 @@ OF_THE_PACKAGE = "a file of this package"
 OWN_MODEL = "a class of this package, which takes the doors"
 OWN_WORK = "a file that it has just written itself"
 WITHOUT_A_DOOR = {
+    "rungwise.cli.door._open_streams": "what takes the place of a closed stream",
     "rungwise.core.drafts._lock": "a folder, to lock it",
     "rungwise.core.files.appending": "appends, and reads nothing",
     "rungwise.core.filling.is_mount_point": "what the system says of this process",
@@ -239,7 +240,7 @@ WITHOUT_A_DOOR = {
     "rungwise.core.memory._peak_of_late": "what the system says of this process",
     "rungwise.core.memory.nearly_out": "what the system says of this process",
     "rungwise.data.parquet.parquet_file": "those that call it have looked",
-    "rungwise.data.picture_files.open_header": ALREADY_OPEN,
+    "rungwise.data.picture_files._opened": ALREADY_OPEN,
     "rungwise.demo.making.train_one": OWN_MODEL,
     "rungwise.demo.sides.Side.open": OWN_MODEL,
     "rungwise.evaluation.published.printed": OF_THE_PACKAGE,

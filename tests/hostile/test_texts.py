@@ -15,6 +15,8 @@ READ_ELSEWHERE = {
     "planning/": "the owner's own numbers",
     "training/": "settings, which are read as YAML",
     "evaluation/false_negatives.py": "one look at the first letter",
+    "core/memory.py": "what a library says of an error",
+    "core/printable.py": "cut before it is looked at",
     "evaluation/called_right.py": "a file, which is read by its own entry",
 }
 """Functions with a text as their first argument that have no entry of their own, with the reason."""

@@ -247,8 +247,11 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
         "cannot be loaded",
     ),
     "a size that no memory holds": (updated("config.json", hidden_size=2**40), "cannot be loaded"),
-    "layers without end": (updated("config.json", num_hidden_layers=10**9), "num_hidden_layers is 1e+09, and at most"),
-    "outputs without end": (updated("config.json", num_labels=10**9), "num_labels is 1e+09, and at most 100,000"),
+    "layers without end": (
+        updated("config.json", num_hidden_layers=10**9),
+        "num_hidden_layers is 1000000000, and",
+    ),
+    "outputs without end": (updated("config.json", num_labels=10**9), "num_labels is 1000000000, and at most 100,000"),
 }
 
 

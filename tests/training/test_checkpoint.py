@@ -338,6 +338,7 @@ def test_a_weighted_sum_with_a_learned_temperature_resumes_to_the_bit(
     assert one["loss/losses.1.temperature.raw"] != begun
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
-    assert (whole / "whole/config.yaml").read_text().replace("path: ''", "") == (
-        tmp_path / "cut/config.yaml"
-    ).read_text().replace(f"path: {whole / 'data'}", "").replace("path: ''", "")
+    said, again = ((run / "config.yaml").read_text().splitlines()[:-1] for run in (whole / "whole", tmp_path / "cut"))
+    assert "\n".join(said).replace("path: ''", "") == "\n".join(again).replace(f"path: {whole / 'data'}", "").replace(
+        "path: ''", ""
+    )

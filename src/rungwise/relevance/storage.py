@@ -233,7 +233,7 @@ def _shape_of_values(header: Mapping[str, Any]) -> tuple[int, int]:
 def verify(folder: Path) -> Iterator[Check]:
     """Look at everything in a folder of degrees, however large its files are.
 
-    >>> [check.wrong for check in verify(Path("nowhere"))]
+    >>> [check.wrong for check in verify(Path("nowhere")) if check.wrong]
     ['nowhere: no relevance degrees here (relevance.json is missing); save a source first']
     """
     opened = checked(HEADER, lambda: _described(read(folder)))

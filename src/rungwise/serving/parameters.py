@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import Any, get_origin
 
 from fastapi import HTTPException
@@ -15,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from rungwise.core.printable import quoted
+from rungwise.core.texts import near_names
 
 
 async def known_parameters(request: Request) -> None:
@@ -53,7 +53,7 @@ def require_known(what: str, given: Iterable[str], known: Collection[str]) -> No
     for name in given:
         if name in known:
             continue
-        near = get_close_matches(name.lower(), known, 1, 0.6) or _beginnings(name.lower(), known)
+        near = near_names(name.lower(), known) or _beginnings(name.lower(), known)
         meant = f"; did you mean {near[0]}?" if near else ";"
         raise HTTPException(
             422, f"no {what} {quoted(name)} here{meant} There are: {', '.join(sorted(known)) or 'none'}"
