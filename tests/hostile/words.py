@@ -330,6 +330,7 @@ def _fault(code: Any, error: str) -> str:
 _SITE = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored where the tests run in the background
 _left = [int(os.environ["INTERRUPT_AT"]), False]
 
 
