@@ -13,7 +13,9 @@ import os
 import resource
 import shutil
 import socket
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from unittest import mock
 
+from rungwise.cli import door
 from rungwise.core.drafts import is_draft
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
@@ -109,7 +112,7 @@ def outputs() -> list[Output]:
                verified=True),
         Output("relevance model-scores", "--vectors", "file", (*scores, "--cache", "{}/kept"), _RUN, run,
                ending=".npz"),
-        Output("relevance model-scores", "--cache", "folder", (*scores, "--out", "{}/new"), _RUN, run),
+        Output("relevance model-scores", "--cache", "folder", (*scores, "--out", "{}/degrees"), _RUN, run),
         Output("relevance train-cross-encoder", "--out", "folder", pairs, ("scored", "pair_encoder"),
                ("scored", "pair_encoder"), whole=True),
         Output("relevance train-cross-encoder", "--distil-into", "folder",
@@ -475,7 +478,11 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
     place.mkdir()
     for folder in attack.output.folders:
         shutil.copytree(world / folder, place / folder, symlinks=True, copy_function=shutil.copyfile)
-    pairs = [f"{image},{caption},{len(image + caption) % 5}" for image in good.NAMES for caption in good.caption_ids()]
+    pairs = [
+        f"{image},{caption},{4 if image.split('-')[1][:3] in caption else len(caption) % 2}"
+        for image in good.NAMES
+        for caption in good.caption_ids()
+    ]
     (place / "grades.csv").write_text("\n".join(["image,caption,grade", *pairs]))
     os.chdir(place)
     for name, value in {"RUNGWISE_CACHE": str(place / "cache"), **attack.place.environment}.items():
@@ -489,6 +496,8 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
     words = attack.output.command.replace("SOURCE", "tfidf").split()
     words += [one.replace("{}", str(place)) for one in attack.output.arguments] + [attack.output.option, told]
     reached = _Reached()
+    # As in a process of the command's own: what an object says that could not be made whole is no line of the command.
+    sys.unraisablehook, warnings.showwarning = door._unraised, door._show_ours
     with ExitStack() as patched:
         _replace_computing(patched, reached)
         code, out, error = _through_the_command_line(words, place)
