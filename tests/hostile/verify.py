@@ -123,7 +123,7 @@ def _make(root: Path) -> None:
         with mock.patch.multiple(lance, PAYS_FROM_BYTES=0, SCALARS_PAY_FROM=0):  # all indexes of the engine
             index = Index.build(data, model, made / store, store=store, thumbnails=True)  # type: ignore[arg-type]
         index.remove([world.NAMES[0]])
-        index.keep_calibration(world._calibration())
+        index.keep_calibration(world.calibration())
         for at, text in enumerate(world.CAPTIONS[1:4]):
             add_grade(made / store, Grade(text, world.NAMES[at], "right", "2024-05-01T12:00:00Z"))
     shutil.copytree(root / "run", made / "run")
