@@ -82,7 +82,7 @@ def fill(content: Path, target: Path, old: Sequence[str], header: str) -> None:
     """
     draft = content.parent
     new = _last(header, [one.name for one in content.iterdir()])
-    plan = {"content": content.name, "header": header, "new": {name: (content / name).lstat().st_ino for name in new}}
+    plan = {"content": content.name, "header": header, "new": {name: _size(content / name) for name in new}}
     (draft / _BEFORE).mkdir()
     (draft / _CLEARING).write_text(json.dumps(plan), encoding="ascii")
     sync_file(draft / _CLEARING)
@@ -99,7 +99,7 @@ def fill(content: Path, target: Path, old: Sequence[str], header: str) -> None:
             if name == header:
                 _sync_folders(target)
             (content / name).rename(target / name)
-        _sync_folders(target)
+        _sync_folders(content, target)
         (draft / _FILLING).unlink()
     except BaseException:
         put_back(draft, target)
@@ -123,11 +123,12 @@ def put_back(draft: Path, target: Path) -> bool:
         stage, content, header, new = plan
         before = draft / _BEFORE
         if stage == _FILLING:
-            if not os.path.lexists(content / header) and os.path.lexists(target / header):
+            if os.path.lexists(target / header):
                 return True  # it did come to its end, but for its last line
-            for name, number in new.items():
+            for name, size in new.items():
                 # Only what was moved in: whatever else has such a name is somebody's.
-                if not os.path.lexists(content / name) and _number(target / name) == number:
+                moved = not os.path.lexists(content / name) and os.path.lexists(target / name)
+                if moved and _size(target / name) == size:
                     (target / name).rename(content / name)
             _sync_folders(content, target)
             (draft / _FILLING).rename(draft / _CLEARING)
@@ -144,8 +145,8 @@ def put_back(draft: Path, target: Path) -> bool:
     return True
 
 
-def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int]] | None:
-    """Stage, content, header and the inode of each new entry; None where nothing was moved, or all that was is back."""
+def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int | None]] | None:
+    """Stage, content, header and the size of each new entry; None where nothing was moved, or all that was is back."""
     for stage in (_FILLING, _CLEARING):
         try:
             plan = read_json(draft / stage, "settings_bytes")
@@ -161,12 +162,9 @@ def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int]] | None:
     return None
 
 
-def _number(path: Path) -> int | None:
-    """The inode of an entry; None where there is none."""
-    try:
-        return path.lstat().st_ino
-    except FileNotFoundError:
-        return None
+def _size(path: Path) -> int | None:
+    """Bytes of a file; None of a folder."""
+    return None if path.is_dir() and not path.is_symlink() else path.lstat().st_size
 
 
 def _last(header: str, names: Sequence[str]) -> list[str]:
