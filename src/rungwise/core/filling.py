@@ -7,9 +7,11 @@ the draft until the new header is in place. If the process ends before that, :fu
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,7 +99,7 @@ def fill(content: Path, target: Path, old: Sequence[str], header: str) -> None:
         sync_folder(draft)
         for name in new:
             if name == header:
-                _sync_folders(target)
+                _sync_folders(content, target)
             (content / name).rename(target / name)
         _sync_folders(content, target)
         (draft / _FILLING).unlink()
@@ -127,14 +129,18 @@ def put_back(draft: Path, target: Path) -> bool:
                 return True  # it did come to its end, but for its last line
             for name, size in new.items():
                 # Only what was moved in: whatever else has such a name is somebody's.
-                moved = not os.path.lexists(content / name) and os.path.lexists(target / name)
-                if moved and _size(target / name) == size:
+                if os.path.lexists(content / name):
+                    _drop_copy(target / name, content / name, draft)
+                elif os.path.lexists(target / name) and _size(target / name) == size:
                     (target / name).rename(content / name)
             _sync_folders(content, target)
             (draft / _FILLING).rename(draft / _CLEARING)
             sync_folder(draft)
             continue
         for name in _last(header, [one.name for one in before.iterdir()]):
+            _drop_copy(before / name, target / name, draft)
+            if not os.path.lexists(before / name):
+                continue
             if os.path.lexists(target / name):
                 return False
             if name == header:
@@ -165,6 +171,26 @@ def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int | None]] | None:
 def _size(path: Path) -> int | None:
     """Bytes of a file; None of a folder."""
     return None if path.is_dir() and not path.is_symlink() else path.lstat().st_size
+
+
+def _drop_copy(one: Path, other: Path, draft: Path) -> None:
+    """Of an entry that stands in two folders alike, move the one out of the way.
+
+    Some disks keep the new name of what was moved before a power cut, and the old name as well.
+    """
+    if _is_same(one, other):
+        aside = Path(tempfile.mkdtemp(dir=draft))
+        one.rename(aside / one.name)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two entries are there, and files with the same bytes or folders of such files."""
+    if one.is_symlink() or other.is_symlink():
+        return False
+    if one.is_dir() and other.is_dir():
+        names = {entry.name for entry in one.iterdir()}
+        return names == {entry.name for entry in other.iterdir()} and all(_is_same(one / n, other / n) for n in names)
+    return one.is_file() and other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def _last(header: str, names: Sequence[str]) -> list[str]:
