@@ -193,6 +193,7 @@ def _break_vocabulary(model: Path, folder: Path) -> None:
 def _played(line: Sequence[str], place: Path, output: _Output, moment: int | None = None) -> Any:
     """Status, both outputs in bytes of Latin-1, and how many moments there were."""
     new = place.with_name("played")
+    _remove(new)  # of a case that ended in the middle
     shutil.copytree(place, new, symlinks=True)
     os.chdir(new)
     try:
@@ -307,6 +308,8 @@ def _judged(line: Sequence[str], output: _Output, outcome: Outcome, usual: Outco
 
 
 def _judged_interrupt(outcome: Outcome, usual: Outcome) -> tuple[Verdict, str]:
+    if outcome.ending == "died" and outcome.value == 130 and not outcome.text.strip():
+        return "clean", "ended while it was being loaded"
     if outcome.ending != "returned":
         return "traceback", f"{outcome.ending} {outcome.value} " + "\n    ".join(_last(outcome.text))
     code, _, error, _ = outcome.value
@@ -388,7 +391,7 @@ def _process(line: Sequence[str], place: Path, environment: Mapping[str, str], s
     return run.returncode, run.stdout.decode("latin-1"), run.stderr.decode("latin-1")
 
 
-def _ended(name: str, attack: str, ended: tuple[int, str, str], taken: Sequence[int] = (0, 2)) -> Case:
+def _ended(name: str, attack: str, ended: tuple[int, str, str], taken: Sequence[int] = (0, 2, 3)) -> Case:
     code, _, error = ended
     fault = _fault(code, error) or ("" if code in taken else f"status {code}: {error[-300:]}")
     verdict: Verdict = "traceback" if fault else "accepted" if code == 0 else "clean"

@@ -36,7 +36,7 @@ _MOVED = 16
 _COMPARED = 3
 """Of each item of an AVIF with each other one, which are looked for one after another."""
 
-_JPEG_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE, _APP1 = 0xDA, 0xD9, 0xE1
 _ALONE = frozenset({0x01, 0xD8, *range(0xD0, 0xD8)})
 _LAST_OF_HUFFMAN = 0xC7
