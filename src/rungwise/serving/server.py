@@ -11,14 +11,14 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
 from rungwise.core.errors import UserError
-from rungwise.index import Index, Meaning
+from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
 from rungwise.serving.app import create_app
 from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
@@ -127,6 +127,9 @@ def serve(
     '127.0.0.1'
     """
     limits = limits or ServingLimits()
+    with suppress(UserError):  # of a model that reads no texts
+        # What the first search loads and compiles takes many times as long beside visitors.
+        Searcher(index, model, meaning=meaning).search("a", 1)
 
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
@@ -214,6 +217,9 @@ def background(
     0
     """
     limits = limits or ServingLimits()
+    with suppress(UserError):  # of a model that reads no texts
+        # What the first search loads and compiles takes many times as long beside visitors.
+        Searcher(index, model, meaning=meaning).search("a", 1)
 
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
