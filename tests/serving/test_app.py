@@ -329,10 +329,10 @@ def test_the_most_pixels_are_a_setting(index: Index) -> None:
 
 
 def test_a_picture_that_takes_more_memory_than_all_is_refused(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=56 << 20)))
+    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=80 << 20)))
     assert client.post("/pictures", content=black_png(1000, 1000)).status_code == 200
     message = refused(client.post("/pictures", content=black_png(2000, 2000)), 413)
-    assert "would take 66 MiB to decode, more than 56" in message
+    assert "would take 94 MiB to decode, more than 80" in message
 
 
 class Gate(ColourModel):
