@@ -293,6 +293,9 @@ def _judged(line: Sequence[str], output: _Output, outcome: Outcome, usual: Outco
         return "traceback", fault
     before = usual.value[0]
     shown, said = "file" in output.kinds[0], f"status {code}, usually {before}"
+    # A server says its one line in a thread, whose failure the end of the command may or may not see.
+    if output.kinds[0] == "full" and line[0] in ("serve", "grade") and code in (2, before):
+        return "accepted", said
     if output.kinds[0] == "full" and usual.value[1] and before != 2:
         return ("clean", error.strip()) if code == 2 and "disk is full" in error else ("wrong", said + error[-300:])
     if code != before and not (output.kinds[0] == "unread" and code == 0):  # it had seen enough of what was found
