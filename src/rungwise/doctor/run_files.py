@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,15 +56,22 @@ class RunFiles:
         An epoch that was not finished counts with the steps that were taken of it.
         """
         warm_up = self.config.warm_up_epochs if self.config is not None else 0
-        known = {int(row["epoch"]): float(row["loss"]) for row in self.history if "epoch" in row and "loss" in row}
+        known = {int(row["epoch"]): float(row["loss"]) for row in self.history if _has_epoch(row) and "loss" in row}
         last = max(known, default=0)
-        later = {int(row["epoch"]): float(row["loss"]) for row in self.steps if row.get("loss") is not None}
+        whole = [row for row in self.steps if _has_epoch(row) and row.get("loss") is not None]
+        later = {int(row["epoch"]): float(row["loss"]) for row in whole}
         known |= {epoch: loss for epoch, loss in later.items() if epoch > last}
         return [(epoch, loss) for epoch, loss in sorted(known.items()) if epoch > warm_up]
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """(epoch, number) of the finished epochs that have the number."""
-        return [(int(row["epoch"]), float(row[name])) for row in self.history if name in row and "epoch" in row]
+        return [(int(row["epoch"]), float(row[name])) for row in self.history if name in row and _has_epoch(row)]
+
+
+def _has_epoch(row: Mapping[str, float]) -> bool:
+    """Whether a row of numbers, which somebody may have written to, says of which epoch it is."""
+    epoch = row.get("epoch")
+    return epoch is not None and math.isfinite(epoch)
 
 
 def is_run(folder: Path) -> bool:
