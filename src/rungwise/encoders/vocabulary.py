@@ -207,6 +207,8 @@ def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
         raise
     except BaseException as error:
         raise UserError(f"{where}: cannot read a caption ({_line(error)}); copy the folder anew") from error
+    if not any(found):
+        raise UserError(f"{where}: makes no token of any caption; copy the folder anew")
     if len(found[0]) > _MOST_FRAME:
         raise UserError(f"{where}: adds {len(found[0])} tokens to a caption; at most {_MOST_FRAME} are taken")
     largest = max(max(ids, default=0) for ids in found)
