@@ -5,7 +5,7 @@ import pytest
 
 from rungwise.core import cache_folder
 from rungwise.core.cache_folder import default_cache, usable_cache
-from rungwise.core.errors import UserError
+from rungwise.core.errors import RungwiseWarning, UserError
 
 
 def test_the_users_choice_counts(monkeypatch, tmp_path):
@@ -48,7 +48,7 @@ def test_the_systems_folder_is_done_without_and_that_is_said_once(monkeypatch, t
     found = tmp_path / "file" / "rungwise" if place == "file" else Path("~/.cache/rungwise")
     monkeypatch.delenv("RUNGWISE_CACHE", raising=False)
     monkeypatch.setattr("rungwise.core.cache_folder.user_cache_path", lambda name: found)
-    with pytest.warns(UserWarning, match="nothing is cached beyond this run; RUNGWISE_CACHE names another folder"):
+    with pytest.warns(RungwiseWarning, match="nothing is cached beyond this run; RUNGWISE_CACHE names another folder"):
         instead = usable_cache()
     assert instead.is_dir()
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from rungwise.core.errors import UserError
+from rungwise.core.errors import RungwiseWarning, UserError
 from rungwise.core.folders import require_writable_folder
 
 _NAMED = "RUNGWISE_CACHE"
@@ -70,7 +70,8 @@ def _try(folder: Path) -> None:
 def _instead(why: str) -> Path:
     """A folder that is removed when the process ends; made, and said, once."""
     global _temporary
-    warnings.warn(f"{why}; nothing is cached beyond this run; {_NAMED} names another folder", stacklevel=3)
+    line = f"{why}; nothing is cached beyond this run; {_NAMED} names another folder"
+    warnings.warn(line, RungwiseWarning, stacklevel=3)
     _temporary = tempfile.TemporaryDirectory(prefix="rungwise-cache-", ignore_cleanup_errors=True)
     return Path(_temporary.name)
 
