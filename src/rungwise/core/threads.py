@@ -58,8 +58,7 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int, thr
             _within.parts = False
 
     # The caller works too: waking a thread may take as long as a part, and then nobody has waited for it.
-    pool = _pool(os.getpid(), threads - 1)
-    helpers = [] if isinstance(pool, OwnThread) else [pool.submit(take) for _ in range(threads - 1)]
+    helpers = [_pool(os.getpid(), threads - 1).submit(take) for _ in range(threads - 1)]
     try:
         take()
     finally:
