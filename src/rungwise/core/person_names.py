@@ -3,9 +3,10 @@ r"""Names of people who grade: two that look the same are the same name, and nob
 from __future__ import annotations
 
 import re
-from unicodedata import category, normalize
+from unicodedata import category
 
 from rungwise.core.errors import UserError
+from rungwise.core.texts import normalised
 
 LONGEST_NAME = 80
 """Characters of a person's name."""
@@ -38,7 +39,7 @@ def person_name(given: str) -> str:
     rungwise.core.errors.UserError: a person's name needs a letter or a digit that can be seen; give another
     """
     # What looks whole is composed again after something was taken out of the middle.
-    name = _BLANKS.sub(" ", normalize("NFC", _UNSEEN.sub("", given))).strip()
+    name = _BLANKS.sub(" ", normalised(_UNSEEN.sub("", given), "NFC")).strip()
     if not any(category(sign)[0] in "LN" for sign in name) or any(category(sign) == "Cs" for sign in name):
         raise UserError("a person's name needs a letter or a digit that can be seen; give another")
     if len(name) > LONGEST_NAME:
