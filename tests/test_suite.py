@@ -114,6 +114,19 @@ def found_in(folder: Path, line: str) -> list[Any]:
         return list(clocks_in(path))
 
 
+def test_no_test_starts_a_process_as_a_copy_of_its_own() -> None:
+    """Threads of libraries that hold a lock at that moment let the copy, or this process, wait for ever."""
+    files = [*TESTS.rglob("test_*.py"), *TESTS.rglob("conftest.py")]
+    calls = [(path, node) for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    wrong = [
+        f"{path.relative_to(TESTS)}:{node.lineno}"
+        for path, node in calls
+        if (isinstance(node, ast.Call) and ast.unparse(node.func) == "os.fork")
+        or (isinstance(node, ast.keyword) and node.arg == "preexec_fn")
+    ]
+    assert not wrong, wrong
+
+
 BREAKS = {
     "subprocess": "import subprocess, sys\n    subprocess.run([sys.executable, '-c', ''])",
     "fork": "import os\n    os.fork() or os._exit(0)",

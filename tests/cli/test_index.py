@@ -1,4 +1,3 @@
-import functools
 import json
 import os
 import re
@@ -249,10 +248,11 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
 
 @pytest.mark.slow
 def test_watching_ends_by_ctrl_c(pictures: Path, model: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-u", "-m", "rungwise", "index", "photos", "--model", model, "--watch"]
     # Who runs these tests in the background has their Ctrl-C ignored, and programs that they start as well.
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, preexec_fn=heard) as process:
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-u", "-c", f"{heard}\nfrom rungwise.cli import main\nraise SystemExit(main())"]
+    command += ["index", "photos", "--model", model, "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
 
         def wait_for(words: str) -> str:

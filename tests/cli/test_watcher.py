@@ -1,7 +1,6 @@
 """What a second process says of a command that ended for want of memory."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -65,12 +64,9 @@ def test_what_is_held_for_long_comes_through(
 
 def limited(code: str, most: int = 200 * MIB) -> subprocess.CompletedProcess[str]:
     """A command in a process of little memory, with code that runs in place of what the command does."""
-    head = "import os, signal, sys\nfrom rungwise import cli\n"
-    code = f"{head}def run(*_):\n    {code}\ncli._run = run\nsys.exit(cli.main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, "index"], capture_output=True, text=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
-    )  # fmt: skip
+    head = f"import os, resource, signal, sys\nresource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))\n"
+    code = f"{head}from rungwise import cli\ndef run(*_):\n    {code}\ncli._run = run\nsys.exit(cli.main())"
+    return subprocess.run([sys.executable, "-c", code, "index"], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.smoke

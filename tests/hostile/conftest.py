@@ -9,12 +9,25 @@ import pytest
 
 from tests.hostile import shim
 from tests.hostile.counting import Report
-from tests.hostile.forked import end_with_the_parent
 
 ROOT = Path(__file__).parents[2]
 
 with_shim = pytest.mark.skipif(shim.missing() is not None, reason=shim.missing() or "")
 """What cuts, kills and fills a disk needs the shim, and so a compiler."""
+
+
+_TIED = """
+import runpy, sys
+from tests.hostile.forked import end_with_the_parent
+end_with_the_parent()
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def ends_with_this(module: str) -> list[str]:
+    """A command that runs a module, and that the system kills when this process is gone; started at the root."""
+    return [sys.executable, "-c", _TIED, module]
 
 
 def run_kit(folder: Path, *arguments: str) -> Report:
@@ -23,8 +36,8 @@ def run_kit(folder: Path, *arguments: str) -> Report:
     While it runs, the last line of ``cases.jsonl`` in the folder says how far it is.
     """
     cases = folder / "cases.jsonl"
-    command = [sys.executable, "-m", "tests.hostile", *arguments, "--cases", str(cases)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=end_with_the_parent)
+    command = [*ends_with_this("tests.hostile"), *arguments, "--cases", str(cases)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode in (0, 1), run.stdout[-2000:] + run.stderr[-4000:]
     return Report.read(cases)
 

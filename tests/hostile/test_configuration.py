@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.forked import end_with_the_parent
+from tests.hostile.conftest import ends_with_this
 
 pytest.importorskip("sentence_transformers")
 ROOT = Path(__file__).parents[2]
@@ -18,13 +17,13 @@ DOCUMENTS = ("training", "sources", "models", "encoders", "checkpoints", "senten
 
 def assert_harmless(home: Path, share: int, documents: Sequence[str]) -> None:
     """Walk these documents in a process of its own, whose every act is looked at."""
-    home.mkdir()
-    places = {"HF_HOME": str(home / "hf"), "RUNGWISE_CACHE": str(home / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    (home / "tmp").mkdir(parents=True)
+    places = {"HF_HOME": str(home / "hf"), "RUNGWISE_CACHE": str(home / "cache"), "TMPDIR": str(home / "tmp")}
+    places["PYTHONDONTWRITEBYTECODE"] = "1"
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hostile.configurations", str(home), str(share), *documents],
+        [*ends_with_this("tests.hostile.configurations"), str(home), str(share), *documents],
         cwd=ROOT, env=os.environ | places | {"PYTHONPATH": path}, capture_output=True, text=True,
-        preexec_fn=end_with_the_parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

@@ -2,12 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.forked import end_with_the_parent
+from tests.hostile.conftest import ends_with_this
 from tests.hostile.training import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -17,11 +16,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def assert_the_same(case: str, kills: int, seed: int = 0) -> None:
     """In a process of its own, which has started no threads before it forks."""
-    command = [sys.executable, "-m", "tests.hostile.training", "--only", case, "--kills", str(kills)]
+    command = [*ends_with_this("tests.hostile.training"), "--only", case, "--kills", str(kills)]
     command += ["--seed", str(seed)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=end_with_the_parent
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{case}: " in done.stdout
 

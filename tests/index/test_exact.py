@@ -7,7 +7,7 @@ import json
 import os
 import random
 import shutil
-import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -30,8 +30,6 @@ from rungwise.index.files import write_description
 from rungwise.index.store import Batch
 from rungwise.similarity import Cosine, Order
 from tests.index.toy_store import ToyStore
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that begin as copies of this one")
 
 
 @pytest.fixture
@@ -217,41 +215,35 @@ def test_what_counts_is_on_the_disk_before(store: ExactStore, monkeypatch: pytes
     assert counted == [["rows-3.jsonl", "vectors-3.npy"], ["rows-4.jsonl", "vectors-4.npy"]]
 
 
-def forked(work: Callable[[Callable[[int], None]], None]) -> tuple[int, int]:
-    """Do work in a copy of this process; gives its number and where it reports small numbers."""
-    reading, writing = os.pipe()
-    if pid := os.fork():
-        os.close(writing)
-        return pid, reading
-    try:
-        work(lambda number: os.write(writing, bytes([number])))
-        os._exit(0)
-    finally:
-        os._exit(1)
+WRITE = """
+import pathlib, sys
+import numpy as np
+from rungwise.index import ExactStore
+store = ExactStore.open(pathlib.Path(sys.argv[1]))
+for number in range(int(sys.argv[2]), int(sys.argv[3])):
+    store.upsert([f"{number}-{row}" for row in range(3)], np.ones((3, 2), np.float32), [{"batch": number}] * 3)
+    print(number, flush=True)
+"""
 
 
-@needs_fork
+def writer(store: ExactStore, first: int, end: int) -> subprocess.Popen[str]:
+    """A process that writes batches of three rows and says the number of each that is written."""
+    command = [sys.executable, "-c", WRITE, str(store.folder), str(first), str(end)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
 @pytest.mark.smoke
 def test_a_killed_process_loses_no_acknowledged_row_and_leaves_no_half_batch(tmp_path: Path) -> None:
     store = ExactStore.create(tmp_path / "store", 2, Cosine())
     draw = random.Random(0)
     sure: set[int] = set()
     for run in range(5):
-        first = run * 30
-
-        def work(report: Callable[[int], None], first: int = first) -> None:
-            mine = ExactStore.open(store.folder)
-            for number in range(first, first + 30):
-                mine.upsert([f"{number}-{row}" for row in range(3)], rows(3), [{"batch": number}] * 3)
-                report(number)
-
-        pid, reports = forked(work)
-        for _ in range(draw.randrange(12)):  # then it is killed wherever it is
-            sure.update(os.read(reports, 1))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        sure.update(os.read(reports, 1000))
-        os.close(reports)
+        with writer(store, run * 30, run * 30 + 30) as process:
+            assert process.stdout is not None
+            for _ in range(draw.randrange(12)):  # then it is killed wherever it is
+                sure.add(int(process.stdout.readline()))
+            process.kill()
+            sure.update(int(line) for line in process.stdout if line.endswith("\n"))
         found: dict[int, int] = {}
         for _, record in ExactStore.open(store.folder).records():
             found[record["batch"]] = found.get(record["batch"], 0) + 1
@@ -263,25 +255,16 @@ def test_a_killed_process_loses_no_acknowledged_row_and_leaves_no_half_batch(tmp
     assert_tidy(store)
 
 
-@needs_fork
 @pytest.mark.smoke
 def test_writers_at_the_same_time_lose_nothing_of_each_other(store: ExactStore) -> None:
     before = [one for one, _ in store.records()]
-
-    def work(name: str) -> Callable[[Callable[[int], None]], None]:
-        def write(_: Callable[[int], None]) -> None:
-            mine = ExactStore.open(store.folder)
-            for number in range(8):
-                mine.upsert([f"{name}{number}"], rows(1))
-
-        return write
-
-    children = [forked(work(name)) for name in "xyz"]
-    assert [os.waitpid(pid, 0)[1] for pid, _ in children] == [0, 0, 0]
+    processes = [writer(store, first, first + 8) for first in (0, 8, 16)]
+    said = [process.communicate()[0].split() for process in processes]
+    assert said == [[str(number) for number in range(first, first + 8)] for first in (0, 8, 16)]
     store.refresh()
     after = [one for one, _ in store.records()]
     assert after[: len(before)] == before
-    assert sorted(after[len(before) :]) == [f"{name}{number}" for name in "xyz" for number in range(8)]
+    assert sorted(after[len(before) :]) == sorted(f"{number}-{row}" for number in range(24) for row in range(3))
 
 
 def test_a_reader_keeps_its_version_until_it_asks_for_the_newest(store: ExactStore) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.core.locks import LOCK, writing_alone
 from rungwise.core.reading import MissingFileError
+from rungwise.index import files
 from rungwise.index.files import (
     digest_of_vectors,
     open_vectors,
@@ -112,6 +113,22 @@ def test_vectors_that_were_changed_or_hold_no_number_are_refused(tmp_path: Path)
         open_vectors(path, 20, 3, "")
     np.save(path, np.full((20, 3), 3e38, np.float32))
     assert open_vectors(path, 20, 3, "").max() > 1e38, "large numbers are numbers"
+
+
+def test_a_file_that_is_taken_away_while_it_is_opened_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "v.npy"
+    np.save(path, np.ones((20, 3), np.float32))
+
+    def mapped_and_gone(path: Path) -> np.ndarray:
+        vectors = np.load(path, mmap_mode="r")
+        path.unlink()
+        return vectors
+
+    monkeypatch.setattr(files, "mapped", mapped_and_gone)
+    with pytest.raises(UserError, match=r"v\.npy: damaged"):
+        open_vectors(path, 20, 3, "")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

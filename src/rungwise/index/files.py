@@ -109,6 +109,7 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
     try:
         require_regular(path)
         vectors: NDArray[np.float32] = mapped(path)
+        size = path.stat().st_size  # a writer that merges parts may take the file away at any moment
     except MissingFileError as error:
         raise damaged(path, "the file is missing") from error
     except (OSError, ValueError) as error:
@@ -117,7 +118,7 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
         found = f"{vectors.dtype} of shape {vectors.shape}"
         raise damaged(path, f"{found} where float32 of shape {(rows, dimension)} is expected")
     if digest is not None:
-        if isinstance(vectors, np.memmap) and path.stat().st_size != vectors.offset + vectors.nbytes:
+        if isinstance(vectors, np.memmap) and size != vectors.offset + vectors.nbytes:
             raise damaged(path, "there is more in the file than its numbers")
         _look_through(path, vectors, digest)
     return vectors
