@@ -1,5 +1,6 @@
 """What stands around a command: outputs that lack letters, are full or closed, and the words of libraries."""
 
+import getpass
 import importlib
 import io
 import logging
@@ -84,6 +85,18 @@ def test_a_message_that_cannot_be_written_ends_nothing():
         print("so far, so good", file=messages, flush=True)
         print("and on", file=messages, flush=True)
         messages.detach()
+
+
+def test_a_user_whom_the_system_knows_by_number_alone_has_that_as_a_name(monkeypatch):
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(os, "environ", {})
+    door._name_the_user()
+    assert os.environ == {}, "the system knows this one"
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    door._name_the_user()
+    assert getpass.getuser() == str(os.getuid())
 
 
 def test_libraries_are_not_heard_and_we_are(monkeypatch, capsys):

@@ -40,6 +40,18 @@ def test_lines_beside_numbers(index: Index, tmp_path: Path) -> None:
     assert np.load(tmp_path / "rows.npy").shape == (3, 3)
 
 
+@pytest.mark.parametrize("text", ["my captions\n", '{"image": "a.jpg", "captions": []}\n', "[1]\n", '{"id": 1}\n', ""])
+def test_lines_that_somebody_else_wrote_stay(index: Index, tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(text)
+    with pytest.raises(UserError, match=r"rows\.jsonl: is no part of an export, and rows\.npy needs .*choose another"):
+        export(index, tmp_path / "rows.npy")
+    assert (tmp_path / "rows.jsonl").read_text() == text
+    assert not (tmp_path / "rows.npy").exists()
+    assert export(index, tmp_path / "rows.parquet") == 3
+    (tmp_path / "rows.jsonl").unlink()
+    assert [export(index, tmp_path / "rows.npy") for _ in range(2)] == [3, 3], "its own lines are replaced"
+
+
 def test_nothing_to_export_is_said(index: Index, tmp_path: Path) -> None:
     index.remove(["0-red", "1-green", "2-blue"])
     with pytest.raises(UserError, match="nothing to export"):

@@ -7,6 +7,7 @@ of another encoding, closed, full, or a pipe whose reader has gone.
 from __future__ import annotations
 
 import _thread
+import getpass
 import io
 import logging
 import os
@@ -121,6 +122,7 @@ def own_process(traced: bool) -> None:
         traced: What libraries say is shown.
     """
     _open_streams()
+    _name_the_user()
     sys.unraisablehook = _unraised
     if not traced:
         threading.excepthook = _of_a_thread
@@ -136,6 +138,14 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _Messages(sys.stderr)
+
+
+def _name_the_user() -> None:
+    """Give a user whom the system knows by number alone that number as a name: torch ends where there is none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = str(os.getuid())
 
 
 def _unraised(about: Any) -> None:

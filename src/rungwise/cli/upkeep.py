@@ -13,7 +13,6 @@ import tyro
 
 from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
-from rungwise.core.files import require_writable_file
 from rungwise.core.folders import WRITTEN_FILE, require_writable_folder
 from rungwise.core.object_stores import address_of
 
@@ -70,9 +69,9 @@ def export(arguments: list[str]) -> int:
     )
     from rungwise.index import Index
     from rungwise.index.exporting import export as export_rows
+    from rungwise.index.exporting import require_writable_export
 
-    if asked.out.suffix.lower() == ".npy":
-        require_writable_file(asked.out.with_suffix(".jsonl"))
+    require_writable_export(asked.out)
     index = Index.open(asked.index)
     count = export_rows(index, asked.out)
     say(f"{count} pictures, vectors of dimension {index.manifest.dimension}: {asked.out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,19 @@ from typing import Any
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
+from rungwise.core.files import replacing, require_writable_file
 from rungwise.core.npy import NpyWriter
 from rungwise.data.columns import Column, typed
+from rungwise.index.files import read_lines
 from rungwise.index.index import Index
 from rungwise.index.items import Item
 from rungwise.index.looking import file_of
 
 SUFFIXES = (".parquet", ".npy")
 _ROWS_AT_ONCE = 1024
-_OWN = ("id", "path", "captions", "caption_ids", "vector")
+_BESIDE = ("id", "path", "captions", "caption_ids")
+"""What each line beside ``.npy`` begins with."""
+_OWN = (*_BESIDE, "vector")
 
 
 def export(index: Index, path: Path) -> int:
@@ -31,16 +35,14 @@ def export(index: Index, path: Path) -> int:
             same name with the ending ``.jsonl`` the rest, a line for each.
 
     Raises:
-        UserError: If the ending is another, the index holds no picture, or the place cannot be written.
+        UserError: If the ending is another, the index holds no picture, the place cannot be written, or a ``.jsonl``
+            that no export wrote stands beside it.
 
     >>> export(None, Path("index.xlsx"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: index.xlsx: cannot be written as '.xlsx'; give a name that ends with .parquet or...
     """
-    if path.suffix.lower() not in SUFFIXES:
-        raise UserError(
-            f"{path}: cannot be written as {path.suffix!r}; give a name that ends with {' or '.join(SUFFIXES)}"
-        )
+    require_writable_export(path)
     items = list(index.items())
     if not items:
         raise UserError(f"{index.folder}: holds no pictures, so there is nothing to export")
@@ -48,9 +50,43 @@ def export(index: Index, path: Path) -> int:
         if path.suffix.lower() == ".parquet":
             _write_parquet(draft, index, items)
             return len(items)
-        with replacing(path.with_suffix(".jsonl")) as lines:
+        with replacing(_rows_beside(path)) as lines:
             _write_npy(draft, lines, index, items)
     return len(items)
+
+
+def require_writable_export(path: Path) -> None:
+    """Refuse a file that :func:`export` could not write, before any row is read.
+
+    Beside ``.npy`` stands a file that nobody named: only that of an earlier export is replaced.
+
+    Raises:
+        UserError: Naming the file.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(
+            f"{path}: cannot be written as {path.suffix!r}; give a name that ends with {' or '.join(SUFFIXES)}"
+        )
+    require_writable_file(path)
+    if path.suffix.lower() == ".npy":
+        rows = _rows_beside(path)
+        require_writable_file(rows)
+        if os.path.lexists(rows) and not _is_of_an_export(rows):
+            raise UserError(
+                f"{rows}: is no part of an export, and {path.name} needs a file of this name beside it; choose another"
+                " name"
+            )
+
+
+def _rows_beside(path: Path) -> Path:
+    return path.with_suffix(".jsonl")
+
+
+def _is_of_an_export(rows: Path) -> bool:
+    try:
+        return tuple(next(read_lines(rows), {}))[: len(_BESIDE)] == _BESIDE
+    except UserError:
+        return False
 
 
 def _batches(index: Index, items: list[Item]) -> Iterator[tuple[list[Item], np.ndarray[Any, np.dtype[np.float32]]]]:
