@@ -14,6 +14,7 @@ from rungwise.core.sealed_lines import hash_of_text
 from rungwise.core.seals import SEAL, write_seal
 from rungwise.encoders.cache import RowStore
 from rungwise.evaluation import evaluate
+from rungwise.models.lazy_model import ModelFacts, write_facts
 from rungwise.relevance import CIDErD
 from rungwise.relevance.judgements import Judgement
 from rungwise.relevance.pair_cache import Keys, PairCache
@@ -161,6 +162,27 @@ def test_an_interrupted_cache_is_still_a_cache(tmp_path: Path, capsys: pytest.Ca
     (keys.parent / "rows.bin").unlink()
     assert main(["verify", str(tmp_path)]) == 2
     assert "lacks 1 rows that keys.bin names" in capsys.readouterr().out
+
+
+def test_what_a_cache_holds_besides_is_named_and_not_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RowStore(tmp_path / "features" / "a-2", (2,), np.float32).append([b"a" * 32], np.ones((1, 2)))
+    (tmp_path / "degrees").mkdir()
+    (tmp_path / "degrees" / "kept.json").write_text("{}")  # of a source of relevance, and its SHA256SUMS is gone
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "pair_scores").write_bytes(b"damaged")
+    (tmp_path / "pair_scores.lock").touch()
+    (tmp_path / "above").symlink_to(tmp_path)
+    write_facts(ModelFacts("f" * 64, 8, ""), tmp_path / "models" / "a.json")
+    assert main(["verify", str(tmp_path)]) == UNCHECKED
+    lines = [line.replace(f"{tmp_path}/", "") for line in lines_of(capsys.readouterr().out)]
+    assert lines[1:] == [
+        "not checked: degrees: it holds 'kept.json', which is nothing that verify knows",
+        "ok: features/a-2: 1 rows of 8 bytes, each as it was written",
+        "ok: models: facts of models, each as it was written: 1",
+        "not checked: above: it is nothing that verify knows",
+        "not checked: pair_scores: it is nothing that verify knows",
+        "2 checks found nothing wrong; 3 things were not checked",
+    ]
 
 
 def test_pictures_on_a_disk_that_is_away_are_not_checked(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

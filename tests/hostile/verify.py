@@ -8,6 +8,7 @@ must be those of the good folder. Bits are flipped at the beginning, in the midd
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 from collections import Counter
@@ -158,7 +159,10 @@ def _attacks(kind: Kind, world: Path, seed: int) -> Iterator[Attack]:
                 changed, bit = bytearray(data), draw.randrange(8)
                 changed[int(share * (len(data) - 1))] ^= 1 << bit
                 yield Attack(file, f"{called}: bit {bit} at {share:.1%}", bytes(changed))
-            yield Attack(file, f"{called}: cut in half", data[: len(data) // 2])
+            half = data[: len(data) // 2]
+            if file.endswith(".jsonl") and half.endswith(b"\n"):
+                half = half[:-2]  # a log of whole lines is a shorter log, and no damage
+            yield Attack(file, f"{called}: cut in half", half)
         yield Attack(file, f"{called}: appended to", data + draw.randbytes(16))
         if place.is_dir():
             yield Attack(file, f"{called}: removed", None)
@@ -326,7 +330,7 @@ def _of_run(folder: Path) -> Any:
     return _plain(
         [
             repr(load_run_config(folder / "config.yaml")),
-            (folder / HISTORY).read_text(),
+            [json.loads(line) for line in (folder / HISTORY).read_text().splitlines()],
             _of_steps(folder),
             answers.of_checkpoint(folder) if (folder / CHECKPOINT).exists() else None,
             (_of_fitted if folder.name == "fit" else answers.of_model)(folder / "model"),

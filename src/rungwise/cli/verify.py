@@ -13,6 +13,7 @@ import tyro
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.checks import Check, UncheckedError, checked, summary
+from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
 from rungwise.core.locks import LOCKS
 from rungwise.core.seals import DROPPINGS, SEAL, check_seal, has_seal
@@ -198,15 +199,37 @@ def _parts(asked: Verify, parts: Sequence[Path]) -> Iterator[Check]:
 
 
 def _cache(folder: Path) -> Iterator[Check]:
+    """Rows, scores of pairs, what sources of relevance computed, facts of models; what else is there is named."""
     from rungwise.encoders import cache
+    from rungwise.models.lazy_model import read_facts
     from rungwise.relevance import pair_cache
 
-    yield from cache.verify(folder)
-    for path in sorted(folder.iterdir()):  # the cascade keeps its scores beside them
-        if pair_cache.is_pair_cache(path):
-            yield from pair_cache.verify(path)
-    for seal in sorted(folder.rglob(SEAL)):  # and what sources of relevance computed, each in a folder
-        yield checked(str(seal.parent), lambda place=seal.parent: _sealed(place))  # type: ignore[misc]
+    if (folder / cache.KEYS).is_file():
+        yield from cache.verify(folder)
+        return
+    if has_seal(folder):
+        yield checked(str(folder), lambda: _sealed(folder))
+        return
+    found: list[Check] = []
+    facts, unknown = 0, []
+    for path in sorted(folder.iterdir()):
+        if path.name in {*LOCKS, *DROPPINGS} or path.suffix == ".lock" or is_draft(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():  # which may lead to a folder above
+            found += _cache(path)
+        elif pair_cache.is_pair_cache(path):
+            found += pair_cache.verify(path)
+        elif path.suffix == ".json" and read_facts(path) is not None:
+            facts += 1
+        else:
+            unknown.append(path)
+    if facts:
+        found.append(Check(str(folder), f"facts of models, each as it was written: {facts}"))
+    yield from found
+    if found:
+        yield from (Check(str(path), unchecked="it is nothing that verify knows") for path in unknown)
+    elif unknown:
+        yield Check(str(folder), unchecked=f"it holds {unknown[0].name!r}, which is nothing that verify knows")
 
 
 def _run(folder: Path) -> Iterator[Check]:

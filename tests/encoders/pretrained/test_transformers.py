@@ -234,7 +234,11 @@ def test_a_tower_is_made_again_from_its_description(published: Published) -> Non
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({}, "vocab_size: Field required"), ({"code": "x"}, "code: Unexpected keyword argument")],
+    [
+        ({}, "vocab_size: Field required"),
+        ({"code": "x"}, "code: Unexpected keyword argument"),
+        ({"eos_token_id": None}, r"text_encoder\.json: eos_token_id is missing"),
+    ],
 )
 def test_a_description_holds_what_is_listed_and_no_more(
     settings: dict[str, Any], said: str, published: Published

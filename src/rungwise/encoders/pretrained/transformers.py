@@ -102,7 +102,10 @@ def text_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) ->
         UserError: If the settings are not of it.
     """
     require("transformers", "hf", "a model of transformers")
-    return _WordTower(_known(family, where), read_settings(TransformerText, settings, where))
+    read = read_settings(TransformerText, settings, where)
+    if family == "clip" and read.eos_token_id is None:
+        raise UserError(f"{where}: eos_token_id is missing, whose state is the vector of a text; copy the folder anew")
+    return _WordTower(_known(family, where), read)
 
 
 class _VisionTower(ImageTower):
