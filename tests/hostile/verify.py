@@ -159,10 +159,10 @@ def _attacks(kind: Kind, world: Path, seed: int) -> Iterator[Attack]:
                 changed, bit = bytearray(data), draw.randrange(8)
                 changed[int(share * (len(data) - 1))] ^= 1 << bit
                 yield Attack(file, f"{called}: bit {bit} at {share:.1%}", bytes(changed))
-            half = data[: len(data) // 2]
-            if file.endswith(".jsonl") and half.endswith(b"\n"):
-                half = half[:-2]  # a log of whole lines is a shorter log, and no damage
-            yield Attack(file, f"{called}: cut in half", half)
+            half = len(data) // 2
+            if path.suffix == ".jsonl" and b"\n" in data[half - 1 : half + 1]:
+                half -= 2  # whole lines are a shorter log, and no damage
+            yield Attack(file, f"{called}: cut in half", data[:half])
         yield Attack(file, f"{called}: appended to", data + draw.randbytes(16))
         if place.is_dir():
             yield Attack(file, f"{called}: removed", None)

@@ -234,7 +234,7 @@ def _called(arguments: Sequence[str], place: Path, output: _Output, moment: int 
                 patched.enter_context(mock.patch(name, _say))
             patched.enter_context(mock.patch.object(sys, "argv", ["rungwise", *arguments]))
             # Threads of the lines before would be missing in the copy of this process that watching makes.
-            patched.enter_context(mock.patch("rungwise.cli._watched", lambda _: None))
+            patched.enter_context(mock.patch("rungwise.cli._watched", return_value=None))
             sys.stdout, sys.stderr = (_opened(at, file, output) for at, file in zip((1, 2), files, strict=True))
             state[:] = [0, -1 if moment is None else moment]
             try:
