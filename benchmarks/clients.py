@@ -136,6 +136,7 @@ def visit(
     pictures: int = 0,
     but: Collection[str] = (),
     search: str = SEARCH,
+    own_addresses: bool = False,
 ) -> list[Asked]:
     """Search and look at the first pictures found, each client by itself.
 
@@ -148,8 +149,9 @@ def visit(
         pictures: How many of the pictures found are looked at.
         but: Ids of pictures that are not looked at.
         search: The address of a search, before the text.
+        own_addresses: Each visitor has an address of its own, as strangers have; the server is fair by address.
     """
-    return asyncio.run(_visit(port, clients, seconds, queries, think, pictures, but, search))
+    return asyncio.run(_visit(port, clients, seconds, queries, think, pictures, but, search, own_addresses))
 
 
 async def _visit(
@@ -161,13 +163,14 @@ async def _visit(
     pictures: int,
     but: Collection[str],
     search: str,
+    own_addresses: bool,
 ) -> list[Asked]:
     start = time.monotonic()
     asked: list[Asked] = []
 
     async def one(number: int) -> None:
         draw = random.Random(number)
-        connection = Connection(port)
+        connection = Connection(port, f"127.0.1.{number + 1}" if own_addresses else "127.0.0.1")
 
         async def timed(kind: str, target: str) -> bytes:
             begin = time.monotonic()
