@@ -25,6 +25,8 @@ MIB = 1 << 20
          f"{NAME}: out of memory (libgomp: Thread creation failed: Resource temporarily unavailable); allow more"),
         (2, f"Exception ignored in: x\nMemoryError\n{NAME}: out of memory (x); free some\n", 2,
          f"{NAME}: out of memory (x); free some"),
+        (2, f"thread 'x' panicked at y\nOS can't spawn worker thread\n{NAME}: a: damaged (future panicked: z); make it\n",
+         2, f"{NAME}: out of memory (OS can't spawn worker thread); "),
         (2, f"out of memory, said a.csv\n{NAME}: a.csv: wrong; correct it\n", 2, "out of memory, said a.csv"),
         (0, "out of memory, said a caption\n", 0, "out of memory, said a caption"),
         (1, "", 1, ""),
@@ -88,6 +90,7 @@ def test_a_library_that_ends_the_process_is_one_line() -> None:
         ("raise KeyboardInterrupt", 130, "\nrungwise index: interrupted\n"),
         ("print('a warning', file=sys.stderr); return 1", 1, "a warning\n"),
         ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ""),
         ("os.kill(os.getppid(), signal.SIGTERM); signal.pause()", -signal.SIGTERM, ""),
     ],
 )

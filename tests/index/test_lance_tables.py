@@ -19,7 +19,7 @@ import pytest
 
 from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
-from rungwise.index import Condition, LanceStore, Where, lance
+from rungwise.index import Condition, LanceStore, Where, lance, lance_tables
 from rungwise.index.files import write_description
 from rungwise.index.lance_tables import COUNTS, Tables, connected
 from rungwise.similarity import Cosine
@@ -363,3 +363,9 @@ def test_a_store_in_an_object_store_takes_two_writers_at_once(bucket: str) -> No
     assert store.delete(["a"]) == 1
     store.compact()
     assert LanceStore.open(bucket, "store").count() == 10
+
+
+def test_what_the_engine_would_wait_for_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance_tables, "_startable", lambda: 11)
+    with pytest.raises(UserError, match=r"out of memory: LanceDB needs 12 threads, and the system starts 11; allow"):
+        connected(tmp_path)

@@ -117,6 +117,8 @@ def _told(name: str, ended: int, held: bytes, bad_input: int) -> int:
     lines = [one for one in held.decode("utf-8", "replace").splitlines() if one.strip()]
     own = lines[-1] if lines and lines[-1].startswith(f"{name}: ") else ""
     words = [one.strip() for one in lines if says_ran_out(one)]
+    if words and "panicked" in own:  # which only repeats that a library gave up
+        own = ""
     if -ended in _BY_ITSELF or (words and not own and ended not in (0, 128 + signal.SIGINT) and ended > 0):
         how = words[-1] if words else f"a library ended the process: {signal.strsignal(-ended)}"
         _write(f"{name}: out of memory ({how[:300]}); {remedy(how)}\n".encode())
@@ -125,7 +127,8 @@ def _told(name: str, ended: int, held: bytes, bad_input: int) -> int:
         held = f"{own}\n".encode()
     _write(held)
     if ended < 0:
-        signal.signal(-ended, signal.SIG_DFL)
+        with suppress(OSError):  # what always ends a process has no other disposition
+            signal.signal(-ended, signal.SIG_DFL)
         os.kill(os.getpid(), -ended)
     return ended
 

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -30,6 +31,7 @@ from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.core.seals import digest_of
 from rungwise.core.syncing import sync_file, sync_folder
+from rungwise.core.threads import startable
 from rungwise.index.files import altered, damaged, read_description, write_description
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ _PAUSE = 0.02
 _LAST_VERSION = 2**64 - 1
 _MANIFEST = re.compile(r"(\d{20})\.manifest")
 _VERSIONS = "_versions"
+_THREADS = 12
+"""Threads of the engine where it is told to take one of each kind, and a few that it starts as it needs them."""
 _ONE_LINE = 200
 _T = TypeVar("_T")
 
@@ -397,6 +401,7 @@ def connected(place: Path | str) -> DBConnection:
     Raises:
         UserError: If LanceDB is not installed.
     """
+    _require_threads()
     # LanceDB would warn on the error stream that it makes a table where none was; it reads this when it is loaded.
     os.environ.setdefault("LANCEDB_LOG", "error")
     try:
@@ -406,6 +411,25 @@ def connected(place: Path | str) -> DBConnection:
             f"{place}: kept by LanceDB, which is not installed ({error}); install it with `pip install lancedb`"
         ) from error
     return lancedb.connect(str(place))
+
+
+def _require_threads() -> None:
+    """Refuse to begin where the engine would wait without end for a thread that does not start.
+
+    Raises:
+        UserError: If the system starts fewer than the engine needs.
+    """
+    if (begun := _startable()) < _THREADS:
+        raise UserError(
+            f"out of memory: LanceDB needs {_THREADS} threads, and the system starts {begun}; allow more threads"
+            " (ulimit -u) or more memory"
+        )
+
+
+@cache
+def _startable() -> int:
+    """Asked once: the engine keeps the threads that it has started."""
+    return startable(_THREADS)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
