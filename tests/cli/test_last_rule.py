@@ -89,6 +89,20 @@ def test_where_nothing_is_left_what_nobody_foresaw_is_want_of_memory(failing, ca
     assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (partially initialized module); ")
 
 
+def test_a_library_that_cannot_load_a_part_of_its_own_then_lacks_memory(failing, capsys, monkeypatch):
+    error = UserError("a: cannot be loaded; check the name")
+    error.__cause__ = ModuleNotFoundError("Could not import module 'BertModel'")
+    failing(error)
+    assert cli.main(["inspect", "x"]) == 2
+    assert capsys.readouterr().err.startswith("rungwise inspect: a: cannot be loaded")
+    monkeypatch.setattr("rungwise.core.memory.nearly_out", lambda: True)
+    assert cli.main(["inspect", "x"]) == 2
+    assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (Could not import module 'BertModel')")
+    error.__cause__ = ModuleNotFoundError("No module named 'lancedb'", name="lancedb")
+    assert cli.main(["inspect", "x"]) == 2
+    assert capsys.readouterr().err.startswith("rungwise inspect: a: cannot be loaded"), "it is not installed"
+
+
 @pytest.mark.parametrize("arguments", [["--traceback", "inspect"], ["inspect", "x", "--traceback"]])
 def test_more_is_shown_on_request(failing, capsys, arguments):
     failing(KeyError("x"))

@@ -179,7 +179,11 @@ def _played(command: Command, limit: Limit, least: Need, most: Need, world: Path
         _arguments(command, place), place, limit=partial(limit.set, least, most), settings=settings, without=_KITS
     )
     verdict, detail = _judged(*ending)
-    if verdict != "traceback" and (lost := _left(command, place, before, done=ending[0] == 0)):
+    code = ending[0]
+    if verdict != "traceback" and any(".partial" in name for name in _content(place)):
+        # A library that ends the process cleans nothing up; the next run does, whatever becomes of it.
+        code, _, _ = as_process(_arguments(command, place), place, settings=settings, without=_KITS)
+    if verdict != "traceback" and (lost := _left(command, place, before, done=code == 0)):
         verdict, detail = "lost", lost
     _remove(place)
     return Case(FAMILY, command.name, str(limit), verdict, detail)

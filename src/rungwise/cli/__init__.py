@@ -188,6 +188,9 @@ def _explained(error: BaseException) -> tuple[int, str]:
     from rungwise.core.memory import nearly_out, remedy, shortage
 
     short = shortage(error)
+    cause = error.__cause__
+    if isinstance(cause, ImportError) and cause.name is None and nearly_out():
+        short = short or cause  # a library that could not load a part of its own, and does not say why
     if isinstance(error, UserError):
         if short is None or not _is_sure(short) or str(error).startswith("out of memory"):
             return BAD_INPUT, with_options(error)
