@@ -9,6 +9,7 @@ import types
 import pytest
 
 import rungwise.cli as cli
+from rungwise.core import memory
 from rungwise.core.errors import UserError
 from tests.house import modules, tree_of
 
@@ -83,7 +84,7 @@ def test_a_refusal_for_want_of_memory_blames_no_file(failing, capsys, cause, lin
 
 
 def test_where_nothing_is_left_what_nobody_foresaw_is_want_of_memory(failing, capsys, monkeypatch):
-    monkeypatch.setattr("rungwise.core.memory.nearly_out", lambda: True)
+    monkeypatch.setattr(memory, "nearly_out", lambda: True)
     failing(AttributeError("partially initialized module"))
     assert cli.main(["inspect", "x"]) == 2
     assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (partially initialized module); ")
@@ -95,7 +96,7 @@ def test_a_library_that_cannot_load_a_part_of_its_own_then_lacks_memory(failing,
     failing(error)
     assert cli.main(["inspect", "x"]) == 2
     assert capsys.readouterr().err.startswith("rungwise inspect: a: cannot be loaded")
-    monkeypatch.setattr("rungwise.core.memory.nearly_out", lambda: True)
+    monkeypatch.setattr(memory, "nearly_out", lambda: True)
     assert cli.main(["inspect", "x"]) == 2
     assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (Could not import module 'BertModel')")
     error.__cause__ = ModuleNotFoundError("No module named 'lancedb'", name="lancedb")
