@@ -90,18 +90,27 @@ def test_where_nothing_is_left_what_nobody_foresaw_is_want_of_memory(failing, ca
     assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (partially initialized module); ")
 
 
-def test_a_library_that_cannot_load_a_part_of_its_own_then_lacks_memory(failing, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("cause", "nearly", "line"),
+    [
+        (ModuleNotFoundError("Could not import module 'BertModel'"), False, "a: cannot be loaded"),
+        (
+            ModuleNotFoundError("Could not import module 'BertModel'"),
+            True,
+            "out of memory (Could not import module 'Be",
+        ),
+        (ModuleNotFoundError("No module named 'lancedb'", name="lancedb"), True, "a: cannot be loaded"),
+    ],
+)
+def test_a_library_that_cannot_load_a_part_of_its_own_may_lack_memory(
+    failing, capsys, monkeypatch, cause, nearly, line
+):
+    monkeypatch.setattr(memory, "nearly_out", lambda: nearly)
     error = UserError("a: cannot be loaded; check the name")
-    error.__cause__ = ModuleNotFoundError("Could not import module 'BertModel'")
+    error.__cause__ = cause
     failing(error)
     assert cli.main(["inspect", "x"]) == 2
-    assert capsys.readouterr().err.startswith("rungwise inspect: a: cannot be loaded")
-    monkeypatch.setattr(memory, "nearly_out", lambda: True)
-    assert cli.main(["inspect", "x"]) == 2
-    assert capsys.readouterr().err.startswith("rungwise inspect: out of memory (Could not import module 'BertModel')")
-    error.__cause__ = ModuleNotFoundError("No module named 'lancedb'", name="lancedb")
-    assert cli.main(["inspect", "x"]) == 2
-    assert capsys.readouterr().err.startswith("rungwise inspect: a: cannot be loaded"), "it is not installed"
+    assert capsys.readouterr().err.startswith(f"rungwise inspect: {line}")
 
 
 @pytest.mark.parametrize("arguments", [["--traceback", "inspect"], ["inspect", "x", "--traceback"]])
