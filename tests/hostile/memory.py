@@ -114,9 +114,9 @@ def limited_commands() -> list[Command]:
             (),
         ),
         Command("check", ("check", "{}/index/index"), ("index",), ()),
-        Command("verify", ("verify", "{}/index/index"), ("index", "run"), ()),
+        Command("verify", ("verify", "{}/index/index", "--model", model), ("index", "run"), ()),
         Command("lance", ("index", data, "--model", model, "--out", "{}/new", "--store", "lance"), ("run", "csv"), ()),
-        Command("demo", ("demo", "--check", "--small"), (), ()),
+        Command("demo", ("demo", "--check", "--small", "--folder", "{}/new"), (), ()),
     ]
 
 
@@ -203,7 +203,7 @@ def _left(command: Command, place: Path, before: Mapping[str, bytes], *, done: b
     after = _content(place)
     if drafts := [name for name in after if ".partial" in name]:
         return f"a draft is left: {drafts[0]}"
-    goes_on = command.arguments[0] in ("train", "index")  # with the same command, from what is whole
+    goes_on = command.arguments[0] in ("train", "index", "demo")  # with the same command, from what is whole
     if not done and not goes_on and any(name.startswith(("new/", "new.json")) for name in after):
         return f"half of the new folder: {sorted(name for name in after if name.startswith('new'))}"
     if gone := [name for name in before if name not in after and not done]:
