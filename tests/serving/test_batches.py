@@ -11,14 +11,14 @@ from rungwise.serving.lanes import Lane
 class Held:
     """Batches whose lane is busy until it is let go."""
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, most: int = 64, room: int = 1000) -> None:
         self.done: list[list[str]] = []
         self.sizes: list[int] = []
         self.go, begun = threading.Event(), threading.Event()
         lane = Lane(threads=1)
         lane.submit(lambda: (begun.set(), self.go.wait()), client="busy")
         begun.wait()
-        self.batches = Batches(lane, self._do, most=most, observe=self.sizes.append)
+        self.batches = Batches(lane, self._do, most=most, size=len, room=room, observe=self.sizes.append)
 
     def _do(self, asked: Sequence[str]) -> list[str | Exception]:
         self.done.append(list(asked))
@@ -79,6 +79,15 @@ def test_where_too_many_wait_every_client_has_its_first_before_any_has_its_secon
     held.go.set()
     wait(work)
     assert held.done == [["a0", "b0"], ["a1", "a2"]]
+
+
+def test_large_ones_do_not_go_together(hold: Hold) -> None:
+    held = hold(room=5)
+    work = [held.batches.submit(text, client="a") for text in ("large", "LARGE", "much too large")]
+    work += [held.batches.submit(text, client=text) for text in ("b", "c")]
+    held.go.set()
+    wait(work)
+    assert held.done == [["large", "b", "c"], ["LARGE"], ["much too large"]]
 
 
 def test_what_was_cancelled_is_not_done(hold: Hold) -> None:

@@ -22,6 +22,7 @@ Given = TypeVar("Given")
 @dataclass(frozen=True)
 class _Waiting(Generic[Asked, Given]):
     asked: Asked
+    size: int
     client: str
     outcome: Future[Given]
 
@@ -29,12 +30,15 @@ class _Waiting(Generic[Asked, Given]):
 class Batches(Generic[Asked, Given]):
     """A place where requests wait for their turn in a lane, and take it together.
 
-    Where more wait than one call takes, every client has its first request done before any has its second.
+    Where more wait than one call takes, every client has its first request done before any has its second, small ones
+    go before large ones, and the one that has waited longest is among them. So few large requests keep nobody waiting.
 
     Args:
         lane: Where they are done. They are due before all that has patience.
         do: Does several; for each an outcome or the error that came in its place, in order.
         most: At once; 1 does them one at a time.
+        size: Of a request, in any unit.
+        room: For the sizes of those that are done at once, beside the one that has waited longest.
         observe: Called with the size of every batch.
 
     >>> doubled = Batches(Lane(threads=1), lambda numbers: [2 * number for number in numbers])
@@ -48,11 +52,15 @@ class Batches(Generic[Asked, Given]):
         do: Callable[[Sequence[Asked]], Sequence[Given | Exception]],
         *,
         most: int = 64,
+        size: Callable[[Asked], int] = lambda _: 0,
+        room: int = 0,
         observe: Callable[[int], None] | None = None,
     ) -> None:
         self._lane = lane
         self._do = do
         self._most = most
+        self._size = size
+        self._room = room
         self._observe = observe
         self._lock = Lock()
         self._waiting: list[_Waiting[Asked, Given]] = []
@@ -67,7 +75,7 @@ class Batches(Generic[Asked, Given]):
         """Have something done; an outcome that is cancelled before its turn is dropped."""
         outcome: Future[Given] = Future()
         with self._lock:
-            self._waiting.append(_Waiting(asked, client, outcome))
+            self._waiting.append(_Waiting(asked, self._size(asked), client, outcome))
             call, self._called = not self._called, True
         if call:
             self._lane.submit(self._turn, client="")
@@ -92,16 +100,16 @@ class Batches(Generic[Asked, Given]):
     def _next(self) -> list[_Waiting[Asked, Given]]:
         with self._lock:
             waiting, of_client = self._waiting, Counter[str]()
-            if len(waiting) > self._most:
-                rank = []
-                for place, one in enumerate(waiting):
-                    rank.append((of_client[one.client], place))
-                    of_client[one.client] += 1
-                chosen = {place for _, place in sorted(rank)[: self._most]}
-                self._waiting = [one for place, one in enumerate(waiting) if place not in chosen]
-                waiting = [one for place, one in enumerate(waiting) if place in chosen]
-            else:
-                self._waiting = []
+            rank, chosen, room = [], {0}, self._room
+            for place, one in enumerate(waiting):
+                rank.append((of_client[one.client], one.size, place))
+                of_client[one.client] += 1
+            for _, size, place in sorted(rank):
+                if place and len(chosen) < self._most and size <= room:
+                    chosen.add(place)
+                    room -= size
+            self._waiting = [one for place, one in enumerate(waiting) if place not in chosen]
+            waiting = [one for place, one in enumerate(waiting) if place in chosen]
             call = self._called = bool(self._waiting)
         if call:
             self._lane.submit(self._turn, client="")

@@ -35,6 +35,7 @@ class ServingLimits:
             more than is left wait for the others; those that need more than all are refused.
         waiting_seconds: For which a request may wait for its turn; then status 503.
         queries_together: Encoded in one call of the model at most; 1 encodes them one at a time.
+        characters_together: Of the queries that are encoded in one call, beside the one that has waited longest.
         kept_bytes: Kept on disk of pictures that were sent; the longest unused are dropped first.
         kept_seconds: For which they are kept after they were last used.
 
@@ -67,6 +68,7 @@ class ServingLimits:
     decoding_memory: int = 768 * 1024 * 1024
     waiting_seconds: float = 30.0
     queries_together: int = 64
+    characters_together: int = 4096
     kept_bytes: int = 256 * 1024 * 1024
     kept_seconds: float = 30 * 24 * 3600.0
 

@@ -136,7 +136,14 @@ class Work:
         self._lanes = lanes
         self._limits = lanes.limits
         self.files, self.encoded, self.read = lanes.files, lanes.encoded, lanes.read
-        self._queries = Batches(lanes.encoding, searched, most=lanes.limits.queries_together, observe=metrics.encoded)
+        self._queries = Batches(
+            lanes.encoding,
+            searched,
+            most=lanes.limits.queries_together,
+            size=lambda one: sum(map(len, one.query.texts)),
+            room=lanes.limits.characters_together,
+            observe=metrics.encoded,
+        )
         metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
         lanes.watched_by(metrics)
 
