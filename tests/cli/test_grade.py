@@ -56,7 +56,7 @@ def test_the_page_is_served_until_ctrl_c(scenes: tuple[Path, ImageCaptions], tab
     assert (process.returncode, error) == (0, "")
     assert "judgements.jsonl: 2 judgements of 2 pairs" in out
     assert "  Ada: 2 pairs" in out
-    assert f"evaluate MODEL {scenes[0]} --positives " in out
+    assert f"evaluate MODEL {shortest(scenes[0])} --positives " in out
 
 
 def test_what_the_server_is_given(
