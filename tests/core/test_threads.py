@@ -1,9 +1,11 @@
+import _thread
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from rungwise.core import threads
-from rungwise.core.threads import cores, in_threads, settle_for_fewer, thread_pool
+from rungwise.core.threads import cores, in_threads, settle_for_fewer, startable, thread_pool
 
 
 @pytest.mark.parametrize("available", [1, 3])
@@ -97,11 +99,37 @@ def test_parts_are_worked_on_without_a_thread(monkeypatch: pytest.MonkeyPatch) -
     assert sorted(position for part in parts for position in part) == list(range(100))
 
 
+def begin_threads(monkeypatch: pytest.MonkeyPatch, most: int, begun: int) -> None:
+    """Let the system start so many threads from now on, of which some find no memory to run."""
+    start, tried = _thread.start_new_thread, []
+
+    def begin(run: Callable[[], None], arguments: tuple[()]) -> None:
+        tried.append(run)
+        if len(tried) > most:
+            raise RuntimeError("can't start new thread")
+        if len(tried) <= begun:
+            start(run, arguments)
+
+    monkeypatch.setattr(_thread, "start_new_thread", begin)
+
+
+@pytest.mark.parametrize("most", [0, 2, 5])
+def test_threads_that_start_are_counted(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    begin_threads(monkeypatch, most, begun=most)
+    assert startable(4) == min(most, 4)
+
+
+def test_a_thread_that_finds_no_memory_to_run_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_LATE", 0.01)
+    begin_threads(monkeypatch, 4, begun=3)
+    assert startable(4) == 3
+
+
 def test_libraries_take_one_thread_each_where_few_start(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"OMP_NUM_THREADS": "3"}
     assert not settle_for_fewer(settings)
     assert settings == {"OMP_NUM_THREADS": "3"}
-    starting(monkeypatch, True, True, True)
+    begin_threads(monkeypatch, 3, begun=3)
     assert settle_for_fewer(settings)
     assert settings["OMP_NUM_THREADS"] == "3"
     assert settings["OPENBLAS_NUM_THREADS"] == "1"

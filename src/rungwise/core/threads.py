@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
@@ -147,6 +148,8 @@ _ONE_EACH = dict.fromkeys(
      "TOKIO_WORKER_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "ARROW_IO_THREADS"), "1",
 ) | {"TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
 """Settings by which libraries take one thread."""
+_LATE = 2.0
+"""Seconds after which a thread that has not run is taken for one that cannot."""
 _BESIDES = 8
 """Threads that a command may start besides those of the libraries."""
 
@@ -181,19 +184,28 @@ def startable(threads: int) -> int:
     >>> startable(2)
     2
     """
-    go, begun = threading.Event(), []
+    # Not threading.Thread: it waits for ever for a thread that the system starts, and that then finds no memory to run.
+    go, all_have_run, begun = _thread.allocate_lock(), _thread.allocate_lock(), 0
+    ended: list[None] = []
+
+    def run() -> None:
+        with go:
+            ended.append(None)
+            if len(ended) == begun:
+                all_have_run.release()
+
+    go.acquire()
+    all_have_run.acquire()
     try:
         for _ in range(threads):
-            thread = threading.Thread(target=go.wait, daemon=True)
-            thread.start()
-            begun.append(thread)
+            _thread.start_new_thread(run, ())
+            begun += 1
     except (RuntimeError, MemoryError):
         pass
     finally:
-        go.set()
-        for thread in begun:
-            thread.join()
-    return len(begun)
+        go.release()
+    all_have_run.acquire(timeout=_LATE if begun else 0)
+    return len(ended)
 
 
 def cores() -> int:
