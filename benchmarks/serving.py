@@ -324,8 +324,8 @@ def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostil
     seconds = 60 * asked.minutes
     log = made.index.parent / "log"
     with served(made.index, log) as (port, server), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        arguments = {"think": asked.think, "pictures": PICTURES, "but": [*made.bombs, made.large]}
-        arguments["own_addresses"] = hostile
+        but = [*made.bombs, made.large]
+        arguments = {"think": asked.think, "pictures": PICTURES, "but": but, "own_addresses": hostile}
         visiting = pool.submit(clients.visit, port, asked.clients, seconds, made.queries, **arguments)
         attacking = None
         if hostile:

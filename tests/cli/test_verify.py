@@ -1,5 +1,6 @@
 """Also tests rungwise.core.checks."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -164,7 +165,9 @@ def test_an_interrupted_cache_is_still_a_cache(tmp_path: Path, capsys: pytest.Ca
     assert "lacks 1 rows that keys.bin names" in capsys.readouterr().out
 
 
-def test_what_a_cache_holds_besides_is_named_and_not_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_cache_holds_besides_is_named_and_not_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     RowStore(tmp_path / "features" / "a-2", (2,), np.float32).append([b"a" * 32], np.ones((1, 2)))
     (tmp_path / "degrees").mkdir()
     (tmp_path / "degrees" / "kept.json").write_text("{}")  # of a source of relevance, and its SHA256SUMS is gone
@@ -173,15 +176,19 @@ def test_what_a_cache_holds_besides_is_named_and_not_well(tmp_path: Path, capsys
     (tmp_path / "pair_scores.lock").touch()
     (tmp_path / "above").symlink_to(tmp_path)
     write_facts(ModelFacts("f" * 64, 8, ""), tmp_path / "models" / "a.json")
+    (tmp_path / "locked").mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: may(path, mode) and Path(path).name != "locked")
     assert main(["verify", str(tmp_path)]) == UNCHECKED
     lines = [line.replace(f"{tmp_path}/", "") for line in lines_of(capsys.readouterr().out)]
     assert lines[1:] == [
         "not checked: degrees: it holds 'kept.json', which is nothing that verify knows",
         "ok: features/a-2: 1 rows of 8 bytes, each as it was written",
+        "not checked: locked: it may not be read; change its permissions",
         "ok: models: facts of models, each as it was written: 1",
         "not checked: above: it is nothing that verify knows",
         "not checked: pair_scores: it is nothing that verify knows",
-        "2 checks found nothing wrong; 3 things were not checked",
+        "2 checks found nothing wrong; 4 things were not checked",
     ]
 
 

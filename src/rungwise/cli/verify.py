@@ -204,6 +204,9 @@ def _cache(folder: Path) -> Iterator[Check]:
     from rungwise.models.lazy_model import read_facts
     from rungwise.relevance import pair_cache
 
+    if not os.access(folder, os.R_OK | os.X_OK):
+        yield Check(str(folder), unchecked="it may not be read; change its permissions")
+        return
     if (folder / cache.KEYS).is_file():
         yield from cache.verify(folder)
         return

@@ -26,7 +26,7 @@ from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder
 from rungwise.core.locks import writing_alone
-from rungwise.core.memory import ran_out
+from rungwise.core.memory import ran_out, remedy
 from rungwise.core.object_stores import address_of
 from rungwise.core.reading import MissingFileError, read_bytes
 from rungwise.core.seals import digest_of
@@ -421,8 +421,8 @@ def _require_threads() -> None:
     """
     if (begun := _startable()) < _THREADS:
         raise UserError(
-            f"out of memory: LanceDB needs {_THREADS} threads, and the system starts {begun}; allow more threads"
-            " (ulimit -u) or more memory"
+            f"out of memory: LanceDB needs {_THREADS} threads, and the system starts {begun};"
+            f" {remedy('start new thread')}"
         )
 
 

@@ -31,7 +31,7 @@ class Batches(Generic[Asked, Given]):
     """A place where requests wait for their turn in a lane, and take it together.
 
     Where more wait than one call takes, every client has its first request done before any has its second, small ones
-    go before large ones, and the one that has waited longest is among them. So few large requests keep nobody waiting.
+    go before large ones, and the one that has waited longest is among them. So a small one waits for few large ones.
 
     Args:
         lane: Where they are done. They are due before all that has patience.

@@ -127,10 +127,6 @@ def serve(
     '127.0.0.1'
     """
     limits = limits or ServingLimits()
-    with suppress(UserError):  # of a model that reads no texts
-        # What the first search loads and compiles takes many times as long beside visitors.
-        Searcher(index, model, meaning=meaning).search("a", 1)
-
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
         make,
@@ -217,10 +213,6 @@ def background(
     0
     """
     limits = limits or ServingLimits()
-    with suppress(UserError):  # of a model that reads no texts
-        # What the first search loads and compiles takes many times as long beside visitors.
-        Searcher(index, model, meaning=meaning).search("a", 1)
-
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
         yield address
@@ -301,7 +293,10 @@ def _search_app(
     meaning: Meaning | None,
     reranker: Reranker | None,
 ) -> MakeApp:
-    """Makes the search page, once it is known how it can be reached."""
+    """Makes the search page, once it is known how it can be reached; a first search is made before."""
+    with suppress(UserError):  # of a model that reads no texts
+        # What the first search loads and compiles takes many times as long beside visitors.
+        Searcher(index, model, meaning=meaning).search("a", 1)
 
     def make(names: Sequence[str], bound: str) -> FastAPI:
         return create_app(
