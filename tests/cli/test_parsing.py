@@ -1,4 +1,7 @@
-"""How commands are asked, and what they load before they know what for."""
+"""How commands are asked, and what they load before they know what for.
+
+Also tests rungwise.cli.options.
+"""
 
 import subprocess
 import sys

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
+from rungwise.cli.options import AlteredModel, Cache, Device, JoinRestval, LeastCosine, Precision
 from rungwise.cli.parsing import ADVANCED
 from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
@@ -31,12 +32,6 @@ class Calibrate:
         index: Keep it in this index.
         out: Keep it in this JSON file.
         queries: Captions to learn from, at most.
-        join_restval: Count COCO's restval pictures as training pictures.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
-        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
-        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL|INDEX")]
@@ -47,9 +42,9 @@ class Calibrate:
     index: Path | None = None
     out: Path | None = field(default=None, metadata=WRITTEN_FILE)
     queries: int = field(default=1500, metadata=ADVANCED)
-    join_restval: bool = field(default=False, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
-    least_cosine: float = field(default=0.999, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: Precision = field(default="float32", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate_options import Calibrate
 from rungwise.cli.calibrated import render_counts, render_learnt
 from rungwise.cli.ends import known_of, scored_of_index, unrelated_to
-from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import read_dual_encoder, read_model_of
 from rungwise.cli.scored import Scored, read_part, scored_by
 from rungwise.cli.terminal import console, say, say_issues
@@ -32,9 +31,6 @@ from rungwise.index import Index, storage
 from rungwise.models.folder import CALIBRATION, CONFIG
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.stored import Stored
-
-if TYPE_CHECKING:
-    from rungwise.models.contracts import DualEncoder
 
 _FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
 """The least degree that counts as relevant, of sources on whose scale it is known: what is said is true, a label is
@@ -75,7 +71,7 @@ def run(asked: Calibrate) -> int:
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
-    data = read_part(_as_evaluated(asked), asked.data)
+    data = read_part(asked.data, asked.split, join_restval=asked.join_restval)
     _refuse_too_few(data)
     if index is not None and storage.is_index(given):
         model = read_model_of(index, None, asked.device, altered=asked.altered_model)
@@ -83,7 +79,7 @@ def run(asked: Calibrate) -> int:
         model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     if index is not None:
         index.check(model)
-    calibration = _learn(asked, model, data)
+    calibration = _learn_from(asked, scored_by(model, asked.model, data, asked))
     say(f"written: {_keep(asked, index, calibration)}")
     return 0
 
@@ -136,10 +132,6 @@ def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
             raise UserError(f"{flag} changes nothing without {without}; leave it out")
 
 
-def _learn(asked: Calibrate, model: DualEncoder, data: ImageCaptions) -> Calibration:
-    return _learn_from(asked, scored_by(model, asked.model, data, _as_evaluated(asked)))
-
-
 def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     """Learn from captions as queries, and say what was learnt."""
     _refuse_too_few(scored.data)
@@ -180,21 +172,6 @@ def _learn_from(asked: Calibrate, scored: Scored) -> Calibration:
     for part in render_learnt(found, calibration, texts):
         console.print(part)
     return calibration
-
-
-def _as_evaluated(asked: Calibrate) -> Evaluate:
-    """The same data and model, as ``rungwise evaluate`` would be asked for them."""
-    return Evaluate(
-        model=asked.model,
-        data=asked.data,
-        split=asked.split,
-        join_restval=asked.join_restval,
-        device=asked.device,
-        precision=asked.precision,
-        least_cosine=asked.least_cosine,
-        altered_model=asked.altered_model,
-        cache=asked.cache,
-    )
 
 
 def _refuse_without_folder(name: str) -> None:

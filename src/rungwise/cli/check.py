@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import tyro
-
+from rungwise.cli.options import AlteredModel, Device, IndexFolder
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, messages_apart, progress_bar, say
 from rungwise.core.errors import UserError
@@ -45,7 +44,6 @@ class CheckIndex:
     measures of the ranking (nDCG and CS), and how long both searches take.
 
     Attributes:
-        index: Folder of the index.
         queries: What to ask: captions or pictures or a FILE. Captions and pictures are those of the index; a file has
             one query a line. Default: captions, or pictures where there are no captions.
         number: How many queries to ask at most; they are drawn at random.
@@ -60,12 +58,10 @@ class CheckIndex:
         loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
         model: For a file of queries: the model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
         seed: Of the draw of queries.
     """
 
-    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    index: IndexFolder
     queries: str | None = None
     number: int = 200
     k: int = 10
@@ -76,8 +72,8 @@ class CheckIndex:
     loss_in: Literal["recall", "ndcg"] | None = None
     json: bool = False
     model: str | None = None
-    device: str | None = field(default=None, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
 
 

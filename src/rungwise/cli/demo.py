@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import tyro
 
+from rungwise.cli.options import Browser, Device, Limits, Port
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, console, program, say, shortest
 from rungwise.core.errors import UserError
@@ -34,22 +35,18 @@ class Demo:
     Attributes:
         folder: Where everything is kept. A second run finds it and only serves.
         again: Make everything anew.
-        browser: Open the page.
-        port: Number after the colon. 0 takes any that is free.
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
         small: With --check, few pictures and few steps, in half a minute of processor time.
-        device: Where the models compute, such as cpu or cuda. Default cuda where there is one.
-        limits: What clients may hold of the server.
     """
 
     folder: Path = Path("rungwise-demo")
     again: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    browser: bool = True
-    port: int = 8000
+    browser: Browser = True
+    port: Port = 8000
     check: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     small: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:

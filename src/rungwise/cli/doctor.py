@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.cli.options import JoinRestval
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, messages_apart, say
 from rungwise.core.printable import printable
@@ -38,7 +39,6 @@ class Doctor:
         train: Splits that are trained on. Overrides the configuration's.
         validation: Split that chooses the snapshot. Overrides the configuration's.
         test: Split that is measured on.
-        join_restval: Count COCO's restval pictures as training pictures.
         data: Of a run: where its data are now, if they have moved.
         json: Print one JSON object and nothing else.
     """
@@ -48,7 +48,7 @@ class Doctor:
     train: tuple[str, ...] | None = field(default=None, metadata=ADVANCED)
     validation: str | None = field(default=None, metadata=ADVANCED)
     test: str = field(default="test", metadata=ADVANCED)
-    join_restval: bool = field(default=False, metadata=ADVANCED)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     data: Path | None = None
     json: bool = False
 

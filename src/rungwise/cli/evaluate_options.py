@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from rungwise.cli.options import AlteredModel, Cache, Device, JoinRestval, LeastCosine, PrecisionName
 from rungwise.cli.parsing import ADVANCED
 from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
@@ -34,7 +35,6 @@ class Evaluate:
         image_of_caption: Without data: file with the picture's position of every caption.
         split: The pictures to rank; "all" takes every one.
         captions_only: Do not look for picture files in the data.
-        join_restval: Count COCO's restval pictures as training pictures.
         protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
             one-caption-per-image, cxc, eccv, labels.
         positives: What people judged: files that "rungwise grade" wrote, or the grades of an index. What they called
@@ -66,12 +66,8 @@ class Evaluate:
             Embeddings and similarities in npy files then stay in their files, which may be larger than memory.
         ray: Measure the parts in processes of Ray: on this machine, or with HOST:PORT on those of a cluster, which see
             the same files.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand, and of comparing regions with words; auto takes bfloat16
             where it is faster and close enough.
-        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
-        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
     model: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[MODEL]")] = None
@@ -85,7 +81,7 @@ class Evaluate:
     image_of_caption: Path | None = field(default=None, metadata=ADVANCED)
     split: str = "test"
     captions_only: bool = field(default=False, metadata=ADVANCED)
-    join_restval: bool = field(default=False, metadata=ADVANCED)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     protocol: str = "full"
     positives: tuple[Path, ...] = field(default=(), metadata=ADVANCED)
     measures: tuple[str, ...] = ()
@@ -108,11 +104,11 @@ class Evaluate:
     dataset: str | None = field(default=None, metadata=ADVANCED)
     shards: int | None = field(default=None, metadata=ADVANCED)
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]")] = field(default=None, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
-    least_cosine: float = field(default=0.999, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: PrecisionName = field(default="float32", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
     @property
     def has_files(self) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import tyro
 
+from rungwise.cli.options import Data
 from rungwise.cli.parsing import flag, parse
 from rungwise.cli.terminal import say
 from rungwise.core.errors import UserError
@@ -22,13 +22,12 @@ class Explain:
     """Which facts of a text the captions of a picture state too, and which it leaves out.
 
     Attributes:
-        data: Folder or caption file.
         image: The picture's id, or its file's name. The number that ends an id of COCO will do, too.
         text: A caption of any words, or the id of one of the data.
         spice: How facts are compared.
     """
 
-    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    data: Data
     image: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="IMAGE")]
     text: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TEXT")]
     spice: Annotated[SpiceConfig, tyro.conf.arg(name="")] = field(default_factory=SpiceConfig)

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from rungwise.cli.models import read_model
+from rungwise.cli.options import AlteredModel
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import program, say
 from rungwise.core.errors import UserError
@@ -27,13 +28,12 @@ class Export:
         model: Folder of a model, or a hub repository.
         out: Folder of the exported model.
         overwrite: Replace an exported model that is there.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     out: Path = field(metadata=WRITTEN_FOLDER)
     overwrite: bool = False
-    altered_model: bool = field(default=False, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:

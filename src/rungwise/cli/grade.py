@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.cli.options import Browser, Limits, Port
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, program, say, say_issues, shortest
 from rungwise.core.errors import UserError
@@ -47,9 +48,6 @@ class Grade:
         agreement: Print how well graders agree, without a page.
         shuffle: Ask in an order that does not tell the ranks.
         seed: Of that order; with --limit, of the choice too.
-        port: Number after the colon. 0 takes any that is free.
-        browser: Open the page.
-        limits: What clients may hold of the server.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
@@ -60,9 +58,9 @@ class Grade:
     agreement: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     shuffle: bool = field(default=True, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
-    port: int = 8000
-    browser: bool = True
-    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
+    port: Port = 8000
+    browser: Browser = True
+    limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:

@@ -24,6 +24,7 @@ from rungwise.cli.models import (
     say_cut,
     say_default,
 )
+from rungwise.cli.options import AlteredModel, Device, LeastCosine, PrecisionName
 from rungwise.cli.parsing import ADVANCED, parse, with_ray
 from rungwise.cli.terminal import program, progress_bar, say, say_issues
 from rungwise.core.cache_folder import usable_cache
@@ -80,11 +81,8 @@ class MakeIndex:
         store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
             exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
         half: Keep vectors in half precision. They take half the place; LanceDB's store only.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
             With --ray, auto is float32, so that all workers compute alike.
-        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
@@ -100,10 +98,10 @@ class MakeIndex:
     allow_empty: bool = field(default=False, metadata=ADVANCED)
     store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
     half: bool = field(default=False, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    precision: Literal["auto", "float32", "bfloat16"] = field(default="auto", metadata=ADVANCED)
-    least_cosine: float = field(default=0.999, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: PrecisionName = field(default="auto", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:

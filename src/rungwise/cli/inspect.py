@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.cli.options import JoinRestval
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import console, program, progress_bar, say
 from rungwise.core.folders import WRITTEN_FILE
@@ -27,14 +28,13 @@ class Inspect:
     Attributes:
         data: Folder, caption file or file of features. Any layout that is recognised.
         contact_sheet: Write a PNG with some of the pictures here.
-        join_restval: Count COCO's restval pictures as training pictures.
         captions_only: Do not look for pictures or features at all.
         quick: Do not decode and compare the pictures. Rows of features are not looked at either.
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     contact_sheet: Path | None = field(default=None, metadata=WRITTEN_FILE)
-    join_restval: bool = field(default=False, metadata=ADVANCED)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     captions_only: bool = field(default=False, metadata=ADVANCED)
     quick: bool = False
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tyro
 
 from rungwise.cli.models import read_model
+from rungwise.cli.options import AlteredModel, Cache, Data, Device, LeastCosine, Precision
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.scored import scores_of
 from rungwise.cli.terminal import program, say, say_issues
@@ -43,7 +43,6 @@ class ModelScores:
     "rungwise evaluate" refuses it.
 
     Attributes:
-        data: Folder or caption file.
         model: Folder or name of a model, or a run.
         out: Folder to write the degrees to.
         vectors: Write the model's vectors of the pictures to this file (.npz), for "rungwise relevance visual".
@@ -51,25 +50,20 @@ class ModelScores:
         top: Write only so many best candidates of each query.
         direction: Whose best candidates: captions for every picture (i2t, the default) or pictures for every caption
             (t2i).
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
-        least_cosine: What auto asks of features in bfloat16: the cosine to those in float32, picture by picture.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
-        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
     """
 
-    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    data: Data
     model: str
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     vectors: Path | None = field(default=None, metadata=WRITTEN_FILE)
     split: str = "all"
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    precision: Literal["auto", "float32", "bfloat16"] = field(default="float32", metadata=ADVANCED)
-    least_cosine: float = field(default=0.999, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
-    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: Precision = field(default="float32", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
 
 def main(arguments: list[str]) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from rungwise.cli.options import Device
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
@@ -54,7 +55,6 @@ class TrainCrossEncoder:
         max_length: Tokens of a pair beyond which the longer text is cut.
         seed: Of all that is drawn.
         precision: bfloat16 is faster where the device has it.
-        device: Where the model computes, such as cpu or cuda. Default: cuda where there is one.
         threads: Of the processor. Default: as many as it has cores.
         distil_into: Folder of a sentence model that learns from it.
         bi_encoder: The sentence model to begin from. Default: the packaged MiniLM.
@@ -74,7 +74,7 @@ class TrainCrossEncoder:
     max_length: int = field(default=128, metadata=ADVANCED)
     seed: int = 0
     precision: Literal["float32", "bfloat16"] = "float32"
-    device: str | None = None
+    device: Device = None
     threads: int | None = field(default=None, metadata=ADVANCED)
     distil_into: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     bi_encoder: str | None = field(default=None, metadata=ADVANCED)

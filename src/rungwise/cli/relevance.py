@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from rungwise.cli.options import Data
 from rungwise.cli.parsing import ADVANCED, flag, parse, with_ray
 from rungwise.cli.terminal import Seldom, console, say, say_issues
 from rungwise.core.errors import UserError
@@ -69,7 +70,6 @@ class Saved:
     """Which data, and what is written.
 
     Attributes:
-        data: Folder or caption file.
         split: The pictures to take; "all" takes every one.
         captions_only: Do not look for pictures at all.
         out: Folder to write the degrees to.
@@ -81,7 +81,7 @@ class Saved:
         ray: With top: make the shards on all cores of this machine (no value), or of a cluster (HOST:PORT of its head).
     """
 
-    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    data: Data
     split: str = "all"
     captions_only: bool = False
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from rungwise.cli.evaluate_options import Evaluate
 from rungwise.cli.models import encoding_in, read_model, say_cut
+from rungwise.cli.options import PrecisionName
 from rungwise.cli.terminal import progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.seals import digest_of
@@ -39,32 +41,9 @@ if TYPE_CHECKING:
 class Encoding(Protocol):
     """The part of the command line that says how a model reads pictures."""
 
-    precision: Literal["auto", "float32", "bfloat16"]
+    precision: PrecisionName
     least_cosine: float
     cache: Path | None
-
-
-class Asked(Encoding, Protocol):
-    """The part of the command line that says what is evaluated; see :class:`rungwise.cli.evaluate_options.Evaluate`."""
-
-    model: str | None
-    data: Path | None
-    image_embeddings: str | None
-    text_embeddings: str | None
-    similarity: str | None
-    ranked_lists: tuple[Path, ...]
-    captions_per_image: int | None
-    image_of_caption: Path | None
-    split: str
-    captions_only: bool
-    join_restval: bool
-    relevance: str | None
-    rerank: str | None
-    top: int | None
-    shards: int | None
-    ray: str | None
-    device: str | None
-    altered_model: bool
 
 
 @dataclass(frozen=True)
@@ -111,7 +90,7 @@ class Scored:
                 refuse_own_opinion(relevance, one)
 
 
-def read_scored(asked: Asked) -> Scored:
+def read_scored(asked: Evaluate) -> Scored:
     """Read everything.
 
     Raises:
@@ -134,7 +113,9 @@ def read_scored(asked: Asked) -> Scored:
             f"{what}: a model and ranked lists need data; write 'rungwise evaluate MODEL DATA', or DATA --ranked-lists"
             " FILE"
         )
-    data = None if asked.data is None else read_part(asked, asked.data)
+    data = None
+    if asked.data is not None:
+        data = read_part(asked.data, asked.split, join_restval=asked.join_restval, captions_only=asked.captions_only)
     if asked.model is not None and data is not None:
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
@@ -150,7 +131,7 @@ def read_scored(asked: Asked) -> Scored:
     return replace(scored, relevance=relevance, relevance_name=named, split=asked.split if data else "")
 
 
-def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> SimilaritySource:
+def read_beside(given: Sequence[str], scored: Scored, asked: Evaluate) -> SimilaritySource:
     """Scores of another model for the same data: a model, a similarity file, or two files of embeddings.
 
     Raises:
@@ -171,16 +152,14 @@ def read_beside(given: Sequence[str], scored: Scored, asked: Asked) -> Similarit
     return other.similarity
 
 
-def read_part(asked: Asked, place: Path) -> ImageCaptions:
-    """The split of a collection that was asked for; what is odd about the collection is said."""
-    data = read(place, join_restval=asked.join_restval, captions_only=asked.captions_only)
+def read_part(place: Path, split: str, *, join_restval: bool, captions_only: bool = False) -> ImageCaptions:
+    """The split of a collection, or all of it; what is odd about the collection is said."""
+    data = read(place, join_restval=join_restval, captions_only=captions_only)
     say_issues(data.issues)
-    if asked.split == "all":
-        return data
-    return with_splits(data).split(asked.split)
+    return data if split == "all" else with_splits(data).split(split)
 
 
-def _of_model(name: str, data: ImageCaptions, asked: Asked) -> Scored:
+def _of_model(name: str, data: ImageCaptions, asked: Evaluate) -> Scored:
     _refuse_incomplete(data)
     return scored_by(read_model(name, asked.device, altered=asked.altered_model), name, data, asked)
 
@@ -191,7 +170,7 @@ def _refuse_incomplete(data: ImageCaptions) -> None:
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
 
 
-def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Asked) -> Scored:
+def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> Scored:
     """A model's scores of a collection, with a bar while pictures are encoded.
 
     Args:
@@ -232,7 +211,7 @@ def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding
     return scores
 
 
-def _reranked(name: str, scored: Scored, asked: Asked) -> Scored:
+def _reranked(name: str, scored: Scored, asked: Evaluate) -> Scored:
     """The same scores as a first stage, and a model as the second, of the pictures that both can read."""
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, scored.data, asked)
@@ -251,14 +230,14 @@ def _seed_of(provenance: Mapping[str, Any]) -> int | None:
     return seed if isinstance(seed, int) else None
 
 
-def _of_matrix(given: str, asked: Asked, data: ImageCaptions | None) -> Scored:
+def _of_matrix(given: str, asked: Evaluate, data: ImageCaptions | None) -> Scored:
     path, key = split_key(given)
     matrix = read_similarity(path, key, stays_in_file=_in_shards(asked))
     known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
     return Scored(_fitting(matrix, known, str(path), asked.split if data else ""), known, data is not None)
 
 
-def _of_vectors(image: str, text: str, asked: Asked, data: ImageCaptions | None) -> Scored:
+def _of_vectors(image: str, text: str, asked: Evaluate, data: ImageCaptions | None) -> Scored:
     images, texts = (read_embeddings(*split_key(one), stays_in_file=_in_shards(asked)) for one in (image, text))
     known = data or _unnamed(asked, (len(images.vectors), len(texts.vectors)), images.path)
     split = asked.split if data else ""
@@ -292,7 +271,7 @@ def _fitting(matrix: Any, data: ImageCaptions, name: str, split: str) -> Similar
     )
 
 
-def _unnamed(asked: Asked, shape: tuple[int, int], path: Path) -> ImageCaptions:
+def _unnamed(asked: Evaluate, shape: tuple[int, int], path: Path) -> ImageCaptions:
     """A collection of positions, for scores without data."""
     if (asked.captions_per_image is None) == (asked.image_of_caption is None):
         raise UserError(
@@ -320,7 +299,7 @@ def _unnamed(asked: Asked, shape: tuple[int, int], path: Path) -> ImageCaptions:
     )
 
 
-def _in_shards(asked: Asked) -> bool:
+def _in_shards(asked: Evaluate) -> bool:
     return asked.shards is not None or asked.ray is not None
 
 
@@ -332,7 +311,7 @@ def _name_of(relevance: str) -> str:
     return f"{Path(relevance).name}, hash {digest_of(path)[:16]}"
 
 
-def _relevance(asked: Asked, scored: Scored) -> Any:
+def _relevance(asked: Evaluate, scored: Scored) -> Any:
     if asked.relevance is not None:
         path, key = split_key(asked.relevance)
         data = scored.data if scored.has_texts else None

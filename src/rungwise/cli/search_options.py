@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from rungwise.cli.options import AlteredModel, Device
 from rungwise.cli.parsing import ADVANCED
 from rungwise.core.folders import WRITTEN_FOLDER
 
@@ -39,8 +40,6 @@ class Search:
         why: Say where in the first hits the words were found. --rerank with a model of kind scan, sgr or saf knows it.
         token: Of the server. Better set RUNGWISE_TOKEN: others can read a command line.
         model: The model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
     """
 
     index: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="INDEX")]
@@ -67,8 +66,8 @@ class Search:
     why: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     token: str | None = field(default=None, metadata=ADVANCED)
     model: str | None = field(default=None, metadata=ADVANCED)
-    device: str | None = field(default=None, metadata=ADVANCED)
-    altered_model: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
 
     @property
     def is_remote(self) -> bool:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import tyro
 
 from rungwise.cli.models import near_words, read_model, read_model_of
+from rungwise.cli.options import AlteredModel, Browser, Device, Limits, Port
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.cache_folder import usable_cache
@@ -37,11 +38,7 @@ class Serve:
     Attributes:
         index: Folder of the index. Or s3://BUCKET/PREFIX.
         model: The model that built the index, if it has moved.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
-        altered_model: Take a model whose files are not as its SHA256SUMS says.
         host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
-        port: Number after the colon. 0 takes any that is free.
-        browser: Open the page.
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
@@ -50,16 +47,15 @@ class Serve:
         rerank_top: How many hits are ranked anew.
         log: Write a line of JSON for every request to the standard error.
         log_queries: Write what was searched for into these lines, too.
-        limits: What clients may hold of the server.
     """
 
     index: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="INDEX")]
     model: str | None = None
-    device: str | None = field(default=None, metadata=ADVANCED)
-    altered_model: bool = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     host: str = "127.0.0.1"
-    port: int = 8000
-    browser: bool = True
+    port: Port = 8000
+    browser: Browser = True
     token: str | None = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
@@ -67,7 +63,7 @@ class Serve:
     rerank_top: int = field(default=50, metadata=ADVANCED)
     log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
     log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
-    limits: ServingLimits = field(default_factory=ServingLimits, metadata=ADVANCED)
+    limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:

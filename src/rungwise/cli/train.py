@@ -15,6 +15,7 @@ import tyro
 
 from rungwise.cli.fitting import as_typed, fit
 from rungwise.cli.kinds import with_kinds
+from rungwise.cli.options import Cache, Device
 from rungwise.cli.parsing import ADVANCED, HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.picking import Picked, check_picked, pick
 from rungwise.cli.seed_runs import check_seeds, train_several
@@ -66,8 +67,6 @@ class Train:
         out: Folder of the run: model/, checkpoint, history.
         resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
         seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
-        device: Where the model computes, such as cpu or cuda. Default cuda where there is one.
-        cache: Folder of the feature cache. Default RUNGWISE_CACHE or the system's.
         lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost, and the
             run ends.
     """
@@ -77,8 +76,8 @@ class Train:
     out: Path = field(default=Path("run"), metadata=WRITTEN_FOLDER)
     resume: bool = False
     seeds: tuple[int, ...] = ()
-    device: str | None = None
-    cache: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    device: Device = None
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     lost_after: float = field(default=120.0, metadata=ADVANCED)
 
 

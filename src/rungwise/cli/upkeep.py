@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
 
-import tyro
-
+from rungwise.cli.options import IndexFolder
 from rungwise.cli.parsing import parse
 from rungwise.cli.terminal import say
 from rungwise.core.folders import WRITTEN_FILE, require_writable_folder
@@ -19,13 +17,9 @@ from rungwise.core.object_stores import address_of
 
 @dataclass
 class CompactIndex:
-    """Free the place of pictures that are gone, and put in order what speeds up a search.
+    """Free the place of pictures that are gone, and put in order what speeds up a search."""
 
-    Attributes:
-        index: Folder of the index.
-    """
-
-    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    index: IndexFolder
 
 
 @dataclass
@@ -33,12 +27,11 @@ class ExportIndex:
     """Write ids, paths, captions, columns and vectors of all pictures into one file.
 
     Attributes:
-        index: Folder of the index.
         out: File to write: .parquet or .npy. An .npy file holds the vectors alone, and a .jsonl file beside it the
             rest, a line for each.
     """
 
-    index: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INDEX")]
+    index: IndexFolder
     out: Path = field(metadata=WRITTEN_FILE)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.cli.options import Device
 from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import say
 from rungwise.core.checks import Check, UncheckedError, checked, summary
@@ -41,14 +42,13 @@ class Verify:
         model: Of an index: the model that built it, if it has moved.
         sample: Of an index: how many pictures and captions are encoded anew and compared.
         encode: Of an index: encode a sample anew.
-        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
     """
 
     folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     model: str | None = None
     sample: int = field(default=32, metadata=ADVANCED)
     encode: bool = True
-    device: str | None = field(default=None, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
 
 
 def main(arguments: list[str]) -> int:
