@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.evaluation import ByClass, RankedLists, Result, by_class, evaluate
+from rungwise.evaluation.json_numbers import as_json
 from rungwise.evaluation.positives import positives_from_labels
+from rungwise.evaluation.result_file import read_as
 from rungwise.metrics import parse
 
 MEASURES = ("MAP", "MAP@3", "P@2", "AP11", "MedR")
@@ -117,6 +119,6 @@ def test_damaged_classes_of_a_file_are_refused(tmp_path, change, why):
 def test_plain_values_read_back():
     labels = ["a", "b"]
     found = by_class(measured(np.eye(2), labels, [0, 0], ["MAP"]), labels)
-    again = ByClass.from_plain(json.loads(json.dumps(found.plain())))
+    again = read_as(ByClass, as_json(found))
     assert again.without_label == found.without_label
     assert math.isnan(again.classes["i2t"][1].numbers["MAP"])  # no caption has the label

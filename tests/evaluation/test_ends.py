@@ -95,18 +95,6 @@ def test_rows_that_do_not_fit_are_found(result, tmp_path, name, values, words):
     assert words in str(caught.value)
 
 
-def test_results_from_before_this_still_load_and_compare(world, tmp_path):
-    """Their files say nothing of where relevance ends."""
-    old = evaluate(**world, measures=["R@1", "nDCG@5"])
-    old.to_json(tmp_path / "r.json", per_query=True)
-    content = json.loads((tmp_path / "r.json").read_text())
-    del content["ends"], content["checksum"]
-    (tmp_path / "r.json").write_text(json.dumps(content))
-    found = compare(Result.from_json(tmp_path / "r.json"), old)
-    assert found["t2i/R@1"].difference == 0
-    assert found.ends is None
-
-
 def test_errors_that_fall_are_better(world, result):
     worse = evaluate(**world, measures=MEASURES, ends=Above(0.3), image_ids=[f"i{n}" for n in range(12)])
     blurred = dict(world, similarity=np.sqrt(world["similarity"]))

@@ -1,11 +1,14 @@
+"""Also tests rungwise.evaluation.json_numbers."""
+
 import math
 
 import numpy as np
 import pytest
 
-from rungwise.evaluation import evaluate
-from rungwise.evaluation.result_file import check, checksum, content_of
+from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation.result_file import OfQueries, check, checksum, read_as
 
+NOTHING = OfQueries(per_query={}, image_of_query={}, query_ids={})
 WHOLE = {
     "numbers": {"i2t/MeanR": 2.0, "t2i/MeanR": None},
     "units": {"i2t/MeanR": "rank", "t2i/MeanR": "rank"},
@@ -17,20 +20,20 @@ WHOLE = {
 
 
 def test_what_has_no_value_agrees_with_queries_without_values():
-    check(content_of(WHOLE), {"i2t/MeanR": np.array([1.0, 3.0]), "t2i/MeanR": np.full(2, math.nan)})
+    check(read_as(Result, WHOLE), NOTHING, {"i2t/MeanR": np.array([1.0, 3.0]), "t2i/MeanR": np.full(2, math.nan)})
     with pytest.raises(ValueError, match="t2i/MeanR is nan, but its values per query give 1"):
-        check(content_of(WHOLE), {"t2i/MeanR": np.array([1.0, math.nan])})
+        check(read_as(Result, WHOLE), NOTHING, {"t2i/MeanR": np.array([1.0, math.nan])})
 
 
 def test_measures_that_this_program_does_not_know_are_left_alone():
     named = {"numbers": {"i2t/Joy@3": 12345.0}, "units": {"i2t/Joy@3": "smiles"}}
-    check(content_of({**WHOLE, **named}), {"i2t/Joy@3": np.array([1.0, 2.0])})
+    check(read_as(Result, {**WHOLE, **named}), NOTHING, {"i2t/Joy@3": np.array([1.0, 2.0])})
 
 
 def test_sums_in_another_order_are_the_same():
     values = np.random.default_rng(0).random(2) * 100
     number = {"numbers": {"i2t/R@1": float(values.mean()) * (1 + 1e-13)}, "units": {"i2t/R@1": "percent"}}
-    check(content_of({**WHOLE, **number}), {"i2t/R@1": values})
+    check(read_as(Result, {**WHOLE, **number}), NOTHING, {"i2t/R@1": values})
 
 
 def test_the_checksum_covers_every_part():

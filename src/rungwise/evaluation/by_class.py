@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 from rungwise.core.ordering import as_people_count
 from rungwise.evaluation.intervals import PerQuery, Term
+from rungwise.evaluation.json_numbers import IN_FILE, Number
 from rungwise.metrics import DIRECTIONS
 from rungwise.relevance.labels import labels_of
 
@@ -30,9 +30,11 @@ class ClassNumbers:
     31.4
     """
 
+    __pydantic_config__ = IN_FILE
+
     label: str
     queries: int
-    numbers: Mapping[str, float]
+    numbers: Mapping[str, Number]
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class ByClass:
     ['i2t: queries without a label, which are in no class: 3']
     """
 
+    __pydantic_config__ = IN_FILE
+
     classes: Mapping[str, tuple[ClassNumbers, ...]] = field(default_factory=dict)
     without_label: Mapping[str, int] = field(default_factory=dict)
 
@@ -57,49 +61,6 @@ class ByClass:
             for way, count in self.without_label.items()
             if count
         ]
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it; :meth:`from_plain` reads it.
-
-        >>> ByClass({"i2t": (ClassNumbers("art", 12, {"MAP": math.nan}),)}, {"i2t": 3}).plain()["classes"]
-        {'i2t': [{'label': 'art', 'queries': 12, 'numbers': {'MAP': None}}]}
-        """
-        return {
-            "classes": {
-                way: [
-                    {
-                        "label": one.label,
-                        "queries": one.queries,
-                        "numbers": {name: None if math.isnan(n) else n for name, n in one.numbers.items()},
-                    }
-                    for one in own
-                ]
-                for way, own in self.classes.items()
-            },
-            "without_label": dict(self.without_label),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> ByClass:
-        """What :meth:`plain` made, its types checked already.
-
-        >>> ByClass.from_plain(ByClass({}, {"i2t": 3}).plain()).without_label
-        {'i2t': 3}
-        """
-        return cls(
-            {
-                way: tuple(
-                    ClassNumbers(
-                        one["label"],
-                        one["queries"],
-                        {name: math.nan if n is None else float(n) for name, n in one["numbers"].items()},
-                    )
-                    for one in own
-                )
-                for way, own in plain["classes"].items()
-            },
-            dict(plain["without_label"]),
-        )
 
 
 class Measured(PerQuery, Protocol):

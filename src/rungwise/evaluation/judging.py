@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
+
+from rungwise.evaluation.json_numbers import IN_FILE, Number
 
 
 @dataclass(frozen=True)
@@ -20,30 +23,15 @@ class Judging:
         added: Per direction, how many right answers these are more than the annotation has, over all galleries.
         before: Numbers by name with the annotation alone; empty where nobody measured them.
 
-    >>> Judging({}, ("Ada",), 3.0, 2, {"i2t": 1, "t2i": 1}, {"i2t/R@1": math.nan}).plain()["before"]
-    {'i2t/R@1': None}
+    >>> Judging({}, ("Ada",), 3.0, 2, {"i2t": 1, "t2i": 1}).graders
+    ('Ada',)
     """
+
+    __pydantic_config__ = IN_FILE
 
     hashes: Mapping[str, str]
     graders: tuple[str, ...]
     right_from: float
-    called_right: int
+    called_right: Annotated[int, Field(ge=0)]
     added: Mapping[str, int]
-    before: Mapping[str, float] = field(default_factory=dict)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "hashes": dict(self.hashes),
-            "graders": list(self.graders),
-            "right_from": self.right_from,
-            "called_right": self.called_right,
-            "added": dict(self.added),
-            "before": {name: None if math.isnan(value) else value for name, value in self.before.items()},
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Judging:
-        """What :meth:`plain` gave."""
-        before = {name: math.nan if value is None else float(value) for name, value in plain["before"].items()}
-        return cls(**{**plain, "graders": tuple(plain["graders"]), "before": before})
+    before: Mapping[str, Number] = field(default_factory=dict)

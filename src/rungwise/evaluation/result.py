@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from rungwise.core.checks import Check, UncheckedError, checked
+from rungwise.core.checks import Check, checked
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
 from rungwise.evaluation.by_class import ByClass
 from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
+from rungwise.evaluation.json_numbers import IN_FILE, Number, as_json
 from rungwise.evaluation.judging import Judging
-from rungwise.evaluation.result_file import check, checksum, content_of, values_of
+from rungwise.evaluation.result_file import OfQueries, check, checksum, read_as, values_of
 from rungwise.metrics import Measure, Total, parse_all
 
 FORMAT = "rungwise-result/1"
-"""Written into every file, so that a later version can tell."""
+"""Written into every file."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,11 @@ class Reranking:
     'reranked: another model (312,345 pairs scored) orders the first 50 of each query; all others stand behind them'
     """
 
+    __pydantic_config__ = IN_FILE
+
     model_hash: str
-    top: int
-    pairs: int
+    top: Annotated[int, Field(ge=1)]
+    pairs: Annotated[int, Field(ge=0)]
 
     def note(self) -> str:
         """What was measured, in a line."""
@@ -85,7 +88,9 @@ class Result:
     (100.0, 600.0, (2,))
     """
 
-    numbers: Mapping[str, float]
+    __pydantic_config__ = IN_FILE
+
+    numbers: Mapping[str, Number]
     units: Mapping[str, str]
     protocol: str
     gallery: Mapping[str, tuple[int, ...]]
@@ -202,21 +207,10 @@ class Result:
 
         >>> from rungwise.evaluation import evaluate
         >>> evaluate(similarity=np.eye(2), image_of_caption=[0, 1]).plain()["gallery"]
-        {'i2t': (2,), 't2i': (2,)}
+        {'i2t': [2], 't2i': [2]}
         """
-        content: dict[str, Any] = {}
-        for one in fields(self):
-            if not one.name.startswith("_") and one.name not in ("by_class", "reranking", "judgements"):
-                value = getattr(self, one.name)
-                content[one.name] = dict(value) if isinstance(value, Mapping) else value
-        content["numbers"] = {name: _without_nan(number) for name, number in self.numbers.items()}
-        if self.by_class is not None:
-            content["by_class"] = self.by_class.plain()
-        if self.reranking is not None:
-            content["reranking"] = asdict(self.reranking)
-        if self.judgements is not None:
-            content["judgements"] = self.judgements.plain()
-        return content
+        left_out = {name for name in ("reranking", "judgements", "by_class") if getattr(self, name) is None}
+        return {name: value for name, value in as_json(self).items() if name not in left_out}
 
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
         """Write the numbers, and the values of every query too when asked; all or nothing.
@@ -233,7 +227,7 @@ class Result:
         values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
         content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()} if per_query else {}
         content["checksum"] = checksum(content, values, images)
-        content["per_query"] = {name: _plain(own) for name, own in values.items()}
+        content["per_query"] = {name: as_json(own.tolist()) for name, own in values.items()}
         content["image_of_query"] = {way: own.tolist() for way, own in images.items()}
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -251,46 +245,22 @@ class Result:
         read = read_json(user_path(path))
         if not isinstance(read, dict) or read.get("format") != FORMAT:
             raise UserError(f"{path}: is not a {FORMAT} file; give a file that to_json wrote")
-        plain = {name: value for name, value in read.items() if name not in ("format", "checksum")}
+        checked_by = read.pop("checksum", None)
+        covered = {name: part for name, part in read.items() if name not in ("per_query", "image_of_query")}
         try:
-            content = content_of(plain)
-            values = {name: values_of(name, own) for name, own in content.per_query.items()}
-            check(content, values)
-            images = {way: np.array(own, dtype=np.int64) for way, own in content.image_of_query.items()}
+            of_queries = read_as(
+                OfQueries, {name: read.pop(name, {}) for name in ("per_query", "image_of_query", "query_ids")}
+            )
+            result = read_as(cls, {name: part for name, part in read.items() if name != "format"})
+            values = {name: values_of(name, own) for name, own in of_queries.per_query.items()}
+            check(result, of_queries, values)
+            images = {way: np.array(own, dtype=np.int64) for way, own in of_queries.image_of_query.items()}
         except ValueError as error:
             raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
-        # Files that older versions wrote have none.
-        if "checksum" in read:
-            covered = {"format": FORMAT} | plain
-            covered = {name: part for name, part in covered.items() if name not in ("per_query", "image_of_query")}
-            if read["checksum"] != checksum(covered, values, images):
-                raise UserError(f"{path}: the result was altered after it was written; evaluate again")
-        return cls(
-            numbers={name: _with_nan(number) for name, number in content.numbers.items()},
-            units=content.units,
-            protocol=content.protocol,
-            gallery={way: tuple(sizes) for way, sizes in content.gallery.items()},
-            queries=content.queries,
-            captions_per_image=content.captions_per_image,
-            remarks=content.remarks,
-            right=content.right,
-            relevance=content.relevance,
-            ends=content.ends,
-            data_name=content.data_name,
-            data_hash=content.data_hash,
-            dataset=content.dataset,
-            split=content.split,
-            model_hash=content.model_hash,
-            seed=content.seed,
-            version=content.version,
-            warnings=tuple(content.warnings),
-            reranking=None if content.reranking is None else Reranking(**content.reranking.model_dump()),
-            judgements=None if content.judgements is None else Judging.from_plain(content.judgements.model_dump()),
-            by_class=None if content.by_class is None else ByClass.from_plain(content.by_class.model_dump()),
-            _per_query=values,
-            _image_of_query=images,
-            _query_ids={way: tuple(own) for way, own in content.query_ids.items()},
-        )
+        if checked_by != checksum(covered, values, images):
+            raise UserError(f"{path}: the result was altered after it was written; evaluate again")
+        ids = {way: tuple(own) for way, own in of_queries.query_ids.items()}
+        return replace(result, _per_query=values, _image_of_query=images, _query_ids=ids)
 
 
 def verify(path: Path) -> Iterator[Check]:
@@ -299,26 +269,4 @@ def verify(path: Path) -> Iterator[Check]:
     >>> [check.wrong for check in verify(Path("nowhere.json"))]
     ['nowhere.json: no such file; correct the path']
     """
-    yield checked(path.name, lambda: _looked_at(path))
-
-
-def _looked_at(path: Path) -> str:
-    found = Result.from_json(path)
-    if "checksum" not in read_json(path):
-        raise UncheckedError("it has no checksum, as those that were written before there were any; evaluate again")
-    return f"{len(found.numbers)} numbers, as they were written"
-
-
-def _plain(values: NDArray[np.float64]) -> list[Any]:
-    """Values per query as JSON has them."""
-    if values.ndim > 1:
-        return [_plain(row) for row in values]
-    return [_without_nan(value) for value in values.tolist()]
-
-
-def _without_nan(number: float) -> float | None:
-    return None if math.isnan(number) else number
-
-
-def _with_nan(number: float | None) -> float:
-    return math.nan if number is None else float(number)
+    yield checked(path.name, lambda: f"{len(Result.from_json(path).numbers)} numbers, as they were written")

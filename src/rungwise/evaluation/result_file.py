@@ -10,102 +10,88 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from rungwise.core.configuration import adapter
 from rungwise.core.errors import UserError
+from rungwise.evaluation.by_class import ByClass, ClassNumbers
+from rungwise.evaluation.json_numbers import IN_FILE
 from rungwise.metrics import DIRECTIONS, Measure, Total, parse
+
+T = TypeVar("T")
 
 _SAME = 1e-9
 """Numbers closer than this, relatively, are the same: sums in another order differ in their last bits."""
 
 
-_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+class Parts(Protocol):
+    """What is compared of a result; see :class:`rungwise.evaluation.result.Result`."""
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        """Name to number."""
+        ...
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """Name to unit."""
+        ...
+
+    @property
+    def gallery(self) -> Mapping[str, Sequence[int]]:
+        """Candidates in each fold."""
+        ...
+
+    @property
+    def queries(self) -> Mapping[str, int]:
+        """Queries over all folds."""
+        ...
+
+    @property
+    def by_class(self) -> ByClass | None:
+        """The numbers class by class."""
+        ...
 
 
-class _OfClass(BaseModel):
-    model_config = _STRICT
+class OfQueries(BaseModel):
+    """What a file says of every query; see :meth:`rungwise.evaluation.result.Result.per_query`.
 
-    label: str
-    queries: int
-    numbers: dict[str, float | None]
+    Attributes:
+        per_query: Name to one value a query, or one row of values.
+        image_of_query: Per direction, the image of each query.
+        query_ids: Per direction, the id of each query; empty where there are none.
+    """
 
+    model_config = IN_FILE
 
-class _ByClass(BaseModel):
-    model_config = _STRICT
-
-    classes: dict[str, list[_OfClass]]
-    without_label: dict[str, int]
-
-
-class _Reranking(BaseModel):
-    model_config = _STRICT
-
-    model_hash: str
-    top: int = Field(ge=1)
-    pairs: int = Field(ge=0)
+    per_query: dict[str, list[float | list[float | None] | None]]
+    image_of_query: dict[str, list[int]]
+    query_ids: dict[str, list[str]]
 
 
-class _Judgements(BaseModel):
-    model_config = _STRICT
-
-    hashes: dict[str, str]
-    graders: list[str]
-    right_from: float
-    called_right: int = Field(ge=0)
-    added: dict[str, int]
-    before: dict[str, float | None]
-
-
-class Content(BaseModel):
-    """The file, each part of the type that it must have; see :class:`rungwise.evaluation.result.Result`."""
-
-    model_config = _STRICT
-
-    numbers: dict[str, float | None]
-    units: dict[str, str]
-    protocol: str
-    gallery: dict[str, list[int]]
-    queries: dict[str, int]
-    captions_per_image: dict[str, float]
-    remarks: dict[str, dict[str, int]] = {}
-    right: str = ""
-    relevance: str = ""
-    ends: str = ""
-    data_name: str = ""
-    data_hash: str = ""
-    dataset: str = ""
-    split: str = ""
-    model_hash: str = ""
-    seed: int | None = None
-    version: str = ""
-    warnings: list[str] = []
-    reranking: _Reranking | None = None
-    judgements: _Judgements | None = None
-    by_class: _ByClass | None = None
-    per_query: dict[str, list[float | list[float | None] | None]] = {}
-    image_of_query: dict[str, list[int]] = {}
-    query_ids: dict[str, list[str]] = {}
-
-
-def content_of(values: Mapping[str, Any]) -> Content:
-    """The parts of a parsed file.
+def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Part of a parsed file as the dataclass that it holds.
 
     Raises:
         ValueError: Naming the first part that is missing, unknown, of another type or not finite.
 
-    >>> content_of({"numbers": {"rsum": "many"}})
+    >>> read_as(OfQueries, {"per_query": {}, "image_of_query": {"i2t": [0.5]}, "query_ids": {}})
     Traceback (most recent call last):
-    ValueError: numbers.rsum: Input should be a valid number
+    ValueError: image_of_query.i2t.0: Input should be a valid integer
     """
     try:
-        return Content.model_validate(dict(values))
+        reader = adapter(kind)
+        # A strict reader makes a dataclass of JSON text alone.
+        read: T = reader.validate_json(json.dumps(values)) if is_dataclass(kind) else reader.validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return read
 
 
 def values_of(name: str, values: Sequence[float | list[float | None] | None]) -> NDArray[np.float64]:
@@ -123,41 +109,42 @@ def values_of(name: str, values: Sequence[float | list[float | None] | None]) ->
     return np.array(rows or values, dtype=np.float64)
 
 
-def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> None:
+def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[np.float64]]) -> None:
     """Compare the parts with one another, and the numbers with the values per query.
 
     Args:
-        content: Of the file.
+        found: What the file says of all queries together.
+        of_queries: What it says of each.
         per_query: Its values per query as arrays, NaN where there is none.
 
     Raises:
         ValueError: Naming what does not fit together, or the number that its own values contradict.
     """
-    folds = _folds(content)
-    for what, lists in (
-        ("per_query", content.per_query),
-        ("image_of_query", content.image_of_query),
-        ("query_ids", content.query_ids),
-    ):
-        for name, own in lists.items():
-            wanted = content.queries.get(name.partition("/")[0], -1)
+    folds = _folds(found)
+    lists: tuple[tuple[str, Mapping[str, Sequence[Any]]], ...] = (
+        ("per_query", of_queries.per_query),
+        ("image_of_query", of_queries.image_of_query),
+        ("query_ids", of_queries.query_ids),
+    )
+    for what, by_name in lists:
+        for name, own in by_name.items():
+            wanted = found.queries.get(name.partition("/")[0], -1)
             if len(own) not in (wanted, 0 if what == "query_ids" else wanted):
                 raise ValueError(f"{what} of {name}: {len(own)} values for {wanted} queries")
-    for way, images in content.image_of_query.items():
+    for way, images in of_queries.image_of_query.items():
         if images and not 0 <= min(images) <= max(images) < 1 << 62:
             raise ValueError(f"image_of_query of {way}: {min(images)}..{max(images)} are no positions of images")
-    if unknown := per_query.keys() - content.numbers.keys():
+    if unknown := per_query.keys() - found.numbers.keys():
         raise ValueError(f"values per query of {min(unknown)}, which is no number of it")
-    for name, written in content.numbers.items():
-        number = math.nan if written is None else written
+    for name, number in found.numbers.items():
         measure = _measure(name)
-        if name not in content.units:
+        if name not in found.units:
             raise ValueError(f"{name} has no unit")
         if measure is None:
             continue
         _check_bounds(name, np.array([number]), measure.bounds)
         if isinstance(measure, Total):
-            _check_sum(name, number, measure, content)
+            _check_sum(name, number, measure, found.numbers)
         elif name in per_query:
             values = per_query[name]
             if values.shape[1:] != (() if measure.parts == 1 else (measure.parts,)):
@@ -165,20 +152,20 @@ def check(content: Content, per_query: Mapping[str, NDArray[np.float64]]) -> Non
             _check_bounds(f"{name} of a query", values, measure.value_bounds)
             parts = np.split(values, np.cumsum(folds[name.partition("/")[0]])[:-1])
             _check_same(name, number, float(np.mean([measure.aggregate(part) for part in parts])), "values per query")
-    for way, classes in () if content.by_class is None else content.by_class.classes.items():
+    for way, classes in () if found.by_class is None else found.by_class.classes.items():
         for one in classes:
-            _check_class(way, one, content)
+            _check_class(way, one, found)
 
 
-def _check_class(way: str, one: _OfClass, content: Content) -> None:
-    if not 0 < one.queries <= content.queries.get(way, 0):
-        raise ValueError(f"by_class, {way}, {one.label!r}: {one.queries} of {content.queries.get(way, 0)} queries")
-    for name, written in one.numbers.items():
-        if f"{way}/{name}" not in content.numbers:
+def _check_class(way: str, one: ClassNumbers, found: Parts) -> None:
+    if not 0 < one.queries <= found.queries.get(way, 0):
+        raise ValueError(f"by_class, {way}, {one.label!r}: {one.queries} of {found.queries.get(way, 0)} queries")
+    for name, number in one.numbers.items():
+        if f"{way}/{name}" not in found.numbers:
             raise ValueError(f"by_class, {way}, {one.label!r}: {name} was not measured")
         measure = _measure(f"{way}/{name}")
-        if measure is not None and written is not None:
-            _check_bounds(f"by_class, {way}, {one.label!r}: {name}", np.array([written]), measure.bounds)
+        if measure is not None:
+            _check_bounds(f"by_class, {way}, {one.label!r}: {name}", np.array([number]), measure.bounds)
 
 
 def checksum(
@@ -199,16 +186,16 @@ def checksum(
     return digest.hexdigest()
 
 
-def _folds(content: Content) -> dict[str, list[int]]:
+def _folds(found: Parts) -> dict[str, Sequence[int]]:
     """Per direction, the queries of each fold: its images, and its captions."""
-    if set(content.gallery) != set(DIRECTIONS) or set(content.queries) != set(DIRECTIONS):
+    if set(found.gallery) != set(DIRECTIONS) or set(found.queries) != set(DIRECTIONS):
         raise ValueError(f"gallery and queries are not those of {' and '.join(DIRECTIONS)}")
-    folds = {"i2t": content.gallery["t2i"], "t2i": content.gallery["i2t"]}
+    folds = {"i2t": found.gallery["t2i"], "t2i": found.gallery["i2t"]}
     for way, sizes in folds.items():
-        if not sizes or min(sizes) < 0 or sum(sizes) != content.queries[way]:
-            raise ValueError(f"{content.queries[way]} queries {way}, but the galleries are {content.gallery}")
+        if not sizes or min(sizes) < 0 or sum(sizes) != found.queries[way]:
+            raise ValueError(f"{found.queries[way]} queries {way}, but the galleries are {found.gallery}")
     if len(folds["i2t"]) != len(folds["t2i"]):
-        raise ValueError(f"the galleries {content.gallery} are not of the same folds")
+        raise ValueError(f"the galleries {found.gallery} are not of the same folds")
     return folds
 
 
@@ -234,11 +221,10 @@ def _check_bounds(name: str, values: NDArray[np.float64], bounds: tuple[float, f
         raise ValueError(f"{name} is {values[wrong][0]:g}, where {low:g}..{high:g} is possible")
 
 
-def _check_sum(name: str, number: float, total: Total, content: Content) -> None:
+def _check_sum(name: str, number: float, total: Total, numbers: Mapping[str, float]) -> None:
     terms = [f"{way}/{term}" for way in DIRECTIONS for term in total.terms]
-    if all(term in content.numbers for term in terms):
-        values = [content.numbers[term] for term in terms]
-        _check_same(name, number, sum(math.nan if value is None else value for value in values), "terms")
+    if all(term in numbers for term in terms):
+        _check_same(name, number, sum(numbers[term] for term in terms), "terms")
 
 
 def _check_same(name: str, written: float, found: float, of: str) -> None:

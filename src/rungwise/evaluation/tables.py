@@ -261,7 +261,7 @@ def _sense(measure: str, unit: str) -> str:
     """The unit; of errors, which only this tells from shares, that 0 is best."""
     try:
         error = unit == FRACTION and not parse(measure).higher_is_better
-    except UserError:  # of a result that another version wrote
+    except UserError:  # a measure that this program does not know
         return unit
     return f"{unit}, 0 is best" if error else unit
 
