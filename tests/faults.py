@@ -177,8 +177,8 @@ FAULTS = (
     Fault("quality/check.py", "if one not in right and score >= bar", "if one not in right"),
     Fault(
         "planning/stores.py",
-        "return max(1, math.ceil(memory / (self.need.memory * _GB * self.rates.spare.value)))",
-        "return max(1, math.floor(memory / (self.need.memory * _GB * self.rates.spare.value)))",
+        "return max(1, math.ceil(memory / (self.need.memory * _GB",
+        "return max(1, math.floor(memory / (self.need.memory * _GB",
     ),
     Fault("planning/need.py", "if not 0 <= self.captions <= 10_000:", "if not -1 <= self.captions <= 10_000:"),
     Fault("serving/bodies.py", "if len(content) > LARGEST:", "if len(content) > 100 * LARGEST:"),

@@ -41,7 +41,7 @@ PACKAGES = {
     "rungwise.language": "",
     "rungwise.metrics": "numpy",
     "rungwise.models": "numpy pydantic safetensors",
-    "rungwise.planning": "PIL numpy pydantic",
+    "rungwise.planning": "",
     "rungwise.quality": "PIL numpy pydantic",
     "rungwise.relevance": "numpy pydantic",
     "rungwise.scenes": "",

@@ -36,7 +36,7 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str])
         (("0",), "pictures: there must be at least 1"),
         (("--", "-5"), "'-5' is no number of pictures"),
         (("many",), "'many' is no number of pictures; write it as 1000000, 10k, 1M or 5B"),
-        (("1M", "--store", "faiss"), "there is no 'faiss'; there are auto, exact, lance, milvus"),
+        (("1M", "--store", "faiss"), "'faiss' is none of 'auto', 'exact', 'lance', 'milvus'"),
         (("1M", "--store", "exact", "--half"), "the store exact keeps full precision"),
         (("1M", "--dimension", "0"), "dimension: must lie between"),
         (("1M", "--model", "unheard-of"), "pictures a second of 'unheard-of' are not known"),
@@ -63,10 +63,10 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
 
     def stored(rates: Rates, dimension: int, **named: object) -> Rates:
         asked.append((rates is STORED, dimension, named["name"], named["device"]))
-        known = STORED.encoders["quick", "cpu"]
-        return type(rates)(**(vars(rates) | {"encoders": {("model", "h200"): known}}))
+        known = STORED["quick on cpu"]
+        return {**rates, "model on h200": known}
 
-    monkeypatch.setattr("rungwise.planning.measured", stored)
+    monkeypatch.setattr(command, "measured", stored)
     monkeypatch.setattr("rungwise.cli.models.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
     assert main(["plan", "10k", "--measure", "--model", "run/model", "--device", "h200"]) == 0
     assert asked == [(True, 3, "model", "h200")]

@@ -10,11 +10,9 @@ ASSUMED = Rate("even parts", 1.0, "", "nobody tried", machine="", assumed=True)
 
 def test_beyond_what_was_measured_it_says_so_and_names_the_smallest() -> None:
     rates = (MEASURED, FURTHER)
-    assert Quantity("x", 1.0, "ms", "{0} {1}", rates, rows=1000, dimension=512).doubts == ()
-    assert Quantity("x", 1.0, "ms", "{0} {1}", rates, rows=1001, dimension=512).doubts == (
-        "extrapolated from 1 k rows",
-    )
-    assert Quantity("x", 1.0, "ms", "{0}", (FURTHER,), rows=9000, dimension=64).doubts == (
+    assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1000, dimension=512).doubts == ()
+    assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1001, dimension=512).doubts == ("extrapolated from 1 k rows",)
+    assert Quantity("x", 1.0, "ms", "{}", (FURTHER,), rows=9000, dimension=64).doubts == (
         "extrapolated from 5 k rows",
         "measured with D = 512",
     )
@@ -27,7 +25,7 @@ def test_what_nobody_measured_is_said() -> None:
 
 
 def test_a_formula_holds_its_rates_with_their_marks() -> None:
-    found = Quantity("x", 1.0, "hours", "R / {0} + {1}", (MEASURED, FURTHER))
+    found = Quantity("x", 1.0, "hours", "R / {} + {}", (MEASURED, FURTHER))
     assert found.explained(["[1]", "[2]"]) == "R / 10 rows/s [1] + 5 ms [2]"
     plain = found.plain()
     assert plain["formula"] == "R / 10 rows/s + 5 ms"

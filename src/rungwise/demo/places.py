@@ -42,8 +42,6 @@ _OF_A_MODEL = ("run", "index")
 class Places:
     """Where the parts lie.
 
-    The names differ from those of demos with one model, so that a folder of such a one keeps what it holds.
-
     >>> Places(Path("demo")).model("degrees").as_posix()
     'demo/degrees/run/model'
     """

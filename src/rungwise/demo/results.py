@@ -50,7 +50,7 @@ class Results:
         """Read what :meth:`save` wrote.
 
         Raises:
-            UserError: If it is missing or damaged, or another version wrote it.
+            UserError: If it is missing or damaged, or is of no demo.
         """
         values = read_json(path)
         if not isinstance(values, dict) or (values.pop("format", ""), values.pop("version", 0)) != (_FORMAT, _VERSION):

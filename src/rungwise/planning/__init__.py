@@ -1,11 +1,13 @@
-"""What a collection takes before anybody buys machines: disk, memory, hours, machines, each with what was measured."""
+"""What a collection takes before anybody buys machines: disk, memory, hours, machines, each with what was measured.
+
+Importing it loads nothing heavy: the command line reads a :class:`Need` before it knows what for.
+"""
 
 from rungwise.planning.measuring import Sample, measured
 from rungwise.planning.need import Device, Need, StoreKind, parse_count
 from rungwise.planning.plan import Plan, plan, title
 from rungwise.planning.quantity import Quantity
-from rungwise.planning.rates import Rate, Rates
-from rungwise.planning.stored import STORED
+from rungwise.planning.rates import STORED, Rate, Rates
 from rungwise.planning.text import plan_text
 
 __all__ = [

@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rungwise.core.files import explained, make_folder
 from rungwise.planning.need import Device
-from rungwise.planning.rates import HERE, Rate, Rates
+from rungwise.planning.rates import HERE, Rate, Rates, encoder
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rungwise.index.store import Batch, Store
     from rungwise.models.contracts import DualEncoder
 
@@ -71,7 +70,7 @@ def measured(
 
     >>> from rungwise.planning import STORED
     >>> here = measured(STORED, 16, sample=Sample(rows=200, queries=2, repeats=1))
-    >>> here.lance_insert.machine, here.lance_insert.rows, here.milvus_insert == STORED.milvus_insert
+    >>> here["lance_insert"].machine, here["lance_insert"].rows, here["milvus_insert"] == STORED["milvus_insert"]
     ('this machine', 200, True)
     """
     sample = sample or Sample()
@@ -87,10 +86,12 @@ def measured(
         pictures = _pictures_per_second(model, Path(work), sample)
     what = f"{name}, drawn photos of {_SIDE} x {_SIDE} from files"
     rate = Rate(what, pictures, "pictures/s", _SOURCE, machine=HERE)
-    return replace(found, encoders=MappingProxyType({**found.encoders, (name, device): rate}))
+    return {**found, encoder(name, device): rate}
 
 
 def _stores(work: Path, rates: Rates, dimension: int, sample: Sample) -> Rates:
+    import numpy as np
+
     from rungwise.index import ExactStore, LanceStore
     from rungwise.similarity import Cosine
 
@@ -113,16 +114,16 @@ def _stores(work: Path, rates: Rates, dimension: int, sample: Sample) -> Rates:
             )
     size = sample.rows * dimension * 4
 
-    def here(old: Rate, value: float) -> Rate:
-        return replace(old, value=value, source=_SOURCE, rows=sample.rows, dimension=dimension, machine=HERE)
-
-    return replace(
-        rates,
-        exact_insert=here(rates.exact_insert, sample.rows / inserted["exact"]),
-        lance_insert=here(rates.lance_insert, sample.rows / inserted["lance"]),
-        exact_speed=here(rates.exact_speed, size / searched["exact"] / 1e9),
-        held_speed=here(rates.held_speed, size / searched["lance"] / 1e9),
-    )
+    here = {
+        "exact_insert": sample.rows / inserted["exact"],
+        "lance_insert": sample.rows / inserted["lance"],
+        "exact_speed": size / searched["exact"] / 1e9,
+        "held_speed": size / searched["lance"] / 1e9,
+    }
+    return {**rates} | {
+        name: replace(rates[name], value=value, source=_SOURCE, rows=sample.rows, dimension=dimension, machine=HERE)
+        for name, value in here.items()
+    }
 
 
 def _pictures_per_second(model: DualEncoder, work: Path, sample: Sample) -> float:
@@ -144,6 +145,8 @@ def _pictures_per_second(model: DualEncoder, work: Path, sample: Sample) -> floa
 
 
 def _batches(dimension: int, rows: int) -> Iterator[Batch]:
+    import numpy as np
+
     from rungwise.index.store import Batch
 
     draw = np.random.default_rng(1)
@@ -154,6 +157,8 @@ def _batches(dimension: int, rows: int) -> Iterator[Batch]:
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    import numpy as np
+
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from rungwise.core.errors import UserError
 
@@ -17,6 +17,7 @@ Device = Literal["cpu", "cuda", "t4", "l4", "a100", "h100", "h200"]
 
 MOST_PICTURES = 10**12
 MOST_DIMENSIONS = 1 << 16
+USUAL_DIMENSIONS = 512
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmb]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 
@@ -26,34 +27,35 @@ class Need:
     """What is to be searched, and on what.
 
     Attributes:
-        pictures: N.
-        dimension: D, numbers of a vector.
-        queries: Q, searches a second.
-        captions: Of each picture; each is a row with a vector of its own.
-        store: Which one, or ``"auto"``.
-        half: Vectors are kept in half precision, in LanceDB's store.
-        thumbnails: Small copies are kept in the index.
-        model: By which encoding is reckoned: a name of :data:`rungwise.planning.rates.ENCODERS`.
-        device: Where pictures are encoded.
-        pictures_per_second: Of one machine that encodes, where somebody knows it.
+        pictures: How many. Such as 10k, 1M or 5B.
+        dimension: Numbers of a vector. Default 512, or those of the model that is measured.
+        queries: Searches a second.
+        captions: Captions of a picture; each has a vector too.
+        store: Which store is reckoned with; auto takes the one that the numbers speak for.
+        half: Vectors in half precision, in LanceDB's store.
+        thumbnails: Small copies of pictures are kept.
+        model: What encodes: a name whose rate is known (siglip2-base-patch32-256, quick, resnet50). With --measure
+            any model.
+        device: Where pictures are encoded, beside the processor.
+        pictures_per_second: Of one machine that encodes, if you know it.
         memory: Gigabytes of one machine.
-        within: Hours in which all pictures are to be encoded; None for one machine, however long it takes.
+        within: Hours in which all pictures are to be encoded.
 
-    >>> Need(1_000_000).dimension
-    512
+    >>> Need(1_000_000, captions=5).rows
+    6000000
     >>> Need(0)
     Traceback (most recent call last):
     rungwise.core.errors.UserError: pictures: there must be at least 1 and at most 1,000,000,000,000, got 0
     """
 
     pictures: int
-    dimension: int = 512
+    dimension: int | None = None
     queries: float = 10.0
     captions: float = 0.0
     store: Wished = "auto"
     half: bool = False
     thumbnails: bool = False
-    model: str = ""
+    model: str | None = None
     device: Device = "cpu"
     pictures_per_second: float | None = None
     memory: float = 64.0
@@ -62,8 +64,8 @@ class Need:
     def __post_init__(self) -> None:
         if not 1 <= self.pictures <= MOST_PICTURES:
             raise UserError(f"pictures: there must be at least 1 and at most {MOST_PICTURES:,}, got {self.pictures:,}")
-        if not 1 <= self.dimension <= MOST_DIMENSIONS:
-            raise UserError(f"dimension: must lie between 1 and {MOST_DIMENSIONS:,}, got {self.dimension:,}")
+        if not 1 <= self.numbers <= MOST_DIMENSIONS:
+            raise UserError(f"dimension: must lie between 1 and {MOST_DIMENSIONS:,}, got {self.numbers:,}")
         if self.store not in get_args(Wished):
             raise UserError(f"store: there is no {self.store!r}; there are {', '.join(get_args(Wished))}")
         if self.half and self.store not in ("auto", "lance"):
@@ -76,9 +78,28 @@ class Need:
                 raise UserError(f"{name.replace('_', ' ')}: must be above 0, got {value:g}")
 
     @property
+    def numbers(self) -> int:
+        """D: how many numbers a vector has."""
+        return USUAL_DIMENSIONS if self.dimension is None else self.dimension
+
+    @property
     def rows(self) -> int:
-        """How many pictures and captions there are."""
+        """R: how many pictures and captions there are."""
         return self.pictures + round(self.pictures * self.captions)
+
+    @property
+    def model_name(self) -> str:
+        """The model without the hub and the owner that it is fetched from; empty where none is named."""
+        return (self.model or "").rpartition("/")[2]
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON.
+
+        >>> Need(10, model="hf:google/siglip2-base-patch32-256").plain()["model"]
+        'siglip2-base-patch32-256'
+        """
+        said = {one.name: getattr(self, one.name) for one in fields(Need)}
+        return said | {"dimension": self.numbers, "model": self.model_name}
 
 
 def parse_count(text: str) -> int:

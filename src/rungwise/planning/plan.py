@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from rungwise.core.errors import UserError
 from rungwise.planning.need import Need, StoreKind
 from rungwise.planning.quantity import Quantity
-from rungwise.planning.rates import Rate, Rates
-from rungwise.planning.stored import DEFAULT_ENCODER, STORED
+from rungwise.planning.rates import DEFAULT_ENCODER, STORED, Rate, Rates, encoder, encoders
 from rungwise.planning.stores import SLOWEST_MS, StoreCosts, costs_of
 
 _DEVICES = {"cpu": "processor", "cuda": "GPU"}
@@ -55,7 +54,7 @@ class Plan:
             for one in self.compared
         ]
         return {
-            "need": asdict(self.need),
+            "need": self.need.plain(),
             "store": self.store,
             "why": self.why,
             "doubts": list(self.doubts),
@@ -100,32 +99,30 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     return Plan(need, chosen.kind, why, chosen.wrong, quantities, compared)
 
 
+_WORDS = "encoding the words of a query with your model comes on top"
+
+
 def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ...]:
     """Machines that search, and those that serve where that is another process."""
-    serving, search = rates.serving, costs.search
-    assert search.value is not None
+    serving = rates["serving"]
     if costs.kind == "milvus":
-        serve = Quantity(
-            "machines, serve", math.ceil(need.queries / serving.value), "machines", "Q / {0}", (serving,),
-            remark="encoding the words of a query with your model comes on top",
-        )  # fmt: skip
+        count = math.ceil(need.queries / serving.value)
+        serve = Quantity("machines, serve", count, "machines", "Q / {}", (serving,), remark=_WORDS)
         return costs.machines, serve
-    both = 1 / (1 / serving.value + search.value / 1000)
-    many = Quantity("searches of a machine", both, "a second", "1 / (1 / {0} + one search)", (serving,))
-    machines = Quantity(
-        "machines", math.ceil(need.queries / both), "machines", "Q / searches of a machine, each with a copy",
-        remark="encoding the words of a query with your model comes on top",
-    )  # fmt: skip
-    return many, machines
+    both = 1 / (1 / serving.value + costs.search.known / 1000)
+    count, formula = math.ceil(need.queries / both), "Q / searches of a machine, each with a copy"
+    return (
+        Quantity("searches of a machine", both, "a second", "1 / (1 / {} + one search)", (serving,)),
+        Quantity("machines", count, "machines", formula, remark=_WORDS),
+    )
 
 
 def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
     """Hours of encoding, on the processor and on the device that was asked for, and machines for it."""
-    model = need.model or DEFAULT_ENCODER
-    known = sorted({name for name, _ in rates.encoders})
-    if need.model and need.model not in known and need.pictures_per_second is None:
+    model, known = need.model_name or DEFAULT_ENCODER, encoders(rates)
+    if need.model_name and model not in known and need.pictures_per_second is None:
         raise UserError(
-            f"model: pictures a second of {need.model!r} are not known; measure them with --measure, give"
+            f"model: pictures a second of {model!r} are not known; measure them with --measure, give"
             f" --pictures-per-second, or take one of {', '.join(known)}"
         )
     if need.pictures_per_second is not None:
@@ -135,39 +132,31 @@ def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
         hours = [_hours(need, "encoding", given)]
     else:
         hours = [
-            _hours(need, f"encoding, {_DEVICES.get(device, device)}", rates.encoders.get((model, device)))
+            _hours(need, f"encoding, {_DEVICES.get(device, device)}", rates.get(encoder(model, device)))
             for device in dict.fromkeys(("cpu", need.device if need.device != "cpu" else "cuda"))
         ]
-    if need.within is None or (taken := hours[-1] if hours[-1].value is not None else hours[0]).value is None:
+    taken = hours[-1] if hours[-1].value is not None else hours[0]
+    if need.within is None or taken.value is None:
         return tuple(hours)
-    sharing = rates.sharing_encoding
-    many = Quantity(
-        "machines, encoding",
-        math.ceil(taken.value / need.within),
-        "machines",
-        f"{taken.name} {taken.said} / {need.within:g} h",
-        (sharing,),
-    )
-    return (*hours, many)
+    count, formula = math.ceil(taken.value / need.within), f"{taken.name} {taken.said} / {need.within:g} h"
+    return (*hours, Quantity("machines, encoding", count, "machines", formula, (rates["sharing_encoding"],)))
 
 
 def _indexing(need: Need, rates: Rates) -> Quantity:
     """Memory of the process that indexes: it knows every picture by its id, its path and its content."""
-    kept, process = rates.indexing_memory, rates.indexing_process
+    used = kept, process = rates["indexing_memory"], rates["indexing_process"]
     value = need.pictures * kept.value + process.value
     remark = ""
-    if value > need.memory * 1e9 * rates.spare.value:
+    if value > need.memory * 1e9 * rates["spare"].value:
         remark = "more than one of your machines has: index parts of the collection, each into an index of its own"
-    return Quantity(
-        "memory, indexing", value, "bytes", "N x {0} + {1}", (kept, process), need.pictures, need.dimension, remark
-    )
+    return Quantity("memory, indexing", value, "bytes", "N x {} + {}", used, need.pictures, need.numbers, remark)
 
 
 def _hours(need: Need, name: str, rate: Rate | None) -> Quantity:
     if rate is None:
         remedy = "measure it there: rungwise plan N --measure --model MODEL; or give --pictures-per-second"
         return Quantity(name, None, "hours", "N / pictures a second", remark=remedy)
-    return Quantity(name, need.pictures / rate.value / 3600, "hours", "N / {0}", (rate,))
+    return Quantity(name, need.pictures / rate.value / 3600, "hours", "N / {}", (rate,))
 
 
 def title(need: Need) -> str:
@@ -179,6 +168,6 @@ def title(need: Need) -> str:
     plural = "" if need.captions == 1 else "s"
     captions = f" with {need.captions:g} caption{plural} each" if need.captions else ""
     return (
-        f"N = {need.pictures:,} pictures{captions}, D = {need.dimension}, Q = {need.queries:g} searches/s,"
+        f"N = {need.pictures:,} pictures{captions}, D = {need.numbers}, Q = {need.queries:g} searches/s,"
         f" machines of {need.memory:g} GB"
     )

@@ -25,7 +25,7 @@ class Quantity:
         name: What it is.
         value: In its unit; None where nobody measured what it is reckoned from.
         unit: Of it.
-        formula: How it is reckoned; ``{0}`` stands for the first rate, and so on.
+        formula: How it is reckoned; each ``{}`` stands for a rate, in their order.
         rates: What was measured.
         rows: Of the largest part that one machine holds; beyond the rows of a rate it is extrapolated.
         dimension: Numbers of a vector.
@@ -43,6 +43,12 @@ class Quantity:
     rows: int = 0
     dimension: int = 0
     remark: str = ""
+
+    @property
+    def known(self) -> float:
+        """The number, where what it is reckoned from was measured."""
+        assert self.value is not None
+        return self.value
 
     @property
     def said(self) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 MACHINE = "2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB"
 """Where the stored rates were measured."""
-_MB = 1e6
 HERE = "this machine"
 """Where ``--measure`` measures."""
+DEFAULT_ENCODER = "siglip2-base-patch32-256"
+"""What ``rungwise index`` takes where no model is named."""
+_MB = 1e6
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,13 @@ class Rate:
     """One number that was measured, or that nobody measured and is assumed.
 
     Attributes:
-        what: Was measured.
+        what: What was measured.
         value: The number.
-        unit: Of it, such as ``"rows/s"``; empty for a factor.
+        unit: Its unit, such as ``"rows/s"``; empty for a factor.
         source: Where it was printed; of what is assumed, why.
-        rows: In a store of so many rows; beyond them a plan extrapolates. None where rows do not matter.
-        dimension: With vectors of so many numbers; None where they do not matter.
-        machine: On which; empty for what no machine changes.
+        rows: Rows of the store that was measured; beyond them a plan extrapolates. None where rows do not matter.
+        dimension: Numbers of a vector that was measured; None where they do not matter.
+        machine: The machine that was measured; empty for what no machine changes.
         assumed: Whether nobody measured it.
 
     >>> Rate("vectors read", 31.9, "GB/s", "docs").said
@@ -66,72 +69,99 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Everything that a plan is reckoned from; see each :class:`Rate`.
+Rates = Mapping[str, Rate]
+"""Everything that a plan is reckoned from, by the names of :data:`STORED`."""
 
-    Attributes:
-        facts: What an index keeps of a picture besides its vector: facts of its file, five captions, their words.
-        caption: What it keeps of a caption besides its vector.
-        thumbnail: Of one small copy.
-        twice: Places that a compacted LanceDB table takes at most, times its size.
-        exact_speed: The exact store compares so many gigabytes of vectors a second.
-        exact_process: Memory of a process with it, besides the vectors.
-        exact_insert: Rows that it takes in a second.
-        held_speed: LanceDB's store, while vectors are held in memory, likewise.
-        held_memory: What it takes of memory for each byte of vectors, at most, while it opens.
-        lance_process: Memory of a process with it, besides that.
-        lance_insert: Rows that it takes in a second.
-        graph_disk: Its graph (IVF_HNSW_SQ), on disk.
-        graph_memory: What it takes of memory while it is searched.
-        graph_build: Making it.
-        graph_search: One search in it.
-        codes_disk: Its codes (IVF_RQ), on disk; memory is reckoned with as much.
-        codes_build: Making them.
-        codes_search: One search in them.
-        indexing_memory: Of the process that indexes, for each picture: id, path and what tells whether it changed.
-        indexing_process: The same process without pictures, its model left out.
-        milvus_disk: Of a row in Milvus, times the bytes of its vector: rows, log and graph (HNSW).
-        milvus_memory: Of a row, times the bytes of its vector and its links.
-        milvus_process: Memory of the server without rows.
-        milvus_insert: Rows that it takes in a second, from one client.
-        milvus_build: Making its graph.
-        milvus_search: One search.
-        milvus_share: That rows are shared out evenly over machines, and each builds and searches its own.
-        spare: Share of a machine's memory that is reckoned with.
-        serving: Searches a second of ``rungwise serve`` alone, with little to search in.
-        sharing_encoding: That pictures are shared out evenly over machines that encode.
-        encoders: Pictures a second, by model and device.
+
+def encoder(model: str, device: str) -> str:
+    """The name of the rate of a model that encodes pictures on a device.
+
+    >>> STORED[encoder("resnet50", "cpu")].said
+    '32.4 pictures/s'
     """
+    return f"{model} on {device}"
 
-    facts: Rate
-    caption: Rate
-    thumbnail: Rate
-    twice: Rate
-    exact_speed: Rate
-    exact_process: Rate
-    exact_insert: Rate
-    held_speed: Rate
-    held_memory: Rate
-    lance_process: Rate
-    lance_insert: Rate
-    graph_disk: Rate
-    graph_memory: Rate
-    graph_build: Rate
-    graph_search: Rate
-    codes_disk: Rate
-    codes_build: Rate
-    codes_search: Rate
-    indexing_memory: Rate
-    indexing_process: Rate
-    milvus_disk: Rate
-    milvus_memory: Rate
-    milvus_process: Rate
-    milvus_insert: Rate
-    milvus_build: Rate
-    milvus_search: Rate
-    milvus_share: Rate
-    spare: Rate
-    serving: Rate
-    sharing_encoding: Rate
-    encoders: Mapping[tuple[str, str], Rate]
+
+def encoders(rates: Rates) -> list[str]:
+    """The models of which it is known how many pictures a second they encode, on whatever device.
+
+    >>> encoders(STORED)
+    ['quick', 'resnet50', 'siglip2-base-patch32-256']
+    """
+    return sorted({name.partition(" on ")[0] for name in rates if " on " in name})
+
+
+_PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str], ...]] = {
+    # name, number, unit, in a store of so many rows, with vectors of so many numbers, what was measured
+    "docs/costs.md, What a row costs": (
+        # An index keeps of a picture besides its vector; of a caption; of a small copy.
+        ("facts", 1_554, "B", None, None, "facts, five captions and their words of a photo of Flickr8K"),
+        ("caption", 82, "B", None, None, "what stands beside a caption's vector"),
+        ("thumbnail", 15_087, "B", None, None, "small copies of photos of 224 x 224"),
+        # The exact store.
+        ("exact_speed", 45.4, "GB/s", 1_000_000, None, "the exact store compares all vectors, both cores"),
+        ("exact_process", 270e6, "B", 100_000, None, "a process with the exact store, without its vectors"),
+        ("exact_insert", 80_803, "rows/s", 1_000_000, 512, "rows into the exact store"),
+        # LanceDB's store: while vectors are held in memory, with a graph, and with codes.
+        ("held_speed", 40.2, "GB/s", 100_000, None, "LanceDB's store compares all vectors in memory"),
+        ("held_memory", 3.05, "", 100_000, None, "memory while they are read, of the bytes of vectors"),
+        ("lance_process", 325e6, "B", 100_000, None, "a process with LanceDB's store, without vectors"),
+        ("lance_insert", 32_926, "rows/s", 100_000, 512, "rows into LanceDB's store"),
+        ("graph_disk", 752, "B", 200_000, 512, "indexes of a table with a graph (IVF_HNSW_SQ)"),
+        ("graph_memory", 1_410, "B", 200_000, 512, "memory for a row while the graph is searched"),
+        ("graph_build", 335, "us a row", 200_000, 512, "making the graph"),
+        ("graph_search", 4.02, "ms", 200_000, 512, "one search in the graph"),
+        ("codes_disk", 190, "B", 400_000, 512, "indexes of a table with codes (IVF_RQ)"),
+        # The process that indexes: of each picture, and besides.
+        ("indexing_memory", 1_896, "B", 200_000, None,
+         "memory of the process that indexes, for a picture without captions"),
+        ("indexing_process", 400e6, "B", None, None, "the process that indexes, without pictures and model"),
+        # Milvus.
+        ("milvus_disk", 4.94, "", 300_000, 512, "rows, log and graph of Milvus 2.3.5, of the bytes of vectors"),
+        ("milvus_memory", 1.7, "", 300_000, 512, "rows and graph of Milvus 2.3.5, of the bytes of vectors"),
+        ("milvus_process", 224e6, "B", None, None, "a Milvus server without rows"),
+        ("milvus_insert", 12_566, "rows/s", 300_000, 512, "rows into Milvus and to its disk, one client"),
+        ("milvus_build", 3_169, "rows/s", 300_000, 512, "Milvus makes its graph (HNSW, M 16, efConstruction 200)"),
+        ("milvus_search", 4.73, "ms", 300_000, 512, "one search in Milvus (ef 200)"),
+        # Encoding.
+        (encoder(DEFAULT_ENCODER, "cpu"), 41.6, "pictures/s", None, None,
+         f"{DEFAULT_ENCODER}, random weights, bfloat16, photos of 224 x 224 from files"),
+    ),
+    "docs/costs.md, Searching": (
+        ("codes_build", 98, "us a row", 1_000_000, 512, "building with codes"),
+        ("codes_search", 10.8, "ms", 1_000_000, 512, "one search in the codes"),
+    ),
+    "docs/costs.md, Encoding pictures": (
+        (encoder("quick", "cpu"), 69.1, "pictures/s", None, None,
+         "MobileNetV2, float32, photos of 224 x 224 from files"),
+        (encoder("resnet50", "cpu"), 32.4, "pictures/s", None, None,
+         "ResNet50, bfloat16, photos of 224 x 224 from files"),
+    ),
+    "docs/costs.md, Serving": (
+        ("serving", 154, "searches/s", None, None, "rungwise serve, 50 clients, 400 pictures and a small model"),
+    ),
+}  # fmt: skip
+"""What the benchmarks printed, by the section of the page that shows it."""
+
+_ALONE, _REST = "only one machine was at hand", "the rest is left for everything else"
+_FACTORS: Mapping[str, tuple[float, str, str, bool]] = {
+    # name: number, what it is, where it is from, whether it is assumed
+    "twice": (2, "places that a compacted table takes at most", "docs/stores.md", False),
+    "spare": (0.75, "share of a machine's memory that rows may take, 0.75", _REST, True),
+    "milvus_share": (1, "each machine of Milvus holds, builds and searches an even part of the rows", _ALONE, True),
+    "sharing_encoding": (1, "machines share pictures out evenly", _ALONE, True),
+}  # fmt: skip
+"""What no machine changes."""
+
+STORED: Rates = MappingProxyType(
+    {
+        name: Rate(what, value, unit, source, rows, dimension)
+        for source, lines in _PRINTED.items()
+        for name, value, unit, rows, dimension, what in lines
+    }
+    | {
+        name: Rate(what, value, "", source, machine="", assumed=assumed)
+        for name, (value, what, source, assumed) in _FACTORS.items()
+    }
+)
+"""What ``rungwise plan`` reckons with unless ``--measure`` takes the place of some."""

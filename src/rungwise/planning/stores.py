@@ -1,20 +1,23 @@
-"""What each store would take: disk, memory, time of a search, time of building, machines."""
+"""What each store would take: disk, memory, time of a search, time of building, machines.
+
+In formulas N is the number of pictures, R that of rows (pictures and captions), D that of the numbers of a vector, and
+Q that of searches a second.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rungwise.index.lance_tuning import GRAPH_UP_TO_ROWS, HELD_BYTES
 from rungwise.planning.need import Need, StoreKind
 from rungwise.planning.quantity import Quantity, Unit
-from rungwise.planning.rates import Rate, Rates
+from rungwise.planning.rates import Rates
 
 SLOWEST_MS = 100.0
 """A person does not notice that a search takes so long; what takes longer is better shared out over machines."""
 LONGEST_BUILD = 24.0
 """Hours; an index that takes longer to make is never up to date."""
-_SECONDS = 3600.0
 _GB = 1e9
 
 
@@ -24,8 +27,8 @@ class StoreCosts:
 
     Attributes:
         kind: Which store.
-        disk: All machines together, for one copy.
-        memory: Likewise.
+        disk: Disk of all machines together, for one copy.
+        memory: Memory of all machines together, for one copy.
         search: One search, without encoding its words.
         build: Rows written and indexed, vectors at hand.
         holding: Machines for one copy.
@@ -43,50 +46,6 @@ class StoreCosts:
     wrong: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Reckoning:
-    """The need, and the rates, of one store."""
-
-    need: Need
-    rates: Rates
-    vector: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "vector", self.need.dimension * 4)
-
-    def quantity(
-        self, name: str, value: float, unit: Unit, formula: str, *rates: Rate, rows: int | None = None, remark: str = ""
-    ) -> Quantity:
-        beyond = self.need.rows if rows is None else rows
-        return Quantity(name, value, unit, formula, rates, beyond, self.need.dimension, remark)
-
-    def facts(self, *, half: bool = False) -> tuple[str, float, list[Rate]]:
-        """Formula, bytes and rates of vectors and of what is kept beside them."""
-        need, rates = self.need, self.rates
-        vector, size = ("2 D", self.vector // 2) if half else ("4 D", self.vector)
-        formula, value, used = f"N x ({vector} + {{0}}", size + rates.facts.value, [rates.facts]
-        if need.thumbnails:
-            formula, value = f"{formula} + {{{len(used)}}}", value + rates.thumbnail.value
-            used.append(rates.thumbnail)
-        formula, value = f"{formula})", value * need.pictures
-        if need.captions:
-            formula += f" + {need.captions:g} N x ({vector} + {{{len(used)}}})"
-            value += (need.rows - need.pictures) * (size + rates.caption.value)
-            used.append(rates.caption)
-        return formula, value, used
-
-    def machines(self, search: Quantity, holding: int, process: str) -> Quantity:
-        """Machines for all searches: as many copies as are needed, each on so many machines."""
-        need, rates = self.need, self.rates
-        assert search.value is not None
-        copies = max(1, math.ceil(need.queries * search.value / 1000))
-        formula = f"{copies:,} copies (Q x one search) x {holding:,} machines to hold one"
-        return self.quantity(f"machines, {process}", copies * holding, "machines", formula, *search.rates, rates.spare)
-
-    def holding(self, memory: float) -> int:
-        return max(1, math.ceil(memory / (self.need.memory * _GB * self.rates.spare.value)))
-
-
 def costs_of(kind: StoreKind, need: Need, rates: Rates) -> StoreCosts:
     """What a store would take.
 
@@ -95,154 +54,189 @@ def costs_of(kind: StoreKind, need: Need, rates: Rates) -> StoreCosts:
         need: For what.
         rates: What was measured.
     """
-    reckoning = _Reckoning(need, rates)
-    if kind == "milvus":
-        return _milvus(reckoning)
-    return _exact(reckoning) if kind == "exact" else _lance(reckoning)
+    return {"exact": _exact, "lance": _lance, "milvus": _milvus}[kind](_Reckoning(need, rates))
+
+
+@dataclass(frozen=True)
+class _Reckoning:
+    """Quantities of one need, each as a value, its formula and the names of the rates in it, in their order."""
+
+    need: Need
+    rates: Rates
+
+    def __getitem__(self, rate: str) -> float:
+        return self.rates[rate].value
+
+    @property
+    def vector(self) -> int:
+        """Bytes of a vector in single precision."""
+        return self.need.numbers * 4
+
+    def measured_with(self, rate: str) -> tuple[int, int]:
+        """N and D with which a rate was measured."""
+        found = self.rates[rate]
+        return found.rows or self.need.pictures, found.dimension or self.need.numbers
+
+    def disk(self, more: float, formula: str, *rates: str, half: bool = False, remark: str = "") -> Quantity:
+        """Vectors, what is kept beside them, and more."""
+        need, captions = self.need, self.need.rows - self.need.pictures
+        vector, size = ("2 D", self.vector // 2) if half else ("4 D", self.vector)
+        beside = ["facts", "thumbnail"] if need.thumbnails else ["facts"]
+        each = size + sum(self[one] for one in beside)
+        value, whole = need.pictures * each, f"N x ({' + '.join([vector, *('{}' for _ in beside)])})"
+        if need.captions:
+            value += captions * (size + self["caption"])
+            whole, beside = f"{whole} + {need.captions:g} N x ({vector} + {{}})", [*beside, "caption"]
+        return self._quantity("disk", value + more, "bytes", whole + formula, (*beside, *rates), None, remark)
+
+    def memory(self, value: float, formula: str, *rates: str, remark: str = "") -> Quantity:
+        return self._quantity("memory", value, "bytes", formula, rates, None, remark)
+
+    def search(self, milliseconds: float, formula: str, *rates: str, rows: int, remark: str = "") -> Quantity:
+        return self._quantity("one search", milliseconds, "ms", formula, rates, rows, remark)
+
+    def build(self, seconds: float, formula: str, *rates: str, remark: str = "") -> Quantity:
+        return self._quantity("building", seconds / 3600.0, "hours", formula, rates, None, remark)
+
+    def _quantity(
+        self, name: str, value: float, unit: Unit, formula: str, rates: Sequence[str], rows: int | None, remark: str
+    ) -> Quantity:
+        used, beyond = tuple(self.rates[one] for one in rates), self.need.rows if rows is None else rows
+        return Quantity(name, value, unit, formula, used, beyond, self.need.numbers, remark)
+
+    def machines(self, search: Quantity, holding: int, process: str) -> Quantity:
+        """Machines for all searches: as many copies as are needed, each on so many machines."""
+        copies = max(1, math.ceil(self.need.queries * search.known / 1000))
+        return Quantity(
+            f"machines, {process}",
+            copies * holding,
+            "machines",
+            f"{copies:,} copies (Q x one search) x {holding:,} machines to hold one",
+            (*search.rates, self.rates["spare"]),
+            self.need.rows,
+            self.need.numbers,
+        )
+
+    def holding(self, memory: float) -> int:
+        """Machines that hold so many bytes."""
+        return max(1, math.ceil(memory / (self.need.memory * _GB * self["spare"])))
+
+    def on_one_machine(
+        self, kind: StoreKind, disk: Quantity, memory: Quantity, search: Quantity, build: Quantity
+    ) -> StoreCosts:
+        wrong = []
+        if self.holding(memory.known) > 1:
+            wrong.append(f"it does not fit into the memory of one machine ({self.need.memory:g} GB)")
+        if search.known > SLOWEST_MS:
+            wrong.append(f"one search takes {search.said}, more than {SLOWEST_MS:g} ms")
+        if build.known > LONGEST_BUILD:
+            wrong.append(f"building takes {build.said}, more than {LONGEST_BUILD:g} h")
+        machines = self.machines(search, 1, "searching")
+        return StoreCosts(kind, disk, memory, search, build, 1, machines, tuple(wrong))
 
 
 def _exact(of: _Reckoning) -> StoreCosts:
-    need, rates = of.need, of.rates
-    formula, disk, used = of.facts()
-    memory = of.quantity(
-        "memory", need.rows * of.vector + rates.exact_process.value, "bytes", "R x 4 D + {0}", rates.exact_process
+    n, r = of.need.pictures, of.need.rows
+    return of.on_one_machine(
+        "exact",
+        of.disk(0, ""),
+        of.memory(r * of.vector + of["exact_process"], "R x 4 D + {}", "exact_process"),
+        of.search(n * of.vector / of["exact_speed"] / 1e6, "N x 4 D / {}", "exact_speed", rows=n),
+        of.build(r / of["exact_insert"], "R / {}", "exact_insert"),
     )
-    speed = rates.exact_speed
-    search = of.quantity(
-        "one search", need.pictures * of.vector / speed.value / 1e6, "ms", "N x 4 D / {0}", speed, rows=need.pictures
-    )
-    insert = rates.exact_insert
-    build = of.quantity("building", need.rows / insert.value / _SECONDS, "hours", "R / {0}", insert)
-    return _on_one_machine(of, "exact", of.quantity("disk", disk, "bytes", formula, *used), memory, search, build)
 
 
 def _lance(of: _Reckoning) -> StoreCosts:
-    need, rates, vector = of.need, of.rates, of.vector
-    largest = max(need.pictures, need.rows - need.pictures)
-    formula, disk, used = of.facts(half=need.half)
-    insert = rates.lance_insert
-    seconds = need.rows / insert.value
-    if largest * vector <= HELD_BYTES:
-        memory = of.quantity(
-            "memory",
-            rates.lance_process.value + rates.held_memory.value * need.rows * vector,
-            "bytes",
-            "R x 4 D x {0} + {1}",
-            rates.held_memory,
-            rates.lance_process,
-        )
-        speed = rates.held_speed
-        milliseconds = need.pictures * vector / speed.value / 1e6
-        search = of.quantity("one search", milliseconds, "ms", "N x 4 D / {0}", speed, rows=need.pictures)
-        build = of.quantity("building", seconds / _SECONDS, "hours", "R / {0}", insert)
-    else:
-        graph = largest <= GRAPH_UP_TO_ROWS
-        size, held, making, searching = (
-            (rates.graph_disk, rates.graph_memory, rates.graph_build, rates.graph_search)
-            if graph
-            else (rates.codes_disk, rates.codes_disk, rates.codes_build, rates.codes_search)
-        )
-        own = need.rows * size.value * need.dimension / (size.dimension or need.dimension)
-        formula, disk, used = f"{formula} + R x {{{len(used)}}} x D / {size.dimension}", disk + own, [*used, size]
-        memory = of.quantity(
-            "memory",
-            rates.lance_process.value + need.rows * held.value * need.dimension / (held.dimension or need.dimension),
-            "bytes",
-            f"R x {{0}} x D / {held.dimension} + {{1}}",
+    from rungwise.index.lance_tuning import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
+
+    n, r = of.need.pictures, of.need.rows
+    largest = max(n, r - n)
+    compacting = f"while it is compacted up to {of['twice']:g} times that"
+    if largest * of.vector > HELD_BYTES:
+        kind = "graph" if largest <= GRAPH_UP_TO_ROWS else "codes"
+        return _lance_with_index(of, kind, largest, compacting)
+    return of.on_one_machine(
+        "lance",
+        of.disk(0, "", half=of.need.half, remark=compacting),
+        of.memory(
+            of["lance_process"] + of["held_memory"] * r * of.vector, "R x 4 D x {} + {}", "held_memory", "lance_process"
+        ),
+        of.search(n * of.vector / of["held_speed"] / 1e6, "N x 4 D / {}", "held_speed", rows=n),
+        of.build(r / of["lance_insert"], "R / {}", "lance_insert"),
+    )
+
+
+def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) -> StoreCosts:
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
+    kept, making, searching = f"{kind}_disk", f"{kind}_build", f"{kind}_search"
+    held = "graph_memory" if kind == "graph" else kept
+    (_, d_kept), (_, d_held) = of.measured_with(kept), of.measured_with(held)
+    (n_made, d_made), (n_searched, d_searched) = of.measured_with(making), of.measured_with(searching)
+    slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
+    return of.on_one_machine(
+        "lance",
+        of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
+        of.memory(
+            of["lance_process"] + r * of[held] * d / d_held,
+            f"R x {{}} x D / {d_held} + {{}}",
             held,
-            rates.lance_process,
+            "lance_process",
             remark="vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
-        )
-        measured = searching.rows or need.pictures
-        times = max(1.0, need.pictures / measured) * need.dimension / (searching.dimension or need.dimension)
-        search = of.quantity(
-            "one search",
-            searching.value * times,
-            "ms",
-            f"{{0}} x N / {measured:,} (N at least {measured:,}) x D / {searching.dimension}",
+        ),
+        of.search(
+            of[searching] * (max(1.0, n / n_searched) * d / d_searched),
+            f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
             searching,
-            rows=need.pictures,
-        )
-        # Both the graph and the partitions of codes take longer a row the more rows there are.
-        slower = max(1.0, largest / (making.rows or largest))
-        build = of.quantity(
-            "building",
-            (seconds + need.rows * making.value * slower / 1e6 * need.dimension / (making.dimension or need.dimension))
-            / _SECONDS,
-            "hours",
-            f"R / {{0}} + R x {{1}} x D / {making.dimension} x N / {making.rows:,} (at least 1)",
-            insert,
+            rows=n,
+        ),
+        of.build(
+            r / of["lance_insert"] + r * of[making] * slower / 1e6 * d / d_made,
+            f"R / {{}} + R x {{}} x D / {d_made} x N / {n_made:,} (at least 1)",
+            "lance_insert",
             making,
             remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
-        )
-    twice = rates.twice
-    total = of.quantity(
-        "disk", disk, "bytes", formula, *used, remark=f"while it is compacted up to {twice.value:g} times that"
+        ),
     )
-    return _on_one_machine(of, "lance", total, memory, search, build)
-
-
-def _on_one_machine(
-    of: _Reckoning, kind: StoreKind, disk: Quantity, memory: Quantity, search: Quantity, build: Quantity
-) -> StoreCosts:
-    need = of.need
-    assert memory.value is not None
-    assert search.value is not None
-    assert build.value is not None
-    wrong = []
-    if of.holding(memory.value) > 1:
-        wrong.append(f"it does not fit into the memory of one machine ({need.memory:g} GB)")
-    if search.value > SLOWEST_MS:
-        wrong.append(f"one search takes {search.said}, more than {SLOWEST_MS:g} ms")
-    if build.value > LONGEST_BUILD:
-        wrong.append(f"building takes {build.said}, more than {LONGEST_BUILD:g} h")
-    machines = of.machines(search, 1, "searching")
-    return StoreCosts(kind, disk, memory, search, build, 1, machines, tuple(wrong))
 
 
 def _milvus(of: _Reckoning) -> StoreCosts:
-    need, rates, vector = of.need, of.rates, of.vector
-    formula, disk, used = of.facts()
-    more = rates.milvus_disk
-    disk += need.rows * vector * (more.value - 1)
-    total = of.quantity(
-        "disk", disk, "bytes", f"{formula} + R x 4 D x ({{{len(used)}}} - 1)", *used, more,
-        remark="facts are reckoned as in LanceDB; object stores and replicas keep more copies",
-    )  # fmt: skip
-    rows_memory = need.rows * vector * rates.milvus_memory.value
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
+    rows_memory = r * of.vector * of["milvus_memory"]
     holding = of.holding(rows_memory)
-    memory = of.quantity(
-        "memory",
-        rows_memory + holding * rates.milvus_process.value,
-        "bytes",
-        f"R x 4 D x {{0}} + {holding:,} x {{1}}",
-        rates.milvus_memory,
-        rates.milvus_process,
-    )
-    own = math.ceil(need.pictures / holding)
-    searching = rates.milvus_search
-    measured = searching.rows or own
-    search = of.quantity(
-        "one search",
-        searching.value * max(1.0, own / measured) * need.dimension / (searching.dimension or need.dimension),
-        "ms",
-        f"{{0}} x {own:,} rows of a machine / {measured:,} (at least 1) x D / {searching.dimension}",
-        searching,
-        rates.milvus_share,
+    own = math.ceil(n / holding)
+    (n_searched, d_searched), (_, d_made) = of.measured_with("milvus_search"), of.measured_with("milvus_build")
+    search = of.search(
+        of["milvus_search"] * max(1.0, own / n_searched) * d / d_searched,
+        f"{{}} x {own:,} rows of a machine / {n_searched:,} (at least 1) x D / {d_searched}",
+        "milvus_search",
+        "milvus_share",
         rows=own,
-        remark="that it takes longer in proportion to the rows is an upper bound" if own > measured else "",
+        remark="that it takes longer in proportion to the rows is an upper bound" if own > n_searched else "",
     )
-    insert, making = rates.milvus_insert, rates.milvus_build
-    wider = need.dimension / (making.dimension or need.dimension)
-    build = of.quantity(
-        "building",
-        need.rows * (1 / insert.value + 1 / making.value / holding) * wider / _SECONDS,
-        "hours",
-        f"R x (1 / {{0}} + 1 / {{1}} / {holding:,} machines) x D / {making.dimension}",
-        insert,
-        making,
-        rates.milvus_share,
-        remark="one process writes all rows, while others encode",
+    return StoreCosts(
+        "milvus",
+        of.disk(
+            r * of.vector * (of["milvus_disk"] - 1),
+            " + R x 4 D x ({} - 1)",
+            "milvus_disk",
+            remark="facts are reckoned as in LanceDB; object stores and replicas keep more copies",
+        ),
+        of.memory(
+            rows_memory + holding * of["milvus_process"],
+            f"R x 4 D x {{}} + {holding:,} x {{}}",
+            "milvus_memory",
+            "milvus_process",
+        ),
+        search,
+        of.build(
+            r * (1 / of["milvus_insert"] + 1 / of["milvus_build"] / holding) * (d / d_made),
+            f"R x (1 / {{}} + 1 / {{}} / {holding:,} machines) x D / {d_made}",
+            "milvus_insert",
+            "milvus_build",
+            "milvus_share",
+            remark="one process writes all rows, while others encode",
+        ),
+        holding,
+        of.machines(search, holding, "Milvus"),
+        (),
     )
-    machines = of.machines(search, holding, "Milvus")
-    return StoreCosts("milvus", total, memory, search, build, holding, machines, ())

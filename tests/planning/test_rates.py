@@ -1,10 +1,6 @@
-"""The rates that come along: each names where it was printed, and stands there.
-
-Also tests rungwise.planning.rates.
-"""
+"""The rates that come along: each names where it was printed, and stands there."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,8 +12,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def every() -> list[Rate]:
-    alone = [getattr(STORED, one.name) for one in fields(STORED) if one.name != "encoders"]
-    return [*alone, *STORED.encoders.values()]
+    return list(STORED.values())
 
 
 @pytest.mark.parametrize("rate", every(), ids=lambda rate: rate.what)
