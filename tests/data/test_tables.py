@@ -1,7 +1,6 @@
 import codecs
 import csv
 import json
-import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -273,15 +272,6 @@ def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
     add_pictures(tmp_path, "a.jpg")
     write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": text, "caption_id": "7"} for text in ("A", "B")])
     with pytest.raises(UserError, match=r"line 3: caption id '7' stands already in .*line 2; make the ids unique"):
-        read(tmp_path)
-
-
-def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        UserError, match=r"t.parquet: reading Parquet needs pyarrow; run: pip install 'rungwise\[parquet\]'"
-    ):
         read(tmp_path)
 
 

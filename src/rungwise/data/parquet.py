@@ -95,7 +95,7 @@ def opened_parquet(path: Path) -> Iterator[Parquet]:
     """A Parquet file, of which nothing but the description is read yet.
 
     Raises:
-        UserError: If it is missing, no regular file, may not be read or is no Parquet, or pyarrow is not installed.
+        UserError: If it is missing, no regular file, may not be read or is no Parquet.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions.parquet"
@@ -117,16 +117,14 @@ def parquet_file(path: Path, **options: Any) -> Any:
     """The open file of pyarrow, with its options; whoever opens it closes it.
 
     Raises:
-        UserError: If it is no Parquet file, or pyarrow is not installed.
+        UserError: If it is no Parquet file.
 
     >>> parquet_file(Path("/dev/null"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: /dev/null: not a readable Parquet file (...); re-create it
     """
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UserError(f"{path}: reading Parquet needs pyarrow; run: pip install 'rungwise[parquet]'") from error
+    import pyarrow.parquet
+
     with explained(path):
         if address := address_of(path):
             options["filesystem"], place = file_system(address)

@@ -71,7 +71,7 @@ def holds_pictures(path: Path) -> bool:
     """Whether a Parquet file has a column of pictures.
 
     Raises:
-        UserError: If it cannot be read, or pyarrow is not installed.
+        UserError: If it cannot be read.
 
     >>> holds_pictures(Path("nowhere.parquet"))
     Traceback (most recent call last):
