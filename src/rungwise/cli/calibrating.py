@@ -30,15 +30,8 @@ from rungwise.evaluation.scores import checked_degrees
 from rungwise.index import Index, storage
 from rungwise.models.folder import CALIBRATION, CONFIG
 from rungwise.relevance.base import Degrees
-from rungwise.relevance.stored import Stored
+from rungwise.relevance.describe import relevant_from
 
-_FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
-"""The least degree that counts as relevant, of sources on whose scale it is known: what is said is true, a label is
-shared, sentence models agree."""
-_ROUNDING = 1e-6
-"""By which degrees that ought to be the same may differ."""
-_SHARE = 0.005
-"""Of the pairs of other sources: one picture in 200 is relevant to a caption."""
 _DEFAULT = "tfidf"
 """Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
 _OF_LABELS = "labels"
@@ -232,15 +225,8 @@ def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> f
     if asked.relevant_from is not None:
         start, why = asked.relevant_from, "as asked"
     else:
-        source = relevance.header["source"] if isinstance(relevance, Stored) else type(relevance).__name__
-        if source in _FROM:
-            start, why = _FROM[source], f"the rule for {source}"
-        elif source == "Human":
-            start, why = (least + most) / 2, "the middle of the grades"
-        else:
-            start = float(np.quantile(known, 1 - _SHARE, method="higher")) - _ROUNDING
-            start = start if start > least else float(known[known > least].min(initial=math.inf))
-            why = f"so that {(known >= start).mean():.2%} of the pairs are; --relevant-from says otherwise"
+        start, why = relevant_from(relevance, known)
+        why = f"{why}; --relevant-from says otherwise"
     if not least < start <= most:
         raise UserError(
             f"--relevant-from {start:g}: degrees of --relevance are {least:g} to {most:g}; give one that some pairs"

@@ -51,9 +51,8 @@ def main(arguments: list[str]) -> int:
     data = read(asked.data, captions_only=True)
     image = Finder(data.image_ids)(asked.image)
     if image is None:
-        raise UserError(
-            f"{data.name}: has no picture {asked.image!r}; give one of its ids, such as {_some(data.image_ids)}"
-        )
+        some = ", ".join(map(repr, data.image_ids[:2])) or "none, for it has no pictures"
+        raise UserError(f"{data.name}: has no picture {asked.image!r}; give one of its ids, such as {some}")
     known = {one: place for place, one in enumerate(data.caption_ids)}
     own = data.captions_of_image[image].tolist()
     caption = known.get(asked.text)
@@ -74,7 +73,3 @@ def main(arguments: list[str]) -> int:
         if not any(stated):
             say(f"the {what} no fact that the parser finds; the built-in one reads English")
     return 0
-
-
-def _some(ids: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, ids[:2])) or "none, for it has no pictures"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _QUIET_SECONDS = 5.0
+_MOST_ISSUES = 10
 """Between two lines of progress."""
 
 
@@ -127,9 +128,9 @@ def shortest(path: Path, here: Path | None = None) -> str:
     return relative if len(relative) < len(whole) and not relative.startswith("../..") else whole
 
 
-def say_issues(issues: Sequence[Issue], most: int = 10) -> None:
+def say_issues(issues: Sequence[Issue]) -> None:
     """Count and list what was skipped or doubted."""
-    for issue in issues[:most]:
+    for issue in issues[:_MOST_ISSUES]:
         say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
-    if len(issues) > most:
-        say(f"... and {len(issues) - most} more")
+    if len(issues) > _MOST_ISSUES:
+        say(f"... and {len(issues) - _MOST_ISSUES} more")

@@ -154,14 +154,12 @@ def compared(
     return Compared(title, len(relevance), relevance.shape[1], tuple(lines))
 
 
-def difference(values: Values, owners: Sequence[int], draws: int = _DRAWS, seed: int = 0) -> Interval:
+def difference(values: Values, owners: Sequence[int]) -> Interval:
     """The 95 % interval of a mean difference, by drawing groups of queries with replacement (paired bootstrap).
 
     Args:
         values: (queries,) differences; NaN is left out.
         owners: (queries,) the group of each.
-        draws: How often.
-        seed: Of the draws.
 
     >>> low, high = difference(np.array([1.0, 2.0, 3.0, 2.0]), [0, 1, 2, 3])
     >>> 1 <= low <= 2 <= high <= 3
@@ -170,5 +168,5 @@ def difference(values: Values, owners: Sequence[int], draws: int = _DRAWS, seed:
     known = ~np.isnan(values)
     _, group = np.unique(np.asarray(owners)[known], return_inverse=True)
     sums, counts = np.bincount(group, weights=values[known]), np.bincount(group)
-    chosen = np.random.default_rng(seed).integers(0, len(sums), (draws, len(sums)))
+    chosen = np.random.default_rng(0).integers(0, len(sums), (_DRAWS, len(sums)))
     return interval_of(sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1))

@@ -235,7 +235,11 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B")) -> Table:
+_LABELS = ("A", "B")
+"""What a table calls the two results."""
+
+
+def render_comparison(comparison: Comparison) -> Table:
     """The numbers side by side, at most 80 columns wide.
 
     >>> from rungwise.evaluation import evaluate
@@ -247,13 +251,13 @@ def render_comparison(comparison: Comparison, labels: tuple[str, str] = ("A", "B
     from rich.table import Table
     from rich.text import Text
 
-    first, second = labels
+    first, second = _LABELS
     table = Table(
         title=Text(f"protocol {comparison.protocol}", style="table.title"),  # a name may look like markup
         caption=f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images; p: paired"
         f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05"
         + "".join(f"; {line}" for line in comparison.unchecked)
-        + _said_of_ends(comparison, labels),
+        + _said_of_ends(comparison),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -279,11 +283,11 @@ def _measure_of(name: str) -> Measure | Total:
     return parse(name.partition("/")[2] or name)
 
 
-def _said_of_ends(comparison: Comparison, labels: tuple[str, str]) -> str:
+def _said_of_ends(comparison: Comparison) -> str:
     if comparison.ends is None:
         return ""
     return "; relevance ends " + ", ".join(
-        f"in {label} by {one or 'nothing'}" for label, one in zip(labels, comparison.ends, strict=True)
+        f"in {label} by {one or 'nothing'}" for label, one in zip(_LABELS, comparison.ends, strict=True)
     )
 
 

@@ -23,6 +23,7 @@ MOST_CLASSES = 2000
 
 FIRST = 10
 """Results of a query that are looked at, unless it is said otherwise."""
+_NEAREST = 3
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,14 @@ class Confusion:
     wrong: NDArray[np.float64]
     chance: NDArray[np.float64]
 
-    def nearest_wrong(self, label: str, most: int = 3) -> list[tuple[str, float]]:
-        """The classes that take most of the first results wrongly, best first, with their shares in percent.
+    def nearest_wrong(self, label: str) -> list[tuple[str, float]]:
+        """Up to three classes that take most of the first results wrongly, best first, with their shares in percent.
 
         Args:
             label: Of the queries.
-            most: How many classes to name; those that take nothing are not named.
         """
         row = np.nan_to_num(self.wrong[self.classes.index(label)])
-        best = np.argsort(-row, kind="stable")[:most].tolist()
+        best = np.argsort(-row, kind="stable")[:_NEAREST].tolist()
         return [(self.classes[at], float(row[at])) for at in best if row[at] > 0]
 
 

@@ -160,7 +160,7 @@ def evaluate(
     passes, parts, added = [], [], Counter[str]()
     with measuring(shards) as measure:
         for fold in folds:
-            whole = len(folds) == 1 and _is_everything(fold, source.shape)
+            whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
             part = source if whole else source.select(fold.images, fold.captions)
             parts.append(part)
             of_caption = np.searchsorted(fold.images, owners[fold.captions])
@@ -369,7 +369,3 @@ def _title(relevance: Any) -> str:
     if isinstance(relevance, RelevanceSource):
         return relevance.title()
     return "given as blocks" if hasattr(relevance, "block") else "given as a matrix"
-
-
-def _is_everything(fold: Fold, shape: tuple[int, int]) -> bool:
-    return (len(fold.images), len(fold.captions)) == shape

@@ -158,7 +158,8 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable
             if not row.features:
                 beside.setdefault(id(row), []).append(line)
                 continue
-            title = f"ours, of other features: {_title(_key_of(one.results[0]))}"
+            first = one.results[0]
+            title = f"ours, of other features: {_title((first.dataset, first.gallery['t2i'][0], first.protocol, ''))}"
             before = apart.get(title, Block(title, _columns(rows, _key(row)), ()))
             apart[title] = replace(before, lines=(*before.lines, line))
     blocks = []
@@ -226,10 +227,6 @@ def _of_other_features(result: Result, own: Sequence[PublishedRow], paper: str) 
 
 def _key(row: PublishedRow) -> _Key:
     return row.dataset, row.test_images, row.protocol, row.relevance
-
-
-def _key_of(result: Result) -> _Key:
-    return result.dataset, result.gallery["t2i"][0], result.protocol, ""
 
 
 def _title(key: _Key) -> str:

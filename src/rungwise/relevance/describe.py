@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,9 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees, Positions
+from rungwise.relevance.stored import Stored
 
 BINS = 20
 BAR = 40
+_RELEVANT_FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
+"""Sources on whose scale it is known: what is said is true, a label is shared, sentence models agree."""
+_RELEVANT_SHARE = 0.005
+"""Of the pairs of other sources: one picture in 200 is relevant to a caption."""
+_ROUNDING = 1e-6
+"""By which degrees that ought to be the same may differ."""
 _NO_OTHERS = "thresholds need pairs that were not written for each other, and there are none"
 
 
@@ -138,6 +146,29 @@ def thresholds(
     if (np.diff(cuts) >= 0).any():
         raise UserError(f"thresholds {cuts.tolist()} do not fall: the rungs are finer than the degrees; ask for fewer")
     return tuple(float(cut) for cut in cuts)
+
+
+def relevant_from(source: object, degrees: ArrayLike) -> tuple[float, str]:
+    """The least degree that counts as relevant, and why in a few words.
+
+    Args:
+        source: Where the degrees are from: a source, degrees that one saved, or a bare matrix.
+        degrees: Degrees of some pairs, of any shape; NaN where there is none. At least one is a number.
+
+    >>> relevant_from(None, [0.0, 0.25, 0.25, 1.0])
+    (0.999999, 'so that 25.00% of the pairs are')
+    """
+    known = np.asarray(degrees)
+    known = known[~np.isnan(known)]
+    name = source.header["source"] if isinstance(source, Stored) else type(source).__name__
+    if name in _RELEVANT_FROM:
+        return _RELEVANT_FROM[name], f"the rule for {name}"
+    least = float(known.min())
+    if name == "Human":
+        return (least + float(known.max())) / 2, "the middle of the grades"
+    start = float(np.quantile(known, 1 - _RELEVANT_SHARE, method="higher")) - _ROUNDING
+    start = start if start > least else float(known[known > least].min(initial=math.inf))
+    return start, f"so that {(known >= start).mean():.2%} of the pairs are"
 
 
 def rung_shares(

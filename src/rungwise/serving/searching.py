@@ -15,7 +15,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from rungwise.calibration import RUNGS
 from rungwise.core.limits import Limits
 from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
-from rungwise.index.answers import Answer, End, SearchOptions
+from rungwise.index.answers import Answer, SearchOptions
 from rungwise.index.queries import LESS, GivenVector, Like, Term, Words
 from rungwise.index.queries import Query as Asked
 from rungwise.index.query_text import parse_query
@@ -195,7 +195,7 @@ def routes(current: Current, work: Work, overviews: Overviews, reranker: Reranke
 
 async def _found(request: Request, work: Work, asked: Search, q: str) -> dict[str, Any]:
     found = await work.search(request, asked)
-    answer = found.answer
+    answer, end = found.answer, found.answer.end
     similarity = asked.served.index.similarity.kind if asked.query.has_words else "cosine"
     return {
         "index_version": asked.served.version,
@@ -216,7 +216,7 @@ async def _found(request: Request, work: Work, asked: Search, q: str) -> dict[st
             for hit, judged in zip(answer.hits, _judged(answer), strict=True)
             if hit.id in found.items
         ),
-        "end": None if answer.end is None else _end(answer.end),
+        "end": None if end is None else shapes.End(end.shown, end.nothing, end.belief, end.source, end.advice),
     }
 
 
@@ -229,10 +229,6 @@ def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
         {"degree": degree, "rung": rung, "band": names.get(rung, "")}
         for degree, rung in zip(answer.end.degrees, answer.end.rungs, strict=True)
     ]
-
-
-def _end(end: End) -> shapes.End:
-    return shapes.End(end.shown, end.nothing, end.belief, end.source, end.advice)
 
 
 @dataclass(frozen=True)

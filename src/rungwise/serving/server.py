@@ -307,16 +307,12 @@ def _search_app(
             limits=limits,
             log=log,
             meaning=meaning,
-            only_here=_only_here(bound, allowed_hosts),
+            # Names beside its own mean that another machine stands before this one.
+            only_here=is_loopback(bound) and not allowed_hosts,
             reranker=reranker,
         )
 
     return make
-
-
-def _only_here(bound: str, allowed_hosts: Sequence[str]) -> bool:
-    """Whether this machine alone reaches a server; names beside its own mean that another one stands before it."""
-    return is_loopback(bound) and not allowed_hosts
 
 
 def _unusable(host: str, port: int, error: OSError) -> UserError:
