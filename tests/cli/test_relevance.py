@@ -231,7 +231,6 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("combine", ("--of", "tfidf", "--fitted", "a", "--regression", "isotonic"), "--regression does nothing beside"),
         ("combine", ("--of", "tfidf", "--fit", "nosuch.csv"), "nosuch.csv: no such file"),
         ("combine", ("--of", "nosuch"), "of: 'nosuch' is neither a folder of saved degrees nor a source"),
-        ("sentences", (), "the source 'sentences' is called bi-encoder"),
         ("combine", ("--of", "cbow", "--fit", "nosuch.csv"), "nosuch.csv: no such file"),  # before cbow is asked
         ("combine", ("--of", "cbow", "--fitted", "nosuch.json"), "nosuch.json: no such file"),
         ("combine", ("--of", "tfidf", "--fit", "nosuch.csv", "--keep-fit", "."), ".: a folder stands here"),
@@ -239,8 +238,6 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("degrees", (), "no source 'degrees'; the source comes first, one of cider-d, cider"),
         ("explane", (), "no source 'explane'; did you mean explain? the source comes first"),
         ("spise", (), "did you mean spice?"),
-        ("captions.csv", ("--source", "tfidf"), "without --source: rungwise relevance tfidf DATA"),
-        ("captions.csv", ("--source=sentences",), "without --source: rungwise relevance bi-encoder DATA"),
         ("tfidf", ("--split", "nosuch"), "no picture is in split 'nosuch'"),
     ],
 )

@@ -12,13 +12,11 @@ import numpy as np
 from rungwise.cli.models import read_model
 from rungwise.cli.options import AlteredModel, Cache, Data, Device, LeastCosine, Precision
 from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.scored import scores_of
-from rungwise.cli.terminal import program, say, say_issues
+from rungwise.cli.scored import read_part, scores_of
+from rungwise.cli.terminal import program, say
 from rungwise.core.cache_folder import usable_cache
 from rungwise.core.errors import UserError
 from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
-from rungwise.data.readers import read
-from rungwise.data.splits import with_splits
 from rungwise.relevance.base import Direction
 from rungwise.relevance.picture_vectors import require_ending, write_picture_vectors
 from rungwise.relevance.storage import refuse_other, replacing
@@ -75,10 +73,7 @@ def main(arguments: list[str]) -> int:
     usable_cache(asked.cache)
     if asked.out is not None:
         refuse_other(asked.out)
-    data = read(asked.data)
-    say_issues(data.issues)
-    if asked.split != "all":
-        data = with_splits(data).split(asked.split)
+    data = read_part(asked.data, asked.split)
     name = str(Path(asked.model) / MODEL) if is_run_folder(Path(asked.model)) else asked.model
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, data, asked)

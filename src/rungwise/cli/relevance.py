@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
         module, _ = TASKS[arguments[0]]
         return int(import_module(module).main(arguments[1:]))
     if arguments[0] not in KINDS:
-        raise UserError(_misspelt(arguments))
+        raise UserError(_misspelt(arguments[0]))
     config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
     _check_options(config, saved, described)
     if saved.out is not None:
@@ -177,18 +177,12 @@ def _purpose(config: type[SourceConfig]) -> str:
     return (config.__doc__ or "").splitlines()[0].rstrip(".")
 
 
-def _misspelt(arguments: list[str]) -> str:
-    """What to write instead, also of the spelling that was used before sources were subcommands."""
-    for option, value in pairwise([*(part for one in arguments for part in one.split("=", 1)), ""]):
-        if option == "--source":
-            kind = "bi-encoder" if value == "sentences" else value if value in KINDS else "SOURCE"
-            return f"the source comes first, without --source: rungwise relevance {kind} DATA ..."
-    if arguments[0] == "sentences":
-        return "the source 'sentences' is called bi-encoder: rungwise relevance bi-encoder DATA ..."
-    near = near_names(arguments[0], [*KINDS, *TASKS], least=0.75)
+def _misspelt(name: str) -> str:
+    """What to write instead."""
+    near = near_names(name, [*KINDS, *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (
-        f"no source {arguments[0]!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"
+        f"no source {name!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"
         f" {', '.join(TASKS)}"
     )
 

@@ -152,7 +152,7 @@ def read_beside(given: Sequence[str], scored: Scored, asked: Evaluate) -> Simila
     return other.similarity
 
 
-def read_part(place: Path, split: str, *, join_restval: bool, captions_only: bool = False) -> ImageCaptions:
+def read_part(place: Path, split: str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
     """The split of a collection, or all of it; what is odd about the collection is said."""
     data = read(place, join_restval=join_restval, captions_only=captions_only)
     say_issues(data.issues)
