@@ -38,7 +38,7 @@ MakeApp = Callable[[Sequence[str], str], FastAPI]
 class _Server(uvicorn.Server):
     """A server that says when it answers, watches its connections, and stops as it was asked to."""
 
-    def __init__(self, app: FastAPI, limits: ServingLimits, started: Callable[[], None]) -> None:
+    def __init__(self, app: FastAPI, limits: ServingLimits) -> None:
         config = uvicorn.Config(
             without_the_departed(app),
             # One loop wherever it runs: others, where they are installed, close connections in ways of their own.
@@ -57,11 +57,11 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self.server_state = self._connections = Connections(limits)
-        self._when_started = started
+        self.when_started: Callable[[], object] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._when_started()
+        self.when_started()
 
     async def on_tick(self, counter: int) -> bool:
         self._connections.look(asyncio.get_running_loop().time())
@@ -126,7 +126,6 @@ def serve(
     >>> inspect.signature(serve).parameters["host"].default
     '127.0.0.1'
     """
-    limits = limits or ServingLimits()
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
         make,
@@ -170,10 +169,7 @@ def serve_app(
     >>> list(inspect.signature(serve_app).parameters)[0]
     'make'
     """
-    limits = limits or ServingLimits()
-    with _listening(host, port) as (listener, address):
-        check_guarded(_bound(listener), token, open_to_all)
-        app = make(own_names(host, _bound(listener)), _bound(listener))
+    with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
 
         def announce() -> None:
             if ready is not None:
@@ -182,8 +178,8 @@ def serve_app(
                 webbrowser.open(with_token(address, token))
 
         # A thread, because the server must go on to answer while the caller or the browser asks.
-        announcing = threading.Thread(target=announce, daemon=True)
-        _Server(app, limits, announcing.start).run(sockets=[listener])
+        server.when_started = threading.Thread(target=announce, daemon=True).start
+        server.run(sockets=[listener])
 
 
 @contextmanager
@@ -212,7 +208,6 @@ def background(
     >>> inspect.signature(background).parameters["port"].default
     0
     """
-    limits = limits or ServingLimits()
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
         yield address
@@ -237,12 +232,9 @@ def background_app(
     >>> list(inspect.signature(background_app).parameters)[0]
     'make'
     """
-    limits = limits or ServingLimits()
-    with _listening(host, port) as (listener, address):
-        check_guarded(_bound(listener), token, open_to_all)
-        app = make(own_names(host, _bound(listener)), _bound(listener))
+    with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
         begun = threading.Event()
-        server = _Server(app, limits, begun.set)
+        server.when_started = begun.set
 
         def run() -> None:
             try:
@@ -263,8 +255,20 @@ def background_app(
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
-    """A bound socket and the address to type into a browser on this machine."""
+def _ready(
+    make: MakeApp, host: str, port: int, token: str | None, open_to_all: bool, limits: ServingLimits | None
+) -> Iterator[tuple[_Server, socket.socket, str]]:
+    """A server, the socket that it is to listen at, and the address to type into a browser on this machine."""
+    with _listening(host, port) as listener:
+        bound, port = listener.getsockname()[:2]
+        check_guarded(bound, token, open_to_all)
+        server = _Server(make(own_names(host, bound), bound), limits or ServingLimits())
+        yield server, listener, addresses(host, bound, port)[0]
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound socket."""
     if not 0 <= port <= 65535:
         raise UserError(f"port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
     family, kind, protocol, _, place = resolved(host, port)
@@ -276,11 +280,7 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
             listener.bind(place)
         except OSError as error:
             raise _unusable(host, port, error) from error
-        yield listener, addresses(host, _bound(listener), listener.getsockname()[1])[0]
-
-
-def _bound(listener: socket.socket) -> str:
-    return str(listener.getsockname()[0])
+        yield listener
 
 
 def _search_app(
@@ -288,7 +288,7 @@ def _search_app(
     model: DualEncoder,
     token: str | None,
     allowed_hosts: Sequence[str],
-    limits: ServingLimits,
+    limits: ServingLimits | None,
     log: RequestLog | None,
     meaning: Meaning | None,
     reranker: Reranker | None,
