@@ -71,14 +71,14 @@ def main(arguments: list[str]) -> int:
     if asked.agreement:
         _say_agreement(out)
         return 0
-    _check(asked)
+    data = _check(asked)
     from rungwise.grading.app import create_grading_app
     from rungwise.relevance.judgements import require_place
     from rungwise.serving import serve_app
 
     require_writable_file(out)
     require_place(out)
-    questions = _questions(asked)
+    questions = _questions(asked, data)
     before = _judgements(out)
     if before is not None and before.issues:
         say_issues(before.issues)
@@ -88,10 +88,10 @@ def main(arguments: list[str]) -> int:
             out,
             file=asked.file.name,
             grader="" if asked.grader is None else person_name(asked.grader),
-            next_command=_next(_data(asked).name, out.name),
+            next_command=_next(data.name, out.name),
             allowed_hosts=names,
             limits=asked.limits,
-            places={path: path.name for path in (asked.file, _data(asked))},
+            places={path: path.name for path in (asked.file, data)},
         ),
         port=asked.port,
         open_browser=asked.browser,
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
     if _judgements(out) is not None:
         _say_agreement(out)
         say("next, with what people called right counted as right:")
-        say(f"  {_next(shortest(_data(asked)), shortest(out))}")
+        say(f"  {_next(shortest(data), shortest(out))}")
     return 0
 
 
@@ -112,8 +112,8 @@ def _next(data: str, judgements: str) -> str:
     return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
 
 
-def _check(asked: Grade) -> None:
-    """What can be refused before anything is read."""
+def _check(asked: Grade) -> Path:
+    """The collection; what can be refused before anything is read is refused."""
     if asked.data is None:
         raise UserError(
             f"--data is missing: {asked.file} names pictures and captions by their ids, and people have to see them;"
@@ -128,19 +128,15 @@ def _check(asked: Grade) -> None:
             person_name(asked.grader)
         except UserError as error:
             raise UserError(f"--grader: {error}") from None
-
-
-def _data(asked: Grade) -> Path:
-    assert asked.data is not None  # as _check saw to
     return asked.data
 
 
-def _questions(asked: Grade) -> Questions:
+def _questions(asked: Grade, data: Path) -> Questions:
     """The pairs to ask about; what is left out is counted and listed."""
     from rungwise.data.readers import read
     from rungwise.grading.questions import read_questions, with_pictures
 
-    every = read_questions(asked.file, read(_data(asked)), shuffle=asked.shuffle, seed=asked.seed)
+    every = read_questions(asked.file, read(data), shuffle=asked.shuffle, seed=asked.seed)
     with Progress("looking at pictures", min(len(every), asked.limit or len(every)), console) as bar:
         questions = with_pictures(every, asked.limit, bar.at)
     if questions.issues:

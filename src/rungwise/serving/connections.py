@@ -94,7 +94,8 @@ class Connections(ServerState):
         own = self._of_client[newcomer.client_key]
         if len(own) >= self.limits.connections_per_client and not self._make_room(own):
             return f"too many connections from one address; at most {self.limits.connections_per_client} at once"
-        if self._inside >= self.most and not self._make_room(self._everyone()):
+        everyone = (one for clients in self._of_client.values() for one in clients)
+        if self._inside >= self.most and not self._make_room(everyone):
             return "too many connections; try again in a moment"
         # Room may have been made of the client's last connection, and its set with it.
         self._of_client[newcomer.client_key].add(newcomer)
@@ -127,9 +128,6 @@ class Connections(ServerState):
         """Close every connection as it is."""
         for connection in list(self.connections):
             cast(LimitedConnection, connection).transport.abort()
-
-    def _everyone(self) -> Iterable[LimitedConnection]:
-        return (connection for own in self._of_client.values() for connection in own)
 
     def _make_room(self, among: Iterable[LimitedConnection]) -> bool:
         waiting = [connection for connection in among if connection.makes_room]
