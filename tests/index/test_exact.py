@@ -392,6 +392,11 @@ def edit(folder: Path, **changes: object) -> None:
     write_description(path, fields)
 
 
+def edit_part(folder: Path, **changes: object) -> None:
+    """The same of what it says of its first part."""
+    edit(folder, parts=[json.loads((folder / "store.json").read_text())["parts"][0] | changes])
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -402,9 +407,9 @@ def edit(folder: Path, **changes: object) -> None:
         (lambda folder: edit(folder, dimension="wide"), "dimension"),
         (lambda folder: edit(folder, dimension=3), r"shape \(5, 3\) is expected"),
         (lambda folder: edit(folder, similarity="taste"), "similarity"),
-        (lambda folder: edit(folder, parts=[{"number": 0, "rows": 4}]), "5 rows where 4"),
-        (lambda folder: edit(folder, parts=[{"number": 0, "rows": 5, "deleted": [5]}]), "deletes a row"),
-        (lambda folder: edit(folder, parts=[{"number": 7, "rows": 5}]), "missing"),
+        (lambda folder: edit_part(folder, rows=4), "5 rows where 4"),
+        (lambda folder: edit_part(folder, deleted=[5]), "deletes a row"),
+        (lambda folder: edit_part(folder, number=7), "missing"),
         (lambda folder: (folder / "vectors-0.npy").unlink(), "vectors-0.npy"),
         (lambda folder: (folder / "vectors-0.npy").write_bytes(b""), "vectors-0.npy"),
         (lambda folder: os.truncate(folder / "vectors-0.npy", 150), "vectors-0.npy"),

@@ -139,13 +139,14 @@ def test_people_are_called_in_one_way(index: Index) -> None:
         index.grade("red", "0-red", "right", who="\u3164")
 
 
-def test_lines_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    old = {"query": "boats", "id": "a", "grade": "right", "when": "2024-05-01T12:00:00Z"}
-    (tmp_path / NAME).write_bytes(sealed(old) + sealed({**old, "id": "b", "who": "Ada"}))
+def test_a_line_that_lacks_a_field_is_an_issue(tmp_path: Path) -> None:
+    lacking = {"query": "boats", "id": "a", "grade": "right", "when": "2024-05-01T12:00:00Z", "who": ""}
+    (tmp_path / NAME).write_bytes(sealed(lacking))
     give(tmp_path, "boats", "c", "close")
     found = read_grades(tmp_path)
-    assert [(one.id, one.who) for one in found] == [("a", ""), ("b", "Ada"), ("c", "")]
-    assert not found.issues
+    assert [one.id for one in found] == ["c"]
+    (issue,) = found.issues
+    assert "text_hash" in issue.detail
 
 
 def test_a_line_says_the_hash_of_its_query(tmp_path: Path) -> None:

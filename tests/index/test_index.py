@@ -25,10 +25,9 @@ from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import LinearHead
 from rungwise.index import ExactStore, Index, Item, Manifest, Searcher, files
 from rungwise.index.files import write_description
+from rungwise.index.parts import Description, State
 from rungwise.index.snapshot import Part, Snapshot
-from rungwise.index.storage import VERSION
 from rungwise.index.verification import verify_index
-from rungwise.index.version1 import ReadOnlyStore
 from rungwise.models import EncodedImages
 from rungwise.models.vse import JointEmbedding
 from rungwise.models.vse_config import VSEConfig
@@ -325,7 +324,7 @@ def in_memory(rows: np.ndarray) -> Index:
     count, dimension = rows.shape
     pictures = Part(0, tuple(map(str, range(count))), rows, ({"path": None, "captions": []},) * count)
     stores = [
-        ReadOnlyStore(Snapshot(dimension, parts), Cosine(), side)
+        ExactStore(Path("nowhere"), State(Description(dimension, Cosine(), side, ()), Snapshot(dimension, parts)))
         for parts, side in (((pictures,), "image"), ((), "text"))
     ]
     return Index(Manifest("v", "f", "", dimension), *stores)
@@ -565,30 +564,6 @@ def test_an_index_that_was_tampered_with_is_refused(index: Index, tamper: object
     with pytest.raises(UserError, match=message) as error:
         Index.open(index.folder)
     assert "build the index again" in one_line(error)
-
-
-def as_version_2(folder: Path) -> None:
-    fields = json.loads((folder / "index.json").read_text())
-    for name in ("checksum", "identity", "picture_store", "caption_store", "issues_sha256"):
-        del fields[name]
-    (folder / "index.json").write_text(json.dumps(fields | {"version": 2}))
-    for store in ("pictures", "captions"):
-        fields = json.loads((folder / store / "store.json").read_text())
-        del fields["checksum"]
-        parts = [{name: part[name] for name in ("number", "rows", "deleted")} for part in fields["parts"]]
-        (folder / store / "store.json").write_text(json.dumps(fields | {"version": 1, "parts": parts}))
-
-
-def test_an_index_without_checksums_opens_as_before_and_its_first_change_adds_them(index: Index) -> None:
-    as_version_2(index.folder)
-    opened, other = Index.open(index.folder), Index.open(index.folder)
-    assert list(opened.items()) == list(index.items())
-    assert (opened.manifest.version, opened.manifest.identity) == (2, "")
-    assert opened.remove(["0-red"]) == 1
-    assert other.remove(["3-red"]) == 1, "it is still the same index"
-    again = Index.open(index.folder)
-    assert (len(again), again.manifest.version, len(again.manifest.identity)) == (3, VERSION, 32)
-    assert again.manifest == other.manifest
 
 
 def test_what_a_killed_change_left_is_removed_by_the_next(index: Index) -> None:

@@ -33,7 +33,7 @@ def test_damaged_records_are_noticed() -> None:
     with pytest.raises(KeyError):
         from_record("a", {"path": None}, None)
     with pytest.raises(TypeError):
-        from_record("a", {"path": None, "captions": "a dog"}, None)
+        from_record("a", {"captions": "a dog", ITEM: {"path": None, "caption_ids": []}}, None)
 
 
 def test_columns_stand_where_filters_see_them_and_words_together(tmp_path: Path) -> None:
@@ -59,31 +59,30 @@ def test_columns_with_names_that_answers_use_are_refused(name: str) -> None:
         to_record(Item("a", None, columns={name: "x"}), None)
 
 
-def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    record = {"path": "../a.jpg", "captions": [{"id": "a#0", "text": "a dog"}]}
-    folder = tmp_path / "home" / "index"
-    assert from_record("a", record, folder) == Item("a", tmp_path / "home" / "a.jpg", ("a dog",), ("a#0",))
-
-
 def test_blank_texts_have_no_place() -> None:
     assert ids_of_texts([Item("a", None, ("x", " ", "x")), Item("b", None, ("x",))]) == {"x": ("a", "b")}
+
+
+def record_of(**own: object) -> dict[str, object]:
+    """Of a picture without captions."""
+    return {"captions": [], ITEM: {"caption_ids": [], **own}}
 
 
 @pytest.mark.parametrize("path", [7, ["a.jpg"], "a\0.jpg"])
 def test_a_path_that_is_none_is_refused(path: object) -> None:
     with pytest.raises(TypeError):
-        from_record("a", {"path": path, "captions": []}, None)
+        from_record("a", record_of(path=path), None)
 
 
 @pytest.mark.parametrize("place", [{}, [], "x", {"offset": -1, "size": 1, "name": "a"}, {"row_group": 0, "row": 0}])
 def test_a_place_that_is_none_is_refused(place: object) -> None:
     with pytest.raises(TypeError, match="place"):
-        from_record("a", {"path": "a.tar", "captions": [], "place": place}, None)
+        from_record("a", record_of(path="a.tar", place=place), None)
 
 
 def test_a_place_needs_a_file() -> None:
     with pytest.raises(TypeError, match="place"):
-        from_record("a", {"path": None, "captions": [], "place": {"offset": 0, "size": 1, "name": "a"}}, None)
+        from_record("a", record_of(path=None, place={"offset": 0, "size": 1, "name": "a"}), None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, LanceStore, Where, lance, lance_tables
 from rungwise.index.files import write_description
@@ -92,15 +91,12 @@ def test_a_bit_of_any_file_of_the_version_is_found(store: LanceStore, monkeypatc
     assert store.verified_files()
 
 
-def test_a_table_without_checksums_is_not_checked(store: LanceStore) -> None:
+def test_a_table_whose_description_lists_no_files_is_damaged(store: LanceStore) -> None:
     path = Path(store.place) / "store.lance" / COUNTS
     fields = json.loads(path.read_text())
     write_description(path, {name: fields[name] for name in ("format", "version", "counts", "manifest_sha256")})
-    store = LanceStore.open(store.place, "store")
-    with pytest.raises(UncheckedError, match="before the files of a table had checksums"):
-        store.verified_files()
-    store.upsert(["c"], [[1, 0]])
-    assert "each as it was written" in store.verified_files()
+    with pytest.raises(UserError, match=r"rungwise\.json: damaged \(its list of files is none\)"):
+        LanceStore.open(store.place, "store").verified_files()
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense"])

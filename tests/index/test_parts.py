@@ -57,14 +57,6 @@ def doubled(folder: Path) -> None:
     with_checksum(folder, parts=[first, first | {"number": 9}])
 
 
-def old_format(folder: Path) -> None:
-    """As rungwise wrote it before there were checksums."""
-    fields = fields_of(folder) | {"version": 1}
-    del fields["checksum"]
-    fields["parts"] = [{name: part[name] for name in ("number", "rows", "deleted")} for part in fields["parts"]]
-    (folder / "store.json").write_text(json.dumps(fields))
-
-
 @pytest.mark.parametrize(
     ("tamper", "message"),
     [
@@ -111,42 +103,9 @@ def test_large_files_are_looked_through_only_on_request(store: ExactStore) -> No
         ExactStore.open(store.folder)
 
 
-def test_a_store_without_checksums_opens_as_before_and_gets_them(store: ExactStore) -> None:
-    old_format(store.folder)
-    old = ExactStore.open(store.folder)
-    assert [one for one, _ in old.records()] == list("acdefgh")
-    old.upsert(["i"], VECTORS[:1])
-    assert fields_of(store.folder)["version"] == 2
-    newest = fields_of(store.folder)["parts"][-1]
-    assert len(newest["vectors_sha256"]) == len(newest["rows_sha256"]) == 64
-    assert ExactStore.open(store.folder).count() == 8
-
-
-@pytest.mark.parametrize(
-    ("tamper", "message"),
-    [
-        (lambda folder: save(folder, with_nan(VECTORS)), r"vectors-0\.npy: damaged \(row 2 .* holds NaN"),
-        (
-            lambda folder: (folder / "rows-1.jsonl").write_text(
-                '{"id": "a", "record": {}}\n{"id": "h", "record": {}}\n'
-            ),
-            "id 'a' stands twice",
-        ),
-    ],
-)
-def test_a_store_without_checksums_is_looked_at_too(
-    store: ExactStore, tamper: Callable[[Path], None], message: str
-) -> None:
-    old_format(store.folder)
-    tamper(store.folder)
-    with pytest.raises(UserError, match=message):
-        ExactStore.open(store.folder)
-
-
 def test_a_store_without_parts_is_no_empty_one(store: ExactStore) -> None:
-    old_format(store.folder)
-    fields = {name: value for name, value in fields_of(store.folder).items() if name != "parts"}
-    (store.folder / "store.json").write_text(json.dumps(fields))
+    fields = {name: value for name, value in fields_of(store.folder).items() if name not in ("parts", "checksum")}
+    write_description(store.folder / "store.json", fields)
     with pytest.raises(UserError, match=r"store\.json: parts: Field required"):
         ExactStore.open(store.folder)
 

@@ -1,4 +1,3 @@
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -125,14 +124,6 @@ def test_captions_of_no_picture_are_counted(index: Index) -> None:
     store.upsert(["a rot square"], ColourModel().encode_text(["a rot square"]))
     (line,) = [str(check) for check in verify_index(index.folder) if "with their captions" in check.what]
     assert line.endswith("1 captions of no picture, which are never found")
-
-
-def test_an_index_without_checksums_is_said_to_have_none(index: Index) -> None:
-    fields = json.loads((index.folder / "index.json").read_text())
-    plain = {name: fields[name] for name in ("name", "model_fingerprint", "model_location", "dimension", "format")}
-    (index.folder / "index.json").write_text(json.dumps(plain | {"version": 2}))
-    assert "made before there were checksums" in str(next(verify_index(index.folder)))
-    assert not wrong(index.folder)
 
 
 def test_what_stands_beside_the_stores_is_read_too(tmp_path: Path) -> None:

@@ -53,12 +53,12 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> str:
     return digest.hexdigest()
 
 
-def read_lines(path: Path, digest: str = "") -> Iterator[dict[str, Any]]:
+def read_lines(path: Path, digest: str | None = None) -> Iterator[dict[str, Any]]:
     """Read what :func:`write_lines` wrote.
 
     Args:
         path: Of the file.
-        digest: Its SHA-256; not compared if empty.
+        digest: Its SHA-256; not compared if not given.
 
     Raises:
         UserError: If the file is missing, is not the one of this digest, or a line is damaged; the message gives the
@@ -82,7 +82,7 @@ def read_lines(path: Path, digest: str = "") -> Iterator[dict[str, Any]]:
                 yield record
     except MissingFileError as error:
         raise damaged(path, "the file is missing") from error
-    if digest and found.hexdigest() != digest:
+    if digest is not None and found.hexdigest() != digest:
         raise altered(path)
 
 
@@ -93,8 +93,8 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
         path: Of the file.
         rows: How many there are.
         dimension: D.
-        digest: All numbers are looked at: none may be NaN or infinite, and their SHA-256 must be this one unless it is
-            empty. With None, nothing is looked at.
+        digest: All numbers are looked at: none may be NaN or infinite, and their SHA-256 must be this one. With None,
+            nothing is looked at.
 
     Raises:
         UserError: If the file is missing, truncated or of another shape, or its numbers are not those that were
@@ -139,8 +139,7 @@ def digest_of_vectors(vectors: NDArray[np.float32]) -> str:
 def _look_through(path: Path, vectors: NDArray[np.float32], wanted: str) -> None:
     digest = hashlib.sha256()
     for start, block in _blocks(vectors):
-        if wanted:
-            digest.update(block.data)
+        digest.update(block.data)
         # One product is as quick as reading; it is NaN or infinite where a number is, or where numbers are huge.
         with np.errstate(over="ignore"):
             product = np.dot(block.ravel(), block.ravel())
@@ -148,7 +147,7 @@ def _look_through(path: Path, vectors: NDArray[np.float32], wanted: str) -> None
             odd = np.flatnonzero(~np.isfinite(block).all(axis=1))
             if odd.size:
                 raise damaged(path, f"row {start + odd[0]} (from 0) holds NaN or infinity")
-    if wanted and digest.hexdigest() != wanted:
+    if digest.hexdigest() != wanted:
         raise altered(path)
 
 
@@ -179,14 +178,13 @@ def write_description(path: Path, fields: Mapping[str, Any], indent: int | None 
         draft.write_text(json.dumps({**fields, CHECKSUM: _checksum(fields)}, indent=indent) + "\n", encoding="ascii")
 
 
-def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int, ...] = ()) -> dict[str, Any]:
+def read_description(path: Path, form: str, version: int) -> dict[str, Any]:
     """The JSON object that says what a folder holds, without its checksum.
 
     Args:
         path: Of the file.
         form: What its ``format`` must be.
-        versions: What its ``version`` may be.
-        unchecked: Versions that have no checksum.
+        version: What its ``version`` must be.
 
     Raises:
         MissingFileError: If there is none.
@@ -199,13 +197,12 @@ def read_description(path: Path, form: str, *versions: int, unchecked: tuple[int
         raise damaged(path, str(error).removeprefix(f"{path}: ")) from error
     if not isinstance(stored, dict) or stored.get("format") != form:
         raise UserError(f"{path}: not the description of a {form!r}; name a folder that `rungwise index` made")
-    version = stored.get("version")
-    if version not in versions:
+    if stored.get("version") != version:
         raise UserError(
-            f"{path}: of version {version}, but this rungwise reads version {' and '.join(map(str, versions))}; use the"
-            " rungwise that made it, or build the index again"
+            f"{path}: of version {stored.get('version')}, but this rungwise reads version {version}; use the rungwise"
+            " that made it, or build the index again"
         )
-    if stored.pop(CHECKSUM, None) != _checksum(stored) and version not in unchecked:
+    if stored.pop(CHECKSUM, None) != _checksum(stored):
         raise altered(path)
     return stored
 

@@ -31,7 +31,7 @@ DEGREES: dict[GradeName, float] = {"right": 1.0, "close": 0.5, "wrong": 0.0}
 MOST_BYTES = 32 << 20
 """Of the file: some hundred thousand grades."""
 _LONGEST_ID, _LONGEST_NAME = 8_000, 200
-_FIELDS = {"query", "id", "grade", "when", "who"}
+_FIELDS = {"query", "id", "grade", "when", "who", "text_hash"}
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,10 @@ def _read(path: Path) -> Grades:
 
 def _parsed(plain: dict[str, Any]) -> tuple[tuple[str, str, str], Grade | None]:
     """Query, id and who; and what was said, None where it was taken back."""
-    plain = dict(plain)
-    text_hash = plain.pop("text_hash", None)  # lines of earlier versions name neither it nor who
-    if plain.keys() | {"who"} != _FIELDS or not all(isinstance(value, str) for value in plain.values()):
-        raise TypeError("it does not say query, id, grade and when")
-    if text_hash not in (None, sealed_lines.hash_of_text(plain["query"])):
+    if plain.keys() != _FIELDS or not all(isinstance(value, str) for value in plain.values()):
+        raise TypeError(f"it does not say {', '.join(sorted(_FIELDS))}")
+    said = dict(plain)
+    if said.pop("text_hash") != sealed_lines.hash_of_text(said["query"]):
         raise ValueError("its text_hash is that of another query")
-    key = plain["query"], plain["id"], plain.get("who", "")
-    return key, None if plain["grade"] == _TAKEN_BACK else Grade(**plain)
+    key = said["query"], said["id"], said["who"]
+    return key, None if said["grade"] == _TAKEN_BACK else Grade(**said)

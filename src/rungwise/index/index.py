@@ -23,7 +23,6 @@ from rungwise.index.readable import ReadableIndex
 from rungwise.index.thumbnails import Thumbnails
 from rungwise.index.tunable import Tunable
 from rungwise.index.update import Changes, Stored, Target, Update
-from rungwise.index.version1 import bring_up_to_date
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -382,13 +381,10 @@ class Index(ReadableIndex):
             return
         with writing_alone(self.folder):
             stored = storage.read_manifest(self.folder)
-            if not stored.is_of(self.manifest):
+            if stored.identity != self.manifest.identity:
                 raise UserError(f"{self.folder}: another index stands here now than was opened; open it again")
             storage.sweep(self.folder)
-            bring_up_to_date(self.folder)
-            before, self.manifest = self.manifest, storage.read_manifest(self.folder)
-            if before.version == 1:
-                self.picture_store, self.caption_store = opening.opened(self.folder, self.manifest)
+            self.manifest = stored
             self.left_out = storage.read_issues(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()

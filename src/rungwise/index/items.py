@@ -178,7 +178,7 @@ def said_of(item: Item, folder: Path | None) -> str:
 
 
 def source_of(record: Record) -> Source | None:
-    """What a row was made from; None where an earlier rungwise wrote it, or it is not as it was written.
+    """What a row was made from; None where it does not say, or it is not as it was written.
 
     >>> item, source = Item("a", Path("/a.jpg")), Source(6102, 17, "5e", "9a")
     >>> source_of(to_record(item, None, source)) == source
@@ -246,7 +246,7 @@ def _words(item: Item) -> Iterable[str]:
 
 
 def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
-    """Read what :func:`to_record` gave, or an earlier rungwise wrote.
+    """Read what :func:`to_record` gave.
 
     Raises:
         KeyError: If a field is missing.
@@ -256,9 +256,7 @@ def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
     >>> from_record("a", to_record(item, Path("index")), Path("index")) == item
     True
     """
-    own = record.get(ITEM)
-    if own is None:
-        return _from_version_3(item_id, record, folder)
+    own = record[ITEM]
     if not isinstance(own, dict):
         raise TypeError(f"{ITEM} is {own!r}")
     captions, ids = record[CAPTIONS], own["caption_ids"]
@@ -275,18 +273,6 @@ def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
         captions=tuple(map(str, captions)),
         caption_ids=tuple(map(str, ids)),
         columns=columns,
-    )
-
-
-def _from_version_3(item_id: str, record: Record, folder: Path | None) -> Item:
-    captions = record[CAPTIONS]
-    if not isinstance(captions, list):
-        raise TypeError(f"captions are {captions!r}")
-    return Item(
-        id=item_id,
-        path=_place(record["path"], record.get("place"), folder),
-        captions=tuple(str(caption["text"]) for caption in captions),
-        caption_ids=tuple(str(caption["id"]) for caption in captions),
     )
 
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from rungwise.core import drafts
-from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained, make_folder
 from rungwise.core.locks import writing_alone
@@ -184,7 +183,6 @@ class Tables:
             What was compared, in a few words.
 
         Raises:
-            UncheckedError: If the table was written before its files had checksums.
             UserError: If a file is missing or is not as it was written.
         """
         assert self.folder is not None
@@ -296,8 +294,6 @@ class Tables:
     def _compared(self, folder: Path, stored: dict[str, Any]) -> str:
         self._acknowledged()
         digests = _files_of(stored, folder / COUNTS)
-        if not digests:
-            raise UncheckedError("written before the files of a table had checksums; the next change writes them")
         manifest = read_bytes(self._manifest(stored["counts"]), "json_bytes")
         for name, digest in digests.items():
             try:
@@ -449,8 +445,8 @@ def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
-    """The checksums that ``rungwise.json`` holds; none where it was written before there were any."""
-    digests = stored.get("files", {})
+    """The checksums that ``rungwise.json`` holds."""
+    digests = stored.get("files")
     if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
         raise damaged(path, "its list of files is none")
     return digests

@@ -9,7 +9,7 @@ from typing import Any
 from rungwise.data.collection import Issue
 from rungwise.index.items import Source
 
-_WORDS = {"kind", "where", "detail"}
+_TEXTS = {"id", "kind", "where", "detail"}
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,14 @@ class LeftOut:
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> LeftOut:
-        """Read what :meth:`to_plain` gave, or the three words that an earlier rungwise wrote.
+        """Read what :meth:`to_plain` gave.
 
         Raises:
             TypeError: If it is something else.
-
-        >>> LeftOut.of_plain({"kind": "missing picture", "where": "a.jpg", "detail": ""}).id
-        'a.jpg'
         """
-        words = {name: plain[name] for name in _WORDS & plain.keys()}
-        source = plain.get("source", [-1, 0])
-        item_id = plain.get("id", plain.get("where"))
-        texts = [*words.values(), item_id]
-        known = words.keys() == _WORDS and plain.keys() <= {*_WORDS, "id", "source"}
+        texts = dict(plain)
+        source = texts.pop("source", None)
         is_source = isinstance(source, list) and [type(one) for one in source] == [int, int]
-        if not (known and is_source and all(isinstance(one, str) for one in texts)):
-            raise TypeError("it does not say kind, where and detail")
-        return cls(str(item_id), Issue(**words), Source(source[0], source[1], ""))
+        if not is_source or texts.keys() != _TEXTS or not all(isinstance(one, str) for one in texts.values()):
+            raise TypeError("it does not say id, kind, where, detail and source")
+        return cls(texts.pop("id"), Issue(**texts), Source(source[0], source[1], ""))

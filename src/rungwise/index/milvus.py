@@ -136,7 +136,7 @@ class MilvusStore(Store):
             raise UserError(f"{address}/{name}: a store stands here already; open it, or choose another place")
         fields = fields_of(columns, address.partition)
         identity, parted = uuid4().hex, address.partition
-        described = Description(dimension, similarity, side, identity, fields, parted, VERSION)  # type: ignore[arg-type]  # a union
+        described = Description(dimension, similarity, side, identity, fields, parted)  # type: ignore[arg-type]  # a union
         schema, properties = schema_of(described), {DESCRIPTION: json.dumps(to_plain(described))}
 
         def made(client: Any, wait: float) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 COLUMNS, CUT, DRAW = "columns", "cut", "draw"
 """``draw`` is what the row has drawn, so that rows can be looked through in parts of one size, or a sample of them."""
-VERSION = 2
+VERSION = 1
 """Of what a collection holds."""
 LONGEST = 65_535
 """Bytes of a text that Milvus holds in one field."""
@@ -78,7 +78,7 @@ class Description:
     identity: str
     fields: tuple[str, ...] = ()
     partition: str = ""
-    version: int = 1
+    version: int = VERSION
 
     def __post_init__(self) -> None:
         check_size("dimension", self.dimension)

@@ -1,4 +1,4 @@
-"""The two stores of an index: making them, and opening those of any version."""
+"""The two stores of an index: making and opening them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from rungwise.core.errors import UserError
 from rungwise.core.object_stores import address_of
-from rungwise.index import storage, stores, version1
+from rungwise.index import storage, stores
 from rungwise.index.facts import FACTS
 from rungwise.index.files import damaged
 from rungwise.index.store import Store
@@ -81,25 +81,19 @@ def opened(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = Fals
     Raises:
         UserError: If one is missing or damaged, or is that of another index.
     """
-    both: tuple[Store, Store]
-    if manifest.version == 1:
-        both = version1.open_stores(folder)
-    else:
-        pictures, captions = (
-            stores.open_store(manifest.store, folder, name, all_vectors=all_vectors)
-            for name in (storage.PICTURES, storage.CAPTIONS)
-        )
-        for one, name, identity in (
-            (pictures, storage.PICTURES, manifest.picture_store),
-            (captions, storage.CAPTIONS, manifest.caption_store),
-        ):
-            if identity and one.identity != identity:
-                raise damaged(folder / name, "it is the store of another index")
-        both = pictures, captions
-    for store in both:
-        if store.dimension != manifest.dimension:
-            raise damaged(folder, f"dimension {store.dimension} where index.json says {manifest.dimension}")
-    return both
+    pictures, captions = (
+        stores.open_store(manifest.store, folder, name, all_vectors=all_vectors)
+        for name in (storage.PICTURES, storage.CAPTIONS)
+    )
+    for one, name, identity in (
+        (pictures, storage.PICTURES, manifest.picture_store),
+        (captions, storage.CAPTIONS, manifest.caption_store),
+    ):
+        if one.identity != identity:
+            raise damaged(folder / name, "it is the store of another index")
+        if one.dimension != manifest.dimension:
+            raise damaged(folder, f"dimension {one.dimension} where index.json says {manifest.dimension}")
+    return pictures, captions
 
 
 def _columns(data: ImageCaptions | None) -> dict[str, str]:

@@ -36,7 +36,7 @@ from rungwise.similarity import AnySimilarity
 
 DESCRIPTION = "store.json"
 FORMAT = "rungwise-exact-store"
-VERSION = 2
+VERSION = 1
 
 _FILE = re.compile(r"(vectors|rows)-(\d+)\.(npy|jsonl)")
 
@@ -49,8 +49,8 @@ class PartEntry:
         number: Of its files, ``vectors-NUMBER.npy`` and ``rows-NUMBER.jsonl``.
         rows: How many it holds.
         deleted: Positions of those that no longer count.
-        vectors_sha256: Of the numbers in the file of vectors; empty for parts of version 1.
-        rows_sha256: Of the file of rows; empty for parts of version 1.
+        vectors_sha256: Of the numbers in the file of vectors.
+        rows_sha256: Of the file of rows.
 
     >>> PartEntry(3, rows=2, deleted=(1,)).number
     3
@@ -241,7 +241,7 @@ def read_store_description(folder: Path) -> Description:
     """
     path = folder / DESCRIPTION
     try:
-        stored = read_description(path, FORMAT, 1, VERSION, unchecked=(1,))
+        stored = read_description(path, FORMAT, VERSION)
     except MissingFileError:
         raise UserError(f"{folder}: no store here ({DESCRIPTION} is missing); build the index again") from None
     return from_plain(Description, stored, str(path))
@@ -254,7 +254,7 @@ def write_store_description(folder: Path, description: Description) -> None:
         UserError: If the disk is full or the folder may not be written.
     """
     sync_folder(folder)  # the files of new parts must be there before anything names them
-    write_description(folder / DESCRIPTION, to_plain(replace(description, version=VERSION)))
+    write_description(folder / DESCRIPTION, to_plain(description))
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:

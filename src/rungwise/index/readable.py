@@ -143,15 +143,12 @@ class ReadableIndex:
 
     def ids_with_captions(self, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ids of the pictures that have each of these captions; captions that no picture has are left out."""
-        if self.manifest.version < storage.FILTERED:
-            bearers = ids_of_texts(self.items())
-        else:
-            bearers = {}
-            for start in range(0, len(texts), _TEXTS_AT_ONCE):
-                some = texts[start : start + _TEXTS_AT_ONCE]
-                any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))
-                found = ids_of_texts(self.items(Where((any_of,))))
-                bearers |= {text: found[text] for text in some if text in found}
+        bearers = {}
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            some = texts[start : start + _TEXTS_AT_ONCE]
+            any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))
+            found = ids_of_texts(self.items(Where((any_of,))))
+            bearers |= {text: found[text] for text in some if text in found}
         return {text: bearers[text] for text in texts if text in bearers}
 
     def check(self, model: IndexEncoder) -> None:

@@ -45,8 +45,8 @@ class Part:
         vectors: (rows, D), usually memory-mapped.
         records: (rows,).
         deleted: Positions of rows that no longer count.
-        vectors_sha256: Checksum of the numbers in the file of vectors; empty where none was written down.
-        rows_sha256: Checksum of the file of ids and records; empty where none was written down.
+        vectors_sha256: Checksum of the numbers in the file of vectors; empty where there is none.
+        rows_sha256: Checksum of the file of ids and records; empty where there is none.
     """
 
     number: int

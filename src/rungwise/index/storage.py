@@ -40,22 +40,14 @@ CALIBRATION = "calibration.json"
 GRADES = "grades.jsonl"
 """What people said of hits; see :mod:`rungwise.index.grades`."""
 FORMAT = "rungwise-index"
-VERSION = 4
-FILTERED = 4
-"""From this version on, records have columns and captions where filters see them."""
-
-VECTORS_1 = "vectors.npy"
-CAPTION_VECTORS_1 = "caption_vectors.npy"
-ITEMS_1 = "items.jsonl"
-"""What folders of version 1 hold in place of the two stores."""
+VERSION = 1
 
 _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 """Files that are replaced whenever an index changes."""
 _REPLACED_AT_TIMES = (CALIBRATION, GRADES)
 
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
-_KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, VECTORS_1, CAPTION_VECTORS_1, ITEMS_1}
-_KNOWN |= {f"{THUMBNAILS}/*/*{THUMBNAIL}"}
+_KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 _KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 
@@ -70,8 +62,7 @@ class Manifest:
         model_location: Folder or hub id the model was loaded from, as it was given; empty when unknown.
         dimension: D.
         skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
-        identity: Differs from that of every other index, also of one that was in this folder before; empty in indexes
-            of versions 1 and 2, which lack what follows too.
+        identity: Differs from that of every other index, also of one that was in this folder before.
         picture_store: Identity of the store of pictures.
         caption_store: Identity of the store of captions.
         issues_sha256: Of ``issues.jsonl``.
@@ -116,18 +107,6 @@ class Manifest:
         """
         return frozenset({self.model_fingerprint, self.model_stands_for} - {""})
 
-    def is_of(self, other: Manifest) -> bool:
-        """Whether both are of one index, which may have been brought up to date between them.
-
-        >>> one = Manifest("pets", "9a3f", "", dimension=8, version=2)
-        >>> one.is_of(replace(one, identity="5e", version=3)), one.is_of(replace(one, name="birds"))
-        (True, False)
-        """
-        if self.identity and other.identity:
-            return self.identity == other.identity
-        said = [(one.name, one.model_fingerprint, one.model_location, one.dimension) for one in (self, other)]
-        return said[0] == said[1] and self.skipped == other.skipped
-
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write ``index.json``.
@@ -140,11 +119,11 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     True
     """
     with places.at_hand(folder, [DESCRIPTION], writing=True) as at_hand:
-        write_description(at_hand / DESCRIPTION, asdict(replace(manifest, version=VERSION)), indent=2)
+        write_description(at_hand / DESCRIPTION, asdict(manifest), indent=2)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read ``index.json``, also of earlier versions.
+    """Read ``index.json``.
 
     Raises:
         UserError: If there is no index in the folder, one that this version cannot read, or one that was altered.
@@ -156,7 +135,7 @@ def read_manifest(folder: Path) -> Manifest:
     with places.at_hand(folder, [DESCRIPTION]) as at_hand:
         path = at_hand / DESCRIPTION
         try:
-            stored = read_description(path, FORMAT, 1, 2, 3, VERSION, unchecked=(1, 2))
+            stored = read_description(path, FORMAT, VERSION)
         except MissingFileError:
             raise UserError(f"{at_hand}: no index here; build one with Index.build or `rungwise index`") from None
         try:

@@ -49,9 +49,8 @@ def verify_index(
     manifest = storage.read_manifest(folder)
     if not address_of(folder):  # what else lies in a bucket is never touched
         yield checked("names of files", lambda: _files(folder))
-    if manifest.version > 1:
-        for name in (storage.PICTURES, storage.CAPTIONS):
-            yield from _store(folder, manifest.store, name)
+    for name in (storage.PICTURES, storage.CAPTIONS):
+        yield from _store(folder, manifest.store, name)
     yield checked(storage.ISSUES, lambda: _issues(folder, manifest))
     if manifest.thumbnails:
         yield checked(THUMBNAILS, lambda: _thumbnails(folder))
@@ -70,8 +69,7 @@ def verify_index(
 
 def _description(folder: Path) -> str:
     manifest = storage.read_manifest(folder)
-    checksum = "checksum" if manifest.identity else "made before there were checksums"
-    return f"version {manifest.version}, of {manifest.name}, {checksum}"
+    return f"version {manifest.version}, of {manifest.name}, checksum"
 
 
 def _is_there(folder: Path, name: str) -> bool:
@@ -121,8 +119,6 @@ def _store(folder: Path, kind: stores.Kind, name: str) -> Iterator[Check]:
 
 
 def _issues(folder: Path, manifest: storage.Manifest) -> str:
-    if manifest.version == 1:
-        return "none"
     left = storage.read_issues(folder, manifest)
     if len(left) != manifest.skipped:
         raise damaged(folder / storage.ISSUES, f"{len(left)} lines where {manifest.skipped} are expected")
