@@ -1,17 +1,13 @@
 """What it costs that nothing is lost: seconds of each writer and reader, and how many of them go into syncs.
 
 python benchmarks/durability.py
-python benchmarks/durability.py --beside ../another/checkout/src
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -40,7 +36,7 @@ from rungwise.training.optimizers import Adam
 DIMENSION = 512
 FEATURES = 2048
 CACHED_AT_ONCE = 64
-WORDS = ["a", "an", "the", "red", "green", "dog", "cat", "runs", "sleeps", "over", "under", "grass", "two", "three"]
+WORDS = "a an the red green dog cat runs sleeps over under grass street two three".split()
 
 
 @dataclass
@@ -97,28 +93,8 @@ def jobs(folder: Path, pictures: int) -> dict[str, Callable[[int], object]]:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(pictures, DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    words = np.array(
-        [
-            "a",
-            "an",
-            "the",
-            "red",
-            "green",
-            "dog",
-            "cat",
-            "runs",
-            "sleeps",
-            "over",
-            "under",
-            "grass",
-            "street",
-            "two",
-            "three",
-        ]
-    )
-    captions = [
-        " ".join(row) + f" {number}" for number, row in enumerate(words[rng.integers(0, 15, (2 * pictures, 8))])
-    ]
+    drawn = np.array(WORDS)[rng.integers(0, len(WORDS), (2 * pictures, 8))]
+    captions = [f"{' '.join(row)} {number}" for number, row in enumerate(drawn)]
     owners = np.repeat(np.arange(pictures), 2)
     ids = tuple(f"{number:07d}.jpg" for number in range(pictures))
     data = ImageCaptions(ids, tuple(captions), owners, features=FeatureRows(vectors))
@@ -173,38 +149,17 @@ def measure(pictures: int, repeats: int, place: Path | None) -> dict[str, tuple[
         return {name: clock.numbers() for name, clock in clocks.items()}
 
 
-def beside(sources: Path, arguments: list[str]) -> dict[str, tuple[float, float, float]]:
-    """The same, measured by the program whose sources are given."""
-    variables = os.environ | {"PYTHONPATH": str(sources.resolve())}
-    command = [sys.executable, __file__, "--json", *arguments]
-    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True, text=True)
-    return {name: tuple(numbers) for name, numbers in json.loads(done.stdout).items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pictures", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--place", type=Path, help="a folder on the disk to measure; the system's for temporary files")
-    parser.add_argument("--beside", type=Path, help="the sources (src) of another version to measure as well")
-    parser.add_argument("--json", action="store_true", help="print the numbers alone")
     options = parser.parse_args()
-    found = measure(options.pictures, options.repeats, options.place)
-    if options.json:
-        print(json.dumps(found))
-        return
-    passed = ["--pictures", str(options.pictures), "--repeats", str(options.repeats)]
-    passed += ["--place", str(options.place)] if options.place else []
-    other = beside(options.beside, passed) if options.beside else {}
     table = Table(title="Seconds of each job (median), and what syncs take of it")
-    for column in ("job", "seconds", "syncs", "in syncs", *(("beside", "its syncs", "ratio") if other else ())):
+    for column in ("job", "seconds", "syncs", "in syncs"):
         table.add_column(column, justify="left" if column == "job" else "right")
-    for name, (seconds, syncs, syncing) in found.items():
-        cells = [name, f"{seconds:.3f}", f"{syncs:.0f}", f"{syncing:.3f}"]
-        if name in other:
-            then, syncs, _ = other[name]
-            cells += [f"{then:.3f}", f"{syncs:.0f}", f"{seconds / then:.2f}"]
-        table.add_row(*cells)
+    for name, (seconds, syncs, syncing) in measure(options.pictures, options.repeats, options.place).items():
+        table.add_row(name, f"{seconds:.3f}", f"{syncs:.0f}", f"{syncing:.3f}")
     Console(width=100).print(table)
 
 

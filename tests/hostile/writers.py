@@ -369,6 +369,10 @@ def _indexes(root: Path) -> list[Writer]:
             Index.create(place / "index", ColourModel(), name=data.name, store="exact")
         opened(place).update(data.select(range(2, 8)), ColourModel())
 
+    def in_lance(place: Path) -> None:
+        """Two tables of LanceDB, as the command makes them."""
+        Index.build(half, ColourModel(), place / "index", store="lance")
+
     def on_the_way(found: Any) -> bool:
         """An update is made of whole batches: every row is one of the old or of the new ones."""
         ids = [one for one, *_ in found]
@@ -390,6 +394,7 @@ def _indexes(root: Path) -> list[Writer]:
         Writer("index, first", _nothing, build(half), state, "index", build(half, True)),
         Writer("index, first update", _nothing, updated, rows, "index", between=lambda found: found == []),
         Writer("index, brought up to date", build(half), updated, rows, "index", between=on_the_way),
+        Writer("index in LanceDB, brought up to date", in_lance, updated, rows, "index", costly=True, between=on_the_way),
         Writer("index, again", build(half), build(other, True), state, "index"),
         Writer("index, more pictures", build(half), lambda p: opened(p).upsert(other, ColourModel()), rows,
                "index"),

@@ -20,6 +20,7 @@ from rungwise.core.seals import digest_of, names_below
 from rungwise.index import milvus_places, places
 from rungwise.index.addresses import is_milvus
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
+from rungwise.index.lance_tables import COUNTS
 from rungwise.index.lance_tables import FILES as LANCE_FILES
 from rungwise.index.lance_tables import Tables
 from rungwise.index.left_out import LeftOut
@@ -44,7 +45,7 @@ VERSION = 1
 
 _REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
 """Files that are replaced whenever an index changes."""
-_REPLACED_AT_TIMES = (CALIBRATION, GRADES)
+_REPLACED_AT_TIMES = (CALIBRATION, GRADES, f"{PICTURES}.lance/{COUNTS}", f"{CAPTIONS}.lance/{COUNTS}")
 
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, f"{THUMBNAILS}/*/*{THUMBNAIL}"}
