@@ -36,7 +36,7 @@ from rungwise.training.optimizers import Adam
 DIMENSION = 512
 FEATURES = 2048
 CACHED_AT_ONCE = 64
-WORDS = "a an the red green dog cat runs sleeps over under grass street two three".split()
+WORDS = ("a", "the", "red", "green", "dog", "cat", "runs", "sleeps", "over", "under", "grass", "street", "two", "three")
 
 
 @dataclass

@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rungwise.core.configuration import STRICT, check_size, from_plain
+from rungwise.core.configuration import STRICT, from_plain
 from rungwise.index.engine_rows import VECTOR
 from rungwise.index.files import damaged
 from rungwise.index.lance_rows import schema_of
 from rungwise.index.lance_tables import MARK
 from rungwise.index.lance_tuning import Approximation
-from rungwise.index.store import Side
+from rungwise.index.store import Dimension, Side
 from rungwise.similarity import AnySimilarity
 
 if TYPE_CHECKING:
@@ -36,14 +36,11 @@ class Description:
 
     __pydantic_config__ = STRICT
 
-    dimension: int
+    dimension: Dimension
     similarity: AnySimilarity
     side: Side
     identity: str
     half: bool = False
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
 
     @property
     def row_bytes(self) -> int:

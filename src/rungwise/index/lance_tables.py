@@ -9,7 +9,6 @@ so that there the newest version counts.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import re
@@ -171,7 +170,6 @@ class Tables:
                     "format": FORMAT,
                     "version": VERSION,
                     "counts": version,
-                    "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
                     "files": self._digests(self.folder, manifest),
                 },
             )
@@ -319,18 +317,18 @@ class Tables:
         assert self.folder is not None
         path = self.folder / COUNTS
         stored = self._description(self.folder)
-        version, digest = stored.get("counts"), stored.get("manifest_sha256")
+        version, digests = stored.get("counts"), _files_of(stored, path)
         if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
             raise damaged(path, "it names no version")
         manifest = self._manifest(version)
         try:
-            found = hashlib.sha256(read_bytes(manifest, "json_bytes")).hexdigest()
+            found = digest_of(manifest)
         except MissingFileError:
             # Another process may have gone on to a later version and cleared this one away.
             if read_description(path, FORMAT, VERSION) != stored:
                 return self._acknowledged()
             raise damaged(manifest, "the file is missing") from None
-        if found != digest:
+        if found != digests.get(manifest.relative_to(self.folder).as_posix()):
             raise damaged(manifest, "it is not the file that was written")
         return version
 

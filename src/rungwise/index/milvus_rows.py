@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
 from rungwise.index.drawing import draw_of
 from rungwise.index.engine_rows import (
@@ -37,7 +37,7 @@ from rungwise.index.engine_rows import (
     to_engine,
     to_json,
 )
-from rungwise.index.store import WORDS, Record, Side, Vectors
+from rungwise.index.store import WORDS, Dimension, Record, Side, Vectors
 from rungwise.index.words import words_of
 from rungwise.similarity import AnySimilarity
 
@@ -72,16 +72,13 @@ class Description:
 
     __pydantic_config__ = STRICT
 
-    dimension: int
+    dimension: Dimension
     similarity: AnySimilarity
     side: Side
     identity: str
     fields: tuple[str, ...] = ()
     partition: str = ""
     version: int = VERSION
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
 
 
 def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT, check_size, from_plain, to_plain
+from rungwise.core.configuration import STRICT, from_plain, to_plain
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limits
@@ -31,7 +31,7 @@ from rungwise.index.files import (
     write_lines,
 )
 from rungwise.index.snapshot import Part, Snapshot
-from rungwise.index.store import Batch, Record, Side
+from rungwise.index.store import Batch, Dimension, Record, Side
 from rungwise.similarity import AnySimilarity
 
 DESCRIPTION = "store.json"
@@ -86,7 +86,7 @@ class Description:
 
     __pydantic_config__ = STRICT
 
-    dimension: int
+    dimension: Dimension
     similarity: AnySimilarity
     side: Side
     parts: tuple[PartEntry, ...]
@@ -94,9 +94,6 @@ class Description:
     identity: str = ""
     format: str = FORMAT
     version: int = VERSION
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class ReadableIndex:
 
     def ids_with_captions(self, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ids of the pictures that have each of these captions; captions that no picture has are left out."""
-        bearers = {}
+        bearers: dict[str, tuple[str, ...]] = {}
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             some = texts[start : start + _TEXTS_AT_ONCE]
             any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))

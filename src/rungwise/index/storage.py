@@ -20,9 +20,8 @@ from rungwise.core.seals import digest_of, names_below
 from rungwise.index import milvus_places, places
 from rungwise.index.addresses import is_milvus
 from rungwise.index.files import damaged, read_description, read_lines, write_description, write_lines
-from rungwise.index.lance_tables import COUNTS
+from rungwise.index.lance_tables import COUNTS, Tables
 from rungwise.index.lance_tables import FILES as LANCE_FILES
-from rungwise.index.lance_tables import Tables
 from rungwise.index.left_out import LeftOut
 from rungwise.index.parts import DESCRIPTION as STORE
 from rungwise.index.stores import Kind

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from rungwise.index.lance_tuning import Approximation
+from rungwise.index.store import Store
 
 
 @runtime_checkable
@@ -20,7 +21,7 @@ class Tunable(Protocol):
         """Settings that are worth trying, the present one first."""
         ...
 
-    def trying(self, settings: Approximation) -> Self:
+    def trying(self, settings: Approximation) -> Store:
         """The same store, whose searches look so hard; nothing is written."""
         ...
 

@@ -118,7 +118,7 @@ class Meaning:
         return tuple(words[place] for place in best.tolist() if cosines[place] >= _LEAST_COSINE)
 
 
-def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR, alike: float = _ALIKE) -> tuple[str, ...]:
+def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE) -> tuple[str, ...]:
     """The words that are written nearly alike, the nearest first.
 
     >>> near_in_spelling("giraff", ["giraffe", "graph", "dog"])
@@ -128,7 +128,7 @@ def near_in_spelling(word: str, among: Iterable[str], most: int = MOST_NEAR, ali
         return ()
     of_length = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
     turned = [one for one in of_length if sorted(one) == sorted(word)]  # letters that changed places
-    return tuple(dict.fromkeys([*turned, *near_names(word, of_length, most, alike)]))[:most]
+    return tuple(dict.fromkeys([*turned, *near_names(word, of_length, MOST_NEAR, alike)]))[:MOST_NEAR]
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:

@@ -144,9 +144,7 @@ def tune(
     measured: list[list[tuple[float, float, Answered]]] = [[] for _ in tried]
     for where in filters.values():
         exact = answered(store, queries, k, where, exact=True, progress=progress)
-        served = [
-            answered(as_store(tunable.trying(settings)), queries, k, where, progress=progress) for settings in tried
-        ]
+        served = [answered(tunable.trying(settings), queries, k, where, progress=progress) for settings in tried]
         searches = [exact.found, *(one.found for one in served)]
         graded = grading.grade(searches, exact.found, where, k)
         ndcg = [
@@ -162,12 +160,6 @@ def tune(
     )
     within = [trial for trial in trials if trial.loss(measure) <= allowed]
     return Tuning(tuple(trials), tried[0], measure, allowed, within[0] if within else None)
-
-
-def as_store(tunable: Tunable) -> Store:
-    """What can be tuned is a store."""
-    assert isinstance(tunable, Store)
-    return tunable
 
 
 def _trial(settings: Approximation, measured: Sequence[tuple[float, float, Answered]]) -> Trial:
