@@ -322,7 +322,7 @@ def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -
 
 def in_memory(rows: np.ndarray) -> Index:
     count, dimension = rows.shape
-    pictures = Part(0, tuple(map(str, range(count))), rows, ({"path": None, "captions": []},) * count)
+    pictures = Part(0, tuple(map(str, range(count))), rows, ({},) * count)
     stores = [
         ExactStore(Path("nowhere"), State(Description(dimension, Cosine(), side, ()), Snapshot(dimension, parts)))
         for parts, side in (((pictures,), "image"), ((), "text"))

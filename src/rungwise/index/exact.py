@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core.errors import UserError
@@ -31,21 +32,37 @@ from rungwise.index.parts import (
     write_part,
     write_store_description,
 )
-from rungwise.index.snapshot import Part, Snapshot, SnapshotStore
-from rungwise.index.store import Batch, Record, Side, checked_rows
+from rungwise.index.scan import compare_all
+from rungwise.index.snapshot import Part, Snapshot
+from rungwise.index.store import (
+    Batch,
+    Found,
+    Metric,
+    Record,
+    Row,
+    Side,
+    Store,
+    StoreFacts,
+    check_k,
+    checked_queries,
+    checked_rows,
+)
+from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
 _ROWS_AT_ONCE = 4096
 
 
-class ExactStore(SnapshotStore):
+class ExactStore(Store):
     """A store in a folder; see :class:`rungwise.index.Store` for what it does.
 
-    One process writes at a time and others wait; any number may read meanwhile. Make one with :meth:`create`, open one
-    with :meth:`open`.
+    Every candidate is compared, in one pass; scores of rows do not depend on how the rows are divided into parts. One
+    process writes at a time and others wait; any number may read meanwhile. A search that runs while the store is
+    written to keeps the snapshot with which it began. Make a store with :meth:`create`, open one with :meth:`open`.
 
     Attributes:
         folder: Where it is.
+        snapshot: The rows as they were when the store was last written, opened or refreshed here.
 
     >>> import tempfile
     >>> from rungwise.similarity import Cosine
@@ -61,9 +78,9 @@ class ExactStore(SnapshotStore):
     """
 
     def __init__(self, folder: Path, state: State) -> None:
-        super().__init__(state.snapshot, state.description.similarity, state.description.side)
-        self.folder = folder
-        self._description = state.description
+        self.folder, self.snapshot, self._description = folder, state.snapshot, state.description
+        self.dimension = state.description.dimension
+        self.similarity, self.side = state.description.similarity, state.description.side
 
     @property
     def identity(self) -> str:
@@ -108,6 +125,60 @@ class ExactStore(SnapshotStore):
         """
         folder = Path(folder)
         return cls(folder, read_state(folder, all_vectors=all_vectors))
+
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
+    ) -> Found:
+        """See :meth:`Store.search`; exact in any case, whatever the similarity."""
+        queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
+        kept = snapshot.kept(where)
+        positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
+        return Found(tuple(snapshot.ids_at(row) for row in positions.tolist()), tuple(scores))
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
+        """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
+        check_k(k)
+        snapshot, where = self.snapshot, where or Where()
+
+        def fits(one: str) -> bool:
+            part, row = snapshot.at(snapshot.positions[one])
+            return where.holds(one, part.records[row])
+
+        ids, scores = snapshot.words.best(words, k, fits if where.conditions or where.without else None)
+        return Found((ids,), (scores,))
+
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        """See :meth:`Store.get`."""
+        snapshot, rows = self.snapshot, {}
+        for one in ids:
+            if one in snapshot.positions:
+                part, row = snapshot.at(snapshot.positions[one])
+                rows[one] = Row(np.array(part.vectors[row]), part.records[row])
+        return rows
+
+    def count(self, where: Where | None = None) -> int:
+        """See :meth:`Store.count`."""
+        kept = self.snapshot.kept(where)
+        return len(self.snapshot) if kept is None else int(kept.sum())
+
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        """See :meth:`Store.records`."""
+        rows = self.snapshot.records()
+        return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
+
+    def ids(self) -> Iterator[str]:
+        """See :meth:`Store.ids`."""
+        return iter(self.snapshot.positions)
+
+    def about(self) -> StoreFacts:
+        """See :meth:`Store.about`."""
+        return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")
 
     def verified(self) -> str:
         """See :meth:`Store.verified`."""

@@ -62,7 +62,7 @@ class Index(ReadableIndex):
     >>> from rungwise.similarity import Cosine
     >>> place = Path(tempfile.mkdtemp())
     >>> pictures = ExactStore.create(place / "pictures", 2, Cosine())
-    >>> pictures.upsert(["dog", "cat", "wolf"], [[1, 0], [0, 1], [4, 3]], [{"path": None, "captions": []}] * 3)
+    >>> pictures.upsert(["dog", "cat", "wolf"], [[1, 0], [0, 1], [4, 3]])
     >>> captions = ExactStore.create(place / "captions", 2, Cosine(), side="text")
     >>> index = Index(storage.Manifest("pets", "9a3f", "", dimension=2), pictures, captions)
     >>> index.similar("dog", k=1)

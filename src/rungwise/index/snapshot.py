@@ -1,4 +1,4 @@
-"""One state of an exact store in memory: its parts, which of their rows count, and the search among them."""
+"""One state of an exact store in memory: its parts, and which of their rows count."""
 
 from __future__ import annotations
 
@@ -8,26 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rungwise.index.columns import Columns
-from rungwise.index.scan import compare_all, inverse_lengths
-from rungwise.index.store import (
-    WORDS,
-    Found,
-    Metric,
-    Record,
-    Row,
-    Side,
-    Store,
-    StoreFacts,
-    Vectors,
-    check_k,
-    checked_queries,
-)
+from rungwise.index.scan import inverse_lengths
+from rungwise.index.store import WORDS, Record, Vectors
 from rungwise.index.where import Where
 from rungwise.index.words import WordIndex
-from rungwise.similarity import Similarity
 
 _ROWS_AT_ONCE = 4096
 _HELD_ELEMENTS = 16 << 20
@@ -199,71 +186,3 @@ class Snapshot:
             for part in self.parts
         ]
         return Snapshot(self.dimension, tuple(parts))
-
-
-class SnapshotStore(Store):
-    """The reading half of an exact store: every candidate is compared, in one pass.
-
-    Scores of rows do not depend on how the rows are divided into parts. A search that runs while the store is written
-    to keeps the snapshot with which it began.
-    """
-
-    def __init__(self, snapshot: Snapshot, similarity: Similarity, side: Side) -> None:
-        self.dimension = snapshot.dimension
-        self.similarity = similarity
-        self.side = side
-        self.snapshot = snapshot
-
-    def search(
-        self,
-        vectors: ArrayLike,
-        k: int = 10,
-        where: Where | None = None,
-        *,
-        metric: Metric | None = None,
-        exact: bool = False,
-    ) -> Found:
-        """See :meth:`Store.search`; exact in any case, whatever the similarity."""
-        queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
-        kept = snapshot.kept(where)
-        positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
-        return Found(tuple(snapshot.ids_at(row) for row in positions.tolist()), tuple(scores))
-
-    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> Found:
-        """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
-        check_k(k)
-        snapshot, where = self.snapshot, where or Where()
-
-        def fits(one: str) -> bool:
-            part, row = snapshot.at(snapshot.positions[one])
-            return where.holds(one, part.records[row])
-
-        ids, scores = snapshot.words.best(words, k, fits if where.conditions or where.without else None)
-        return Found((ids,), (scores,))
-
-    def get(self, ids: Sequence[str]) -> dict[str, Row]:
-        """See :meth:`Store.get`."""
-        snapshot, rows = self.snapshot, {}
-        for one in ids:
-            if one in snapshot.positions:
-                part, row = snapshot.at(snapshot.positions[one])
-                rows[one] = Row(np.array(part.vectors[row]), part.records[row])
-        return rows
-
-    def count(self, where: Where | None = None) -> int:
-        """See :meth:`Store.count`."""
-        kept = self.snapshot.kept(where)
-        return len(self.snapshot) if kept is None else int(kept.sum())
-
-    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
-        """See :meth:`Store.records`."""
-        rows = self.snapshot.records()
-        return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
-
-    def ids(self) -> Iterator[str]:
-        """See :meth:`Store.ids`."""
-        return iter(self.snapshot.positions)
-
-    def about(self) -> StoreFacts:
-        """See :meth:`Store.about`."""
-        return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")
