@@ -3,9 +3,10 @@ import json
 import numpy as np
 import pytest
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.relevance.fit import fit_table
-from rungwise.relevance.fit_file import _checksum, read_fit, write_fit
+from rungwise.relevance.fit_file import read_fit, write_fit
 
 
 def fitted(kind):
@@ -30,7 +31,7 @@ def rewritten(path, change, seal=True):
     content = json.loads(path.read_text())
     change(content)
     if seal:
-        content["checksum"] = _checksum({name: part for name, part in content.items() if name != "checksum"})
+        content["checksum"] = digest_of_json({name: part for name, part in content.items() if name != "checksum"})
     path.write_text(json.dumps(content))
 
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.relevance import pair_cache
 from rungwise.relevance.pair_cache import Keys, PairCache
 
 TEXTS = ["a dog", "a cat", "a fox", ""]
@@ -127,7 +126,7 @@ def test_a_pipe_holds_nobody_up(tmp_path):
 
 
 def test_who_waits_too_long_gets_a_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(pair_cache, "_SECONDS_TO_WAIT", 0)  # at once, without a sleep
+    monkeypatch.setattr("rungwise.core.locks._SECONDS_TO_WAIT", 0)  # at once, without a sleep
     cache = PairCache(tmp_path / "scores")
     with (
         FileLock(tmp_path / "scores.lock"),

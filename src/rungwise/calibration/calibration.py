@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +19,7 @@ from rungwise.calibration.null import Null
 from rungwise.calibration.rungs import names_from
 from rungwise.calibration.supervised import Supervised
 from rungwise.calibration.unrelated import Standard, checked_unrelated
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.metrics.ends import Judged
 from rungwise.metrics.rankings import Direction, Scores
@@ -275,7 +274,7 @@ class Calibration:
 
     @cached_property
     def _hash(self) -> str:
-        return hashlib.sha256(json.dumps(self._as_json(), sort_keys=True).encode()).hexdigest()
+        return digest_of_json(self._as_json())
 
     def _as_json(self) -> dict[str, object]:
         return storage.as_json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.scored import read_part, scores_of
 from rungwise.cli.terminal import program, say
 from rungwise.core.cache_folder import usable_cache
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.relevance.base import Direction
@@ -136,7 +136,4 @@ def _scored(scores: PairScores) -> str:
     sides = _vectors(scores)
     if sides is None:
         return scores.data.content_hash()
-    digest = hashlib.sha256()
-    for side in sides:
-        digest.update(np.ascontiguousarray(side).tobytes())
-    return digest.hexdigest()
+    return digest_of_parts(sides)

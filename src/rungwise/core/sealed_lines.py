@@ -6,7 +6,6 @@ caller's business: :func:`append` looks whether somebody died while writing the 
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rungwise.core.digests import digest_of_json, digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.files import appending, replacing
 from rungwise.core.limits import readable
@@ -24,7 +24,8 @@ Parsed = TypeVar("Parsed")
 _LONGEST_LINE = 1 << 18
 _LOOKED_AT = 20
 """Lines among which a sound one is looked for."""
-_SEAL = "seal"
+_SEAL, _DIGITS = "seal", 16
+"""Name of the checksum in a line, and how much of the hash of the rest it is."""
 
 
 def hash_of_text(text: str) -> str:
@@ -33,7 +34,7 @@ def hash_of_text(text: str) -> str:
     >>> hash_of_text("a")
     'ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb'
     """
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of_parts([text])
 
 
 def sealed(plain: Mapping[str, Any]) -> bytes:
@@ -42,7 +43,7 @@ def sealed(plain: Mapping[str, Any]) -> bytes:
     >>> sealed({"a": 1})
     b'{"a": 1, "seal": "f9d86028c6e0d64e"}\n'
     """
-    return json.dumps({**plain, _SEAL: _seal(plain)}).encode("ascii") + b"\n"
+    return json.dumps({**plain, _SEAL: digest_of_json(plain)[:_DIGITS]}).encode("ascii") + b"\n"
 
 
 def unsealed(line: bytes) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def unsealed(line: bytes) -> dict[str, Any]:
     plain = json.loads(line)
     if not isinstance(plain, dict):
         raise TypeError("no JSON object")
-    if plain.pop(_SEAL, None) != _seal(plain):
+    if plain.pop(_SEAL, None) != digest_of_json(plain)[:_DIGITS]:
         raise ValueError("its checksum is another")
     return plain
 
@@ -172,10 +173,6 @@ def _lines(file: io.BufferedReader[Any]) -> Iterator[bytes]:
         while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
             rest = file.readline(_LONGEST_LINE)
         yield line
-
-
-def _seal(plain: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()[:16]
 
 
 def _size(path: Path) -> int:

@@ -16,6 +16,7 @@ from rungwise.core.drafts import is_draft
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.filling import LOST_AND_FOUND, is_mount_point
+from rungwise.core.limits import LimitName
 from rungwise.core.locks import LOCKS
 from rungwise.core.reading import MissingFileError, opened, read_text
 
@@ -131,8 +132,8 @@ def altered(path: Path) -> UserError:
     return UserError(f"{path}: altered or damaged since it was written ({SEAL} says otherwise); {_REMEDY}")
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file as 64 hexadecimal digits; errors as :func:`rungwise.core.reading.opened`.
+def digest_of(path: Path, limit: LimitName | None = None) -> str:
+    """SHA-256 of a file as 64 hexadecimal digits; limit and errors as in :func:`rungwise.core.reading.opened`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a"
@@ -140,7 +141,7 @@ def digest_of(path: Path) -> str:
     >>> digest_of(file)[:8]
     'e3b0c442'
     """
-    with opened(path, None) as file:
+    with opened(path, limit) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

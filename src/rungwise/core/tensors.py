@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, require_regular
 
@@ -108,19 +110,20 @@ def _opened(path: Path) -> Iterator[Any]:
         raise _damaged(path, error) from error
 
 
-def add_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Feed names and bytes of tensors, in the order of their names, to a hash of :mod:`hashlib`.
+def digest_of_tensors(tensors: Mapping[str, Tensor], *said: str) -> str:
+    """SHA-256 of texts, and of the names and numbers of tensors in the order of their names.
 
-    >>> import hashlib, torch
-    >>> one, other = hashlib.sha256(), hashlib.sha256()
-    >>> add_tensors(one, {"a": torch.zeros(1), "b": torch.ones(1)})
-    >>> add_tensors(other, {"b": torch.ones(1), "a": torch.zeros(1)})
-    >>> one.digest() == other.digest()
+    Args:
+        tensors: By name.
+        *said: What else the hash is to tell apart.
+
+    >>> import torch
+    >>> zero, one = torch.zeros(1), torch.ones(1)
+    >>> digest_of_tensors({"a": zero, "b": one}, "side") == digest_of_tensors({"b": one, "a": zero}, "side")
     True
     """
-    for name, tensor in sorted(tensors.items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    named = ((name, tensor.detach().cpu().numpy()) for name, tensor in sorted(tensors.items()))
+    return digest_of_parts(chain(said, chain.from_iterable(named)))
 
 
 def _damaged(path: Path, error: Exception) -> UserError:

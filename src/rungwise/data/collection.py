@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.columns import Column, kind_of
 from rungwise.data.features import FeatureRows
@@ -199,12 +200,8 @@ class ImageCaptions:
 
     def content_hash(self) -> str:
         """Hash of ids, captions and ownership (not of pixels), for results and for files keyed by the data."""
-        digest = hashlib.sha256()
-        for text in _fields(self.image_ids, self.caption_ids, self.captions):
-            digest.update(text.encode("utf-8", "surrogatepass"))
-            digest.update(b"\0")
-        digest.update(np.ascontiguousarray(self.image_of_caption, dtype="<i8").tobytes())
-        return digest.hexdigest()
+        texts = (f"{text}\0" for text in _fields(self.image_ids, self.caption_ids, self.captions))
+        return digest_of_parts(chain(texts, [np.asarray(self.image_of_caption, "<i8")]))
 
 
 def _numbered(image_ids: Sequence[str], owners: NDArray[np.int64]) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.npy import mapped
 from rungwise.core.reading import opened
@@ -137,11 +138,9 @@ class FeatureRows:
         """
         bytes_of_row = self.dtype.itemsize * int(np.prod(self.shape[1:]))
         together = max(1, _READ_BYTES // max(bytes_of_row, 1))
-        digest = hashlib.sha256(f"{self.dtype} {self.shape}".encode())
-        for start in range(0, len(self), together):
-            rows = self[start : start + together]
-            digest.update(rows.astype(rows.dtype.newbyteorder("<"), copy=False).tobytes())
-        return digest.hexdigest()
+        little = self.dtype.newbyteorder("<")
+        runs = (self[start : start + together].astype(little, copy=False) for start in range(0, len(self), together))
+        return digest_of_parts(chain([f"{self.dtype} {self.shape}"], runs))
 
 
 def map_rows(path: Path) -> NDArray[np.floating[Any]]:

@@ -7,7 +7,6 @@ calls Pillow's or torchvision's decoders.
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import logging
 import math
@@ -21,9 +20,11 @@ from typing import IO, TYPE_CHECKING
 
 from PIL import Image, UnidentifiedImageError
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limits, readable, too_large, variable
 from rungwise.core.reading import MissingFileError, opened, read_bytes
+from rungwise.core.seals import digest_of
 from rungwise.data.collection import Issue
 from rungwise.data.packed import PackedPicture, Picture
 from rungwise.data.picture_work import Work, work_of
@@ -359,9 +360,8 @@ def picture_digest(source: Picture | str) -> str:
     'e3b0c442'
     """
     if isinstance(source, PackedPicture):
-        return hashlib.sha256(source.read()).hexdigest()
-    with opened(Path(source), "picture_bytes") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of_parts([source.read()])
+    return digest_of(Path(source), "picture_bytes")
 
 
 def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserError:

@@ -7,8 +7,6 @@ columns in its first line is a table, however many columns and numbers it has, s
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.reading import require_there, user_path
 from rungwise.data.collection import NO_SPLIT, Issue
@@ -89,8 +88,7 @@ class ScoredPairs:
 
     def content_hash(self) -> str:
         """Hash of the texts, the scores and the splits."""
-        rows = [self.first, self.second, self.scores.tolist(), self.splits]
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        return digest_of_json([self.first, self.second, self.scores.tolist(), self.splits])
 
 
 def read_scored_pairs(path: Path | str) -> ScoredPairs:

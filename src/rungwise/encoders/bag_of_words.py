@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import inside
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, in_words
@@ -217,10 +216,7 @@ class BagOfWords(WordSide):
 
     def fingerprint(self) -> str:
         """Hash of vocabulary, weights, and whether repeats count."""
-        digest = hashlib.sha256(self.identity().encode())
-        digest.update(f"bag of words {self.once}".encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.state_dict(), self.identity(), f"bag of words {self.once}")
 
 
 def _words_of(tokenizer: Tokenizer) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rungwise.core.checks import Check, UncheckedError, checked
+from rungwise.core.digests import checksums
 from rungwise.core.errors import RungwiseWarning, UserError
 from rungwise.core.files import appending, explained
 from rungwise.core.locks import writing_alone
@@ -32,6 +32,8 @@ KEYS, ROWS = "keys.bin", "rows.bin"
 Progress = Callable[[int], None]
 
 _RECORD = np.dtype([("key", "V32"), ("row", "<u4"), ("check", "<u4")])
+_COVERED = _RECORD.itemsize - 4
+"""Bytes of a record that its check covers."""
 _BEGINNING = b"rungwise rows"
 _HEADER = re.compile(_BEGINNING + rb" 2 (\d{12}) ([<|][fiu]\d) +\n")
 
@@ -134,7 +136,9 @@ class RowStore:
 
         def look(part: NDArray[np.int64]) -> None:
             for at in part.tolist():
-                found[at] = zlib.crc32(rows[asked[at]].tobytes()) == self._checks[asked[at]]
+                found[at] = (
+                    checksums(rows[asked[at]].tobytes(), self.row_bytes, self.row_bytes)[0] == self._checks[asked[at]]
+                )
 
         with thread_pool(cores()) as pool:
             list(pool.map(look, np.array_split(np.arange(len(asked)), 1 + len(asked) // _ROWS_A_JOB)))
@@ -155,8 +159,8 @@ class RowStore:
         data = values.tobytes()
         records = np.zeros(len(keys), _RECORD)
         records["key"] = np.frombuffer(b"".join(keys), "V32")
-        records["row"] = [zlib.crc32(data[at : at + self.row_bytes]) for at in range(0, len(data), self.row_bytes)]
-        records["check"] = _checks_of(records.tobytes())
+        records["row"] = checksums(data, self.row_bytes)
+        records["check"] = checksums(records.tobytes(), _RECORD.itemsize, _COVERED)
         with explained(self.folder), writing_alone(self.folder):
             self._require_own()
             start = self._count()
@@ -197,7 +201,7 @@ class RowStore:
             file.seek((1 + known) * _RECORD.itemsize)
             data = file.read((count - known) * _RECORD.itemsize)
         records = np.frombuffer(data, _RECORD)
-        sound = records["check"] == _checks_of(data)
+        sound = records["check"] == checksums(data, _RECORD.itemsize, _COVERED)
         self.damaged += int(np.count_nonzero(~sound))
         for offset in np.flatnonzero(sound).tolist():
             start = offset * _RECORD.itemsize
@@ -209,12 +213,6 @@ class RowStore:
 _ROWS_A_JOB = 256
 LAYOUT = "-2"
 """Ends the names of stores: those without are of the first layout, which had no checksums."""
-
-
-def _checks_of(records: bytes) -> NDArray[np.uint32]:
-    """(n,) the CRC-32 of each record's key and row; never that of a record of zeros."""
-    size = _RECORD.itemsize
-    return np.array([zlib.crc32(records[at : at + KEY_BYTES + 4]) for at in range(0, len(records), size)], "<u4")
 
 
 def _strange(folder: Path) -> UserError:

@@ -14,7 +14,6 @@ found there.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,7 +26,7 @@ from torch.nn import functional
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
@@ -131,9 +130,7 @@ class Convolutions(PictureSide):
     def fingerprint(self) -> str:
         """Hash of the network with its weights, and of the preprocessing."""
         known = (self.config.channels, self.config.halving, self.config.hidden, self.preprocessing.identity)
-        digest = hashlib.sha256(repr(known).encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.state_dict(), repr(known))
 
     def files(self) -> Mapping[str, str]:
         """The preprocessing."""

@@ -6,7 +6,6 @@ frozen backbone are cached, the layer is trained.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -20,7 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.hub import fetching, folder_of, hub_folder
-from rungwise.core.tensors import add_tensors, read_tensors
+from rungwise.core.tensors import digest_of_tensors, read_tensors
 from rungwise.core.texts import near_names
 from rungwise.encoders.folding import folded
 from rungwise.encoders.options import check_model_name, check_options
@@ -209,11 +208,8 @@ class Backbone(PictureSide):
 
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
-        digest = hashlib.sha256()
         known = (self.config.backbone, sorted(self.config.options.items()), self.config.pool)
-        digest.update(repr((known, self.preprocessing.identity)).encode())
-        add_tensors(digest, self.network.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.network.state_dict(), repr((known, self.preprocessing.identity)))
 
     def files(self) -> Mapping[str, str]:
         """The preprocessing."""

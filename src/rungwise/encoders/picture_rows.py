@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.cache_folder import usable_cache
+from rungwise.core.digests import digest_of_parts
 from rungwise.data.collection import Issue
 from rungwise.data.packed import Picture
 from rungwise.data.picture_files import picture_name, read_picture
@@ -127,7 +128,7 @@ def pixel_rows(
     crops = RandomCrops(preprocessing) if preprocessing.draws else None
     known = repr(preprocessing.identity) if crops is None else crops.identity
     shape, make = (preprocessing.prepared_shape, preprocessing.apply) if crops is None else (crops.shape, crops.keep)
-    folder = usable_cache(cache) / "pixels" / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}{LAYOUT}"
+    folder = usable_cache(cache) / "pixels" / f"{digest_of_parts([known])[:32]}{LAYOUT}"
     store = RowStore(folder, shape, np.uint8)
     return _rows(store, preprocessing, make, paths, lambda pictures: pictures, _CPU, batch, progress, crops)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.pooling import last_of, max_of, mean_of
 from rungwise.encoders.prefix_gru import Prefixes, prefix_states
@@ -335,10 +334,7 @@ class GRUEncoder(WordSide):
 
     def fingerprint(self) -> str:
         """Hash of vocabulary, weights and how states are pooled."""
-        digest = hashlib.sha256(self.identity().encode())
-        digest.update(f"{self.pool} {self.longest}".encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.state_dict(), self.identity(), f"{self.pool} {self.longest}")
 
 
 def _mean(of_directions: Sequence[Tensor]) -> Tensor:

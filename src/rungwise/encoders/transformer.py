@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain, to_plain
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.networks import EncoderSettings, network_of, settings_of, states_of, train_last
 from rungwise.encoders.pooling import inside, max_of, mean_of
@@ -267,9 +266,7 @@ class TransformerEncoder(TextSide):
 
     def fingerprint(self) -> str:
         """Hash of vocabulary, facts and weights."""
-        digest = hashlib.sha256(self.identity().encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.state_dict(), self.identity())
 
     def files(self) -> Mapping[str, str]:
         """Vocabulary and facts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.evaluation.judging import Judging
@@ -45,7 +45,7 @@ class CalledRight:
 
     def __str__(self) -> str:
         """In a line, as a result has it."""
-        digest = hashlib.sha256(" ".join(sorted(self.hashes.values())).encode()).hexdigest()[:16]
+        digest = digest_of_parts([" ".join(sorted(self.hashes.values()))])[:16]
         pairs = f"{len(self.pairs)} pair{'' if len(self.pairs) == 1 else 's'}"
         people = f"{len(self.graders)} people" if len(self.graders) > 1 else "a person"
         return f"{pairs} that {people} called right (mean grade from {self.right_from:g}, judgements {digest})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration import Calibration
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.npy import in_file
 from rungwise.core.version import __version__
@@ -358,11 +358,7 @@ def _right(rule: Protocol, positives: RightAnswers | None, called_right: CalledR
 
 
 def _hash(positives: RightAnswers) -> str:
-    digest = hashlib.sha256()
-    for way in DIRECTIONS:
-        for part in (positives[way].starts, positives[way].candidate):
-            digest.update(part.tobytes())
-    return digest.hexdigest()
+    return digest_of_parts(part for way in DIRECTIONS for part in (positives[way].starts, positives[way].candidate))
 
 
 def _title(relevance: Any) -> str:

@@ -6,7 +6,6 @@ VSRN's numbers are those of two models. Members are trained by themselves and ke
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.models.contracts import PairScorer, PairScores, Pictures, Progress, Texts, Vectors
@@ -90,7 +90,7 @@ class Average(PairScorer):
     @property
     def fingerprint(self) -> str:
         """Hash of the members' fingerprints, in any order."""
-        return hashlib.sha256(" ".join(sorted(one.fingerprint for one in self.models)).encode()).hexdigest()
+        return digest_of_parts([" ".join(sorted(one.fingerprint for one in self.models))])
 
     @property
     def made_of(self) -> frozenset[str]:

@@ -8,8 +8,6 @@ more when the model is opened after all, before anything is encoded.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from rungwise.core.cache_folder import default_cache
 from rungwise.core.configuration import STRICT, from_plain
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_bytes, stamp
@@ -110,8 +109,7 @@ class ModelFiles:
         except (OSError, UserError):  # which opening the model explains
             return None
         readers = [__version__, _own_modules(), *map(_version, _READERS)]
-        known = json.dumps([self._library, readers, content], sort_keys=True)
-        return default_cache() / "models" / f"{hashlib.sha256(known.encode()).hexdigest()}.json"
+        return default_cache() / "models" / f"{digest_of_json([self._library, readers, content])}.json"
 
     def facts(self) -> ModelFacts | None:
         """What was kept of a model with these files; None where none was opened before."""
@@ -166,7 +164,7 @@ def _own_modules() -> str:
     """What changes when a module of rungwise is edited, as in a clone that somebody works on."""
     package = Path(__file__).parents[1]
     known = sorted((path.relative_to(package).as_posix(), stamp(path)) for path in package.rglob("*.py"))
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    return digest_of_json(known)
 
 
 def _version(library: str) -> str:

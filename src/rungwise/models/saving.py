@@ -7,7 +7,6 @@ what its values ask for is checked before it is built.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from rungwise.core.devices import choose_device
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.folders import replacing_folder
-from rungwise.core.tensors import add_tensors, write_tensors
+from rungwise.core.tensors import digest_of_tensors, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder
@@ -76,9 +75,7 @@ class SavedModel(nn.Module, StoredModel):
     def fingerprint(self) -> str:
         """Hash of kind, configuration, files and weights."""
         known = [self.kind, to_plain(self.config), dict(self.files())]
-        digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
-        add_tensors(digest, self.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.state_dict(), json.dumps(known, sort_keys=True))
 
     @property
     def contents(self) -> str:

@@ -6,7 +6,6 @@ It is the same for all of them. What becomes of the encoders' vectors is each fa
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import identity
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureInput
@@ -128,10 +127,8 @@ class Sided(TrainableScorer):
     @property
     def fingerprint(self) -> str:
         """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
-        digest = hashlib.sha256((self.text_encoder.identity() + self.backbone.identity()).encode())
-        digest.update(json.dumps(self._identity(), sort_keys=True).encode())
-        add_tensors(digest, self._deciding())
-        return digest.hexdigest()
+        said = self.text_encoder.identity(), self.backbone.identity(), json.dumps(self._identity(), sort_keys=True)
+        return digest_of_tensors(self._deciding(), *said)
 
     def _deciding(self) -> Mapping[str, Tensor]:
         """The tensors that decide a vector or a score, by name: all of them, unless a family has others besides."""

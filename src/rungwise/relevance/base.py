@@ -6,16 +6,17 @@ Sources that read captions have bases of their own in :mod:`rungwise.relevance.c
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.topk import taken, top_columns
 from rungwise.relevance import storage
@@ -231,7 +232,7 @@ class Degrees(ABC):
         """
         said = ", ".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.choices().items()))
         if len(said) > _LONG:
-            said = f"options {hashlib.sha256(said.encode()).hexdigest()[:16]}"
+            said = f"options {digest_of_parts([said])[:16]}"
         return f"{self.source_name}({said})" if said else self.source_name
 
     def title(self) -> str:
@@ -240,11 +241,8 @@ class Degrees(ABC):
 
     def content_hash(self) -> str:
         """Hash of the data, the source's name and its options: two sources with one hash give one matrix."""
-        digest = hashlib.sha256(self.source_name.encode())
-        digest.update(json.dumps([self.shape, dict(self.options())], sort_keys=True).encode())
-        for part in self.hashed():
-            digest.update(part)
-        return digest.hexdigest()
+        said = self.source_name, json.dumps([self.shape, dict(self.options())], sort_keys=True)
+        return digest_of_parts(chain(said, self.hashed()))
 
     def hashed(self) -> Iterator[bytes]:
         """The data that the degrees are computed from, for :meth:`content_hash`; nothing unless a source says so."""

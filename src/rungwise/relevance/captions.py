@@ -6,7 +6,6 @@ from :class:`CaptionPairSource` and gives only :meth:`CaptionPairSource.pair_blo
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import CHUNK_BYTES, Block, Degrees, Positions, Reference
 
@@ -218,6 +218,4 @@ def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> st
     >>> hash_of_captions(["a dog", "a cat"], [0, 1])[:8], hash_of_captions(["a dog", "a cat"], [1, 0])[:8]
     ('7a2f37d0', 'ffc5872b')
     """
-    digest = hashlib.sha256(json.dumps(list(captions)).encode())
-    digest.update(np.ascontiguousarray(image_of_caption, dtype="<i8").tobytes())
-    return digest.hexdigest()
+    return digest_of_parts([json.dumps(list(captions)), np.asarray(image_of_caption, "<i8")])

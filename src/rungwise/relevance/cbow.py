@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import user_path
 from rungwise.core.seals import digest_of
@@ -150,7 +151,7 @@ class CBoW(VectorSource):
     @cached_property
     def _content(self) -> str:
         """Hash of the captions' vectors: whatever changes a degree changes them."""
-        return hashlib.sha256(np.ascontiguousarray(self._vectors, "<f4").data).hexdigest()
+        return digest_of_parts([np.asarray(self._vectors, "<f4")])
 
     def options(self) -> Mapping[str, Any]:
         """The reference choice and the captions' vectors, by their hash."""

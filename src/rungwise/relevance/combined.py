@@ -6,13 +6,13 @@ Whoever judges such degrees by the judgements that they were fitted to has measu
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees
 from rungwise.relevance.combine import Combination, pair_degrees
@@ -105,10 +105,7 @@ class Combined(Combination):
             raise UserError(
                 f"combine: {rows.size} images, {columns.size} captions, {given.size} grades; give equally many"
             )
-        digest = hashlib.sha256()
-        for part in (rows, columns, given):
-            digest.update(part.tobytes())
-        return self._learned(rows, columns, given, kind, digest.hexdigest())
+        return self._learned(rows, columns, given, kind, digest_of_parts([rows, columns, given]))
 
     def _learned(self, images: Any, captions: Any, grades: Any, kind: Kind, judgements: str) -> Combined:
         table = np.empty((len(images), len(self.sources)))

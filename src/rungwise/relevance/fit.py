@@ -22,7 +22,6 @@ of a pair, are left out in turn. Boosted trees that are held to rise (scikit-lea
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -30,6 +29,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.relevance.curves import Curve, Values, rising_curve
 
@@ -200,12 +200,8 @@ def fit_table(
         )
     _refuse_unusable(rows, wanted, called)
     sharing = _groups(groups, len(rows))
-    digest = hashlib.sha256()
-    for part in (rows, wanted, sharing):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    fit = replace(
-        _learned(rows, wanted, kind, called), hashes=tuple(hashes), judgements=judgements or digest.hexdigest()
-    )
+    judgements = judgements or digest_of_parts([rows, wanted, sharing])
+    fit = replace(_learned(rows, wanted, kind, called), hashes=tuple(hashes), judgements=judgements)
     if all(curve.values[0] == curve.values[-1] for curve in fit.curves):
         raise UserError("fit: no source rises with the grades; take other sources, or look whether the grades fall")
     return _cross_validated(fit, rows, wanted, sharing)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, get_args
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json, user_path
@@ -55,7 +55,7 @@ def as_json(fit: Fit) -> dict[str, Any]:
         "curves": [[list(curve.knots), list(curve.values)] for curve in fit.curves],
         "cross_validated": {"pearson": fit.pearson, "spearman": fit.spearman, "folds": fit.folds},
     }
-    return content | {"checksum": _checksum(content)}
+    return content | {"checksum": digest_of_json(content)}
 
 
 def read_fit(path: Path | str) -> Fit:
@@ -75,15 +75,11 @@ def read_fit(path: Path | str) -> Fit:
         raise UserError(f"{path}: version {value.get('version')!r}, this rungwise reads {_VERSION}; update rungwise")
     content = {name: part for name, part in value.items() if name != "checksum"}
     try:
-        if _checksum(content) != value.get("checksum"):
+        if digest_of_json(content) != value.get("checksum"):
             raise UserError("it is not as it was written")
         return _fit(content)
     except UserError as error:
         raise UserError(f"{path}: damaged ({error}); fit the sources again") from error
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _fit(value: dict[str, Any]) -> Fit:

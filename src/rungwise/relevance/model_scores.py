@@ -7,13 +7,13 @@ them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.products import steady_products
 from rungwise.relevance.base import Block
@@ -101,10 +101,7 @@ class ModelScores(Given):
             raise UserError(f"model scores: vectors of shapes {shapes}; give (images, D) and (captions, D)")
         if not all(np.isfinite(side).all() for side in sides):
             raise UserError("model scores: a vector holds NaN or infinity; make the vectors anew")
-        digest = hashlib.sha256(b"cosine")
-        for side in sides:
-            digest.update(np.ascontiguousarray(side).tobytes())
-        scored = digest.hexdigest()
+        scored = digest_of_parts(["cosine", *sides])
         cosines = _Cosines(*map(normalised, sides))
         return cls(cosines, image_of_caption, model=model, images=len(sides[0]), scored=scored, captions=captions)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.npz import opened_npz
@@ -269,11 +270,8 @@ class DocumentFrequencies:
 
     def content_hash(self) -> str:
         """Hash of everything that weights depend on."""
-        digest = hashlib.sha256(f"{self.images}\n".encode())
-        digest.update("\0".join(self.words).encode("utf-8", "surrogatepass"))
-        for array in (*self.keys, *self.counts):
-            digest.update(array.astype("<i8").tobytes())
-        return digest.hexdigest()
+        numbers = (array.astype("<i8") for array in (*self.keys, *self.counts))
+        return digest_of_parts(chain([f"{self.images}\n", "\0".join(self.words)], numbers))
 
 
 def _firsts(ascending: Integers) -> Integers:

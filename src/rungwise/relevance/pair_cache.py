@@ -1,8 +1,8 @@
 """Scores of pairs of texts in a file that only grows, known by hashes of the texts and of what scored them.
 
 The file is a line that says what it is, then records of 24 bytes, little-endian: a key of two uint64, the score as
-float32, and a check of 4 bytes. A record that was cut off or does not match its check, as after a crash, is skipped and
-its pair scored again. Several processes may add to one file.
+float32, and the CRC-32 of these. A record that was cut off or does not match its check, as after a crash, is skipped
+and its pair scored again. Several processes may add to one file.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from rungwise.core.checks import Check, UncheckedError, checked
+from rungwise.core.digests import checksums
 from rungwise.core.errors import UserError
-from rungwise.core.files import appending, explained, make_folder
+from rungwise.core.files import appending, explained
+from rungwise.core.locks import writing_alone
 from rungwise.core.reading import is_regular, opened
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])
+_COVERED = _RECORD.itemsize - 4
+"""Bytes of a record that its check covers."""
+
 _HEADER = b"rungwise pair scores 1 \n"
 _SECONDS = 2.0
 """Runs between two additions to the file grow until they take so long: what an interruption loses, twice at most."""
-
-_SECONDS_TO_WAIT = 60.0
-"""For another process that adds to the file."""
 
 _FEWEST, _MOST = 64, 16384
 """Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
@@ -140,7 +140,7 @@ class PairCache:
             return
         records = np.empty(len(keys), _RECORD)
         records["high"], records["low"], records["score"] = keys["high"], keys["low"], scores
-        records["check"] = _checks(records)
+        records["check"] = checksums(records.tobytes(), _RECORD.itemsize, _COVERED)
         self._append(self._path, records.tobytes())
 
     def completed(
@@ -186,29 +186,11 @@ class PairCache:
         return scores
 
     def _append(self, path: Path, records: bytes) -> None:
-        with explained(path):
-            make_folder(path.parent)
-            with self._alone(path), appending(path) as file:
-                # What a crash cut off is filled up to a whole record, which its check then tells apart.
-                size = file.tell()
-                file.write(_HEADER[size:] or b"\0" * (-size % _RECORD.itemsize))
-                file.write(records)
-
-    @staticmethod
-    @contextmanager
-    def _alone(path: Path) -> Iterator[None]:
-        lock = FileLock(f"{path}.lock", timeout=_SECONDS_TO_WAIT)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"{path}: another process has been writing here for {_SECONDS_TO_WAIT:.0f} s; try again when it has"
-                " finished"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+        with explained(path), writing_alone(path.parent, name=f"{path.name}.lock"), appending(path) as file:
+            # What a crash cut off is filled up to a whole record, which its check then tells apart.
+            size = file.tell()
+            file.write(_HEADER[size:] or b"\0" * (-size % _RECORD.itemsize))
+            file.write(records)
 
     def _read(self, path: Path) -> None:
         with opened(path, None) as file:
@@ -225,12 +207,6 @@ class PairCache:
         order = np.argsort(keys["high"], kind="stable")
         self._keys, self._scores = keys[order], scores[order]
         self._added = []
-
-
-def _checks(records: NDArray[np.void]) -> NDArray[np.uint32]:
-    """(n,) what the check of each record must be; never that of a run of zeros."""
-    bits = records["high"] ^ _mixed(records["low"] + records["score"].view("<u4") + np.uint64(1))
-    return np.asarray(bits >> np.uint64(32), dtype=np.uint32)
 
 
 def verify(path: Path) -> Iterator[Check]:
@@ -277,7 +253,7 @@ def _sound(path: Path, data: bytes) -> tuple[NDArray[np.void], NDArray[np.float3
     if not data.startswith(_HEADER) and not _HEADER.startswith(data):
         raise UserError(f"{path}: is no cache of pair scores; choose another file")
     records = np.frombuffer(data, _RECORD, count=len(data) // _RECORD.itemsize)[1:]
-    sound = records[records["check"] == _checks(records)]
+    sound = records[records["check"] == checksums(records.tobytes(), _RECORD.itemsize, _COVERED)]
     keys = np.empty(len(sound), KEY)
     keys["high"], keys["low"] = sound["high"], sound["low"]
     return keys, sound["score"].copy(), len(records) - len(sound)

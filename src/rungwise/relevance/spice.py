@@ -20,7 +20,6 @@ beside a blue square.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.language.scene_graphs import chunking
 from rungwise.language.scene_graphs.graph import Fact, Parser, SceneGraph, canonical, spoken
@@ -261,13 +261,8 @@ class Spice(CaptionSource):
     @cached_property
     def fingerprint(self) -> str:
         """Hash of what besides the two texts decides a score; with a parser of the user's own, of their facts too."""
-        digest = hashlib.sha256(json.dumps(self._choices).encode())
-        if self._parser is chunking.parse:
-            digest.update(chunking.fingerprint().encode())
-        else:
-            for part in _bytes_of(self.graphs):
-                digest.update(part)
-        return digest.hexdigest()
+        parsed = [chunking.fingerprint()] if self._parser is chunking.parse else _bytes_of(self.graphs)
+        return digest_of_parts([json.dumps(self._choices), *parsed])
 
     @property
     def _choices(self) -> dict[str, Any]:

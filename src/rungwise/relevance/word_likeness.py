@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import user_path
 from rungwise.core.seals import digest_of
@@ -67,9 +67,7 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
     """
     _check_least(least)  # before a file is read
     if isinstance(vectors, WordVectors):
-        digest = hashlib.sha256(json.dumps(vectors.row).encode())
-        digest.update(np.ascontiguousarray(vectors.table, "<f4").data)
-        fingerprint = digest.hexdigest()
+        fingerprint = digest_of_parts([json.dumps(vectors.row), np.asarray(vectors.table, "<f4")])
     else:
         fingerprint = digest_of(user_path(vectors))
 

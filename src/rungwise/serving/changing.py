@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.data.collection import ImageCaptions
@@ -194,7 +194,7 @@ def _delete(current: Current, item: Item) -> shapes.Changed:
 
 def _place(index: Index, item_id: str, body: bytes, header: PictureHeader) -> Path:
     """Where the file of an added picture is kept: beside the index, under a name that tells nothing of a stranger's."""
-    name = hashlib.sha256(item_id.encode("utf-8", "surrogatepass") + b"\0" + body).hexdigest()[:32]
+    name = digest_of_parts([item_id, b"\0", body])[:32]
     suffix = _SUFFIXES.get(header.form, f".{header.form.lower()}")
     return _folder(index) / f"{name}{suffix}"
 

@@ -6,7 +6,6 @@ Pictures are named by their ids, which mean the same in every version.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TypeVar
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.printable import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.storage import Stamps, stamps
@@ -183,7 +183,7 @@ def _version(look: Stamps) -> str:
     """A name for what the folder holds; drawn by lot for an index that is in no folder."""
     if not look:
         return os.urandom(6).hex()
-    return hashlib.sha256(repr(look).encode()).hexdigest()[:12]
+    return digest_of_parts([repr(look)])[:12]
 
 
 def _texts_of_columns(items: Iterable[Item]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import opened
 from rungwise.data.packed import PackedPicture, Picture
@@ -37,7 +37,7 @@ class _File:
 
     def tag(self, side: int | None) -> str:
         key = f"{self.path}|{self.changed}|{side}"
-        return f'"{hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+        return f'"{digest_of_parts([key])[:32]}"'
 
 
 class PictureFiles:

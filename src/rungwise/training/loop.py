@@ -6,7 +6,6 @@ which pairs meet.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from rungwise.core.configuration import to_plain
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.locks import alone
 from rungwise.data.collection import ImageCaptions
@@ -192,7 +192,7 @@ class _Run:
     def _files(self) -> dict[str, str]:
         """Hashes of the text files that the model is saved with, and of people's judgements."""
         texts = self.prepared.model.files().items()
-        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts}
+        hashes = {name: digest_of_parts([text]) for name, text in texts}
         called_right = self.work.called_right
         return hashes if called_right is None else {**hashes, "data.judgements": called_right.digest}
 

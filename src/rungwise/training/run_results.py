@@ -7,13 +7,12 @@ run has another model by now, the file is refused.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
 from rungwise.evaluation.result import Result
@@ -93,7 +92,7 @@ def _check_model(run: Path, found: Sequence[KeptResult]) -> None:
 def _question(result: Result) -> str:
     """Eight digits that differ where data, degrees, right answers or measures do."""
     asked = [result.data_hash, result.relevance, result.right, result.ends, sorted(result.numbers)]
-    return hashlib.sha256(json.dumps(asked).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return digest_of_json(asked)[:8]
 
 
 def _word(name: str) -> str:

@@ -6,7 +6,6 @@ standard deviation and an interval of the mean.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -19,6 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rungwise.core.configuration import to_plain
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
 from rungwise.core.reading import read_json
@@ -212,7 +212,7 @@ def _asked(config: TrainConfig, data: ImageCaptions) -> str:
     settings["data"]["path"] = ""
     for name in ("seed", "preset"):
         settings.pop(name)
-    return hashlib.sha256(json.dumps([settings, data.content_hash()], sort_keys=True).encode()).hexdigest()
+    return digest_of_json([settings, data.content_hash()])
 
 
 def _is_measure(name: str) -> bool:

@@ -7,14 +7,13 @@ once, when the run ends or stops.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.collection import ImageCaptions
 from rungwise.models import SavedModel
 from rungwise.models.contracts import CHOSEN_BY
@@ -71,9 +70,7 @@ class Snapshots:
         """Hash of the frozen weights, which no checkpoint holds; empty where all are trained."""
         if not self._frozen:
             return ""
-        digest = hashlib.sha256()
-        add_tensors(digest, self._frozen)
-        return digest.hexdigest()
+        return digest_of_tensors(self._frozen)
 
     def keep(self, provenance: dict[str, Any]) -> None:
         """The model as it is now is the best so far.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +17,7 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, from_plain, identity
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import add_tensors
+from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.pretrained.cleaning import cleaner
@@ -168,9 +167,7 @@ class PretrainedImageSide(PictureSide):
     def fingerprint(self) -> str:
         """Hash of the network with its weights, and of the preprocessing."""
         known = [self.identity(), identity(self.preprocessing)]
-        digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
-        add_tensors(digest, self.network.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.network.state_dict(), json.dumps(known, sort_keys=True))
 
     def files(self) -> Mapping[str, str]:
         """Network and preprocessing."""
@@ -240,9 +237,7 @@ class PretrainedTextSide(TextSide):
 
     def fingerprint(self) -> str:
         """Hash of the network with its weights, and of the tokenizer."""
-        digest = hashlib.sha256(self.identity().encode())
-        add_tensors(digest, self.network.state_dict())
-        return digest.hexdigest()
+        return digest_of_tensors(self.network.state_dict(), self.identity())
 
     def files(self) -> Mapping[str, str]:
         """Network and tokenizer."""

@@ -9,12 +9,12 @@ Phrases are read from left to right. Whose verb or relation it is follows from w
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.graph import Fact, SceneGraph, merged
 from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
@@ -53,10 +53,8 @@ def parse(caption: str) -> SceneGraph:
 def fingerprint() -> str:
     """Hash of the rules and of the versions of the word lists: two grammars with one read captions alike."""
     rules = sorted((one.name, one.read_bytes()) for one in files(__package__).iterdir() if one.name.endswith(".py"))
-    digest = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in ("lemminflect", "textblob")).encode())
-    for name, text in rules:
-        digest.update(f"{name} {len(text)}\n".encode() + text)
-    return digest.hexdigest()
+    packages = " ".join(f"{name} {version(name)}" for name in ("lemminflect", "textblob"))
+    return digest_of_parts([packages, *(part for name, text in rules for part in (f"{name} {len(text)}\n", text))])
 
 
 def _facts(texts: list[str]) -> SceneGraph:

@@ -7,13 +7,13 @@ synonym set holds both, which is what SPICE asks (Anderson et al. 2016, section 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import MissingFileError, read_text
 from rungwise.core.seals import digest_of
@@ -100,7 +100,7 @@ class Synonyms:
             for number, line in enumerate(_OWN)
             for word in line.split()
         }
-        return cls(sets, hashlib.sha256("\n".join(_OWN).encode()).hexdigest())
+        return cls(sets, digest_of_parts(["\n".join(_OWN)]))
 
     @classmethod
     def wordnet(cls, folder: Path | str) -> Synonyms:
@@ -168,7 +168,7 @@ def _with_wordnet(folder: Path, digests: tuple[str, ...]) -> Synonyms:
                 continue
             word, offsets = _entry(line, f"{path}, line {number}")
             sets.setdefault(word, set()).update(f"{kind} {offset}" for offset in offsets)
-    fingerprint = hashlib.sha256("\n".join((own.fingerprint, *digests)).encode()).hexdigest()
+    fingerprint = digest_of_parts(["\n".join((own.fingerprint, *digests))])
     return Synonyms({word: frozenset(numbers) for word, numbers in sets.items()}, fingerprint)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
 from rungwise.core.seals import digest_of
@@ -106,10 +105,8 @@ def files_hash(folder: Path) -> str:
     >>> files_hash(place) == empty
     False
     """
-    digest = hashlib.sha256()
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-        digest.update(json.dumps([path.relative_to(folder).as_posix(), digest_of(path)]).encode())
-    return digest.hexdigest()
+    paths = sorted(one for one in folder.rglob("*") if one.is_file())
+    return digest_of_json([[path.relative_to(folder).as_posix(), digest_of(path)] for path in paths])
 
 
 def _found(folder: KeptFolder, kind: str, key: str, recipe: Recipe, say: Callable[[str], None]) -> Degrees | None:
@@ -123,8 +120,7 @@ def _found(folder: KeptFolder, kind: str, key: str, recipe: Recipe, say: Callabl
 
 def _key(kind: str, data: ImageCaptions, recipe: Recipe) -> str:
     captions = hash_of_captions(data.captions, data.image_of_caption)
-    parts = [METHOD, kind, captions, len(data), dict(recipe.depends_on)]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return digest_of_json([METHOD, kind, captions, len(data), dict(recipe.depends_on)])
 
 
 def _timed(make: Callable[[], Degrees]) -> tuple[Degrees, str]:
