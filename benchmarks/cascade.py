@@ -28,10 +28,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import pearsonr
 
+from rungwise.core.progress import format_duration
 from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
 from rungwise.relevance.captions import CaptionPairSource
-from rungwise.relevance.cascade import CascadeReport, spoken
+from rungwise.relevance.cascade import CascadeReport
 
 Captions = tuple[list[str], list[int]]
 
@@ -146,14 +147,17 @@ def main() -> None:
         table.add_column()
         table.add_column(justify="right")
         rows = (
-            ("encoding of the captions", f"{spoken(encoding)} for {encoded}"),
+            ("encoding of the captions", f"{format_duration(encoding)} for {encoded}"),
             ("pairs of captions the coarse source scored", f"{report.considered:,}"),
             ("at or above the threshold", f"{report.refined:,} ({report.refined / report.considered:.4%})"),
             ("scored before the process was killed", f"{left:,}"),
-            ("scored after resuming", f"{report.scored:,} in {spoken(report.seconds)} of {spoken(resumed)}"),
+            (
+                "scored after resuming",
+                f"{report.scored:,} in {format_duration(report.seconds)} of {format_duration(resumed)}",
+            ),
             ("rate of the fine source", f"{report.pairs_per_second:.0f} pairs/s"),
-            ("full scoring at this rate", f"{report.all_pairs:,} pairs, {spoken(report.full_seconds)}"),
-            ("second run", f"{again.report.scored} scored, {spoken(second)}, equal: {same}"),
+            ("full scoring at this rate", f"{report.all_pairs:,} pairs, {format_duration(report.full_seconds)}"),
+            ("second run", f"{again.report.scored} scored, {format_duration(second)}, equal: {same}"),
         )
         for row in rows:
             table.add_row(*row)

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from rungwise.core.progress import Pace, Progress, in_words, line
+from rungwise.core.progress import Pace, Progress, format_duration, line
 
 
 class Clock:
@@ -38,7 +38,7 @@ def test_nothing_is_said_to_be_left_before_anything_is_known() -> None:
     resumed = Pace(100, clock, done=90)
     clock.now += 1
     assert resumed.left(91) == 9
-    assert in_words(3599) == "1 h 0 min"
+    assert [format_duration(one) for one in (99.4, 99.5, 3599, 86399)] == ["99 s", "2 min", "1 h 0 min", "1 day 0 h"]
 
 
 def test_a_pipe_gets_a_line_every_ten_seconds_and_the_results_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from rungwise.cli.parsing import ADVANCED, parse
 from rungwise.cli.terminal import chosen_device, program, progress_bar, say, say_issues
 from rungwise.core.errors import UserError
 from rungwise.core.folders import WRITTEN_FOLDER
+from rungwise.core.progress import format_duration
 from rungwise.data.scored_pairs import (
     DEV,
     TEST,
@@ -226,7 +227,7 @@ def _or(value: int | None, default: int) -> int:
 def _say_result(result: CrossEncoderResult) -> None:
     low, high = result.scale
     say(f"scale: {low:g} became 0, {high:g} became 1")
-    say(f"best epoch {result.best_epoch}; trained in {result.seconds / 60:.1f} min")
+    say(f"best epoch {result.best_epoch}; trained in {format_duration(result.seconds)}")
     say(f"dev   {result.dev}")
     if result.test is not None:
         say(f"test  {result.test}")
@@ -263,4 +264,4 @@ def _distil(
         if before is not None and after is not None:
             say(f"{name}  before: {before}")
             say(f"{name}  after:  {after}")
-    say(f"distilled in {found.seconds / 60:.1f} min; model: {found.folder}")
+    say(f"distilled in {format_duration(found.seconds)}; model: {found.folder}")

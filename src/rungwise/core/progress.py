@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
@@ -54,16 +55,17 @@ class Pace:
         return max(0, self.total - done) * (now - before) / (done - was_done)
 
 
-def in_words(seconds: float) -> str:
-    """A time to wait, as exactly as anybody wants to know it.
+def format_duration(seconds: float) -> str:
+    """A duration, as exactly as anybody wants to know it.
 
-    >>> [in_words(one) for one in (0.4, 41, 130, 4000, 200000)]
-    ['1 s', '41 s', '2 min', '1 h 7 min', '2 days 7 h']
+    >>> [format_duration(one) for one in (0.254, 41.2, 130, 4000, 200000, float("nan"))]
+    ['0.25 s', '41 s', '2 min', '1 h 7 min', '2 days 7 h', 'unknown']
     """
-    whole = max(1, round(seconds))
-    if whole < 100:
-        return f"{whole} s"
-    minutes = round(whole / 60)
+    if not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 99.5:
+        return f"{seconds:.2g} s"
+    minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
@@ -80,7 +82,7 @@ def line(title: str, done: int, total: int, left: float | None) -> str:
     'pictures 1200/8091, 14 %, 2 min left'
     """
     share = f", {100 * done // total} %" if total else ""
-    return f"{title} {done}/{total}{share}{'' if left is None else f', {in_words(left)} left'}"
+    return f"{title} {done}/{total}{share}{'' if left is None else f', {format_duration(left)} left'}"
 
 
 class Progress:
@@ -137,7 +139,7 @@ class Progress:
         left = self._pace.left(done)
         left = None if left is None else left + later
         if self._bar is not None:
-            shown = "" if left is None else f"{in_words(left)} left"
+            shown = "" if left is None else f"{format_duration(left)} left"
             self._bar.update(self._task, completed=done, description=self.title, left=shown, detail=detail)
         elif self._clock() - self._latest >= QUIET_SECONDS and done < self.total:
             self._latest = self._clock()

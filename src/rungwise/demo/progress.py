@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core.printable import printable
-from rungwise.core.progress import QUIET_SECONDS, Pace, in_words, line
+from rungwise.core.progress import QUIET_SECONDS, Pace, format_duration, line
 from rungwise.demo.places import Name
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Bars:
             self._paces[name] = kind, Pace(total, self._clock)
         left = self._paces[name][1].left(done)
         if self._bars is not None:
-            shown = "" if left is None else f"{in_words(left)} left"
+            shown = "" if left is None else f"{format_duration(left)} left"
             self._bars.update(
                 self._tasks[name],
                 completed=done,

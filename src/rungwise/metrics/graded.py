@@ -89,7 +89,7 @@ class Spearman(CorrelationMeasure):
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) -1..1."""
-        return spearman(*self._lists(rankings))
+        return np.nan_to_num(spearman(*self._lists(rankings)))  # 0 where there is no correlation, as of tau-b
 
 
 @dataclass(frozen=True)

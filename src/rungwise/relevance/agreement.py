@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from rungwise.core.errors import UserError
+from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.base import Degrees, Positions
 from rungwise.relevance.combine import common_pairs, pair_degrees
 from rungwise.relevance.describe import sample
@@ -86,12 +86,12 @@ def agreement(
     own = np.zeros(len(images), np.bool_) if owners is None else owners[captions] == images
     compared = ~np.isnan(left) & ~np.isnan(right) & (annotated | ~own)
     left, right = left[compared], right[compared]
-    constant = not len(left) or np.ptp(left) == 0 or np.ptp(right) == 0
+    pearson, spearman = pearson_and_spearman(left, right)
     return Agreement(
         pairs=len(left),
         annotated=int(own[compared].sum()),
-        pearson=float("nan") if constant else float(stats.pearsonr(left, right).statistic),
-        spearman=float("nan") if constant else float(stats.spearmanr(left, right).statistic),
+        pearson=pearson,
+        spearman=spearman,
         top=_shared_top(images[compared], left, right),
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.core.progress import format_duration
 from rungwise.relevance.base import Frequencies, Positions, Reference, joint_frequencies
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionPairSource
@@ -86,7 +87,7 @@ class CascadeReport:
             return done
         return (
             f"{done}, {self.pairs_per_second:.1f} pairs/s;"
-            f" all {self.all_pairs} pairs would take {spoken(self.full_seconds)}"
+            f" all {self.all_pairs} pairs would take {format_duration(self.full_seconds)}"
         )
 
 
@@ -233,18 +234,3 @@ class Cascade(CaptionPairSource):
             ran,
         )
         return scores[place]
-
-
-def spoken(seconds: float) -> str:
-    """A duration in the unit a person would use.
-
-    >>> [spoken(seconds) for seconds in (0.25, 50, 5400, 172800, float("nan"))]
-    ['0.25 s', '50 s', '1.5 h', '2 days', 'unknown']
-    """
-    if seconds != seconds:
-        return "unknown"
-    if seconds < 90:
-        return f"{seconds:.2g} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.3g} min"
-    return f"{seconds / 3600:.3g} h" if seconds < 172800 else f"{seconds / 86400:.3g} days"

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
+from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.curves import Curve, Values, rising_curve
 
 Kind = Literal["isotonic", "monotone"]
@@ -281,8 +282,6 @@ def _additive(rows: Values, start: Values, wanted: Values) -> tuple[Curve, ...]:
 
 
 def _cross_validated(fit: Fit, rows: Values, wanted: Values, groups: NDArray[np.int64]) -> Fit:
-    from scipy.stats import pearsonr, spearmanr
-
     distinct, at = np.unique(groups, return_inverse=True)
     folds = min(_FOLDS, len(distinct))
     of = (np.random.default_rng(0).permutation(len(distinct)) % folds)[at].reshape(groups.shape)
@@ -295,9 +294,5 @@ def _cross_validated(fit: Fit, rows: Values, wanted: Values, groups: NDArray[np.
     known = ~np.isnan(guessed)
     if folds < 2 or not known.all() or np.ptp(guessed) == 0:
         return fit
-    return replace(
-        fit,
-        pearson=float(pearsonr(guessed, wanted).statistic),
-        spearman=float(spearmanr(guessed, wanted).statistic),
-        folds=folds,
-    )
+    pearson, spearman = pearson_and_spearman(guessed, wanted)
+    return replace(fit, pearson=pearson, spearman=spearman, folds=folds)

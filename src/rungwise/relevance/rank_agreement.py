@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 
 from rungwise.core.errors import UserError
+from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.base import Positions
 from rungwise.relevance.judged import Ratings
 
@@ -67,15 +68,7 @@ def correlations(degrees: Numbers, grades: Numbers) -> Numbers:
     """
     if len(degrees) < 2 or np.ptp(degrees) == 0 or np.ptp(grades) == 0:
         return np.full(len(CORRELATIONS), np.nan)
-    ranks = rankdata(degrees), rankdata(grades)
-    return np.array([_pearson(degrees, grades), _pearson(*ranks), *_taus(*ranks)])
-
-
-def _pearson(x: Numbers, y: Numbers) -> float:
-    a, b = (side / np.abs(side).max() for side in (x, y))  # squares of large or small numbers have no place
-    a, b = a - a.mean(), b - b.mean()
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else float("nan")
+    return np.array([*pearson_and_spearman(degrees, grades), *_taus(degrees, grades)])
 
 
 def _taus(x: Numbers, y: Numbers) -> tuple[float, float]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+
+from rungwise.metrics.correlation import pearson_and_spearman
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,4 @@ def correlations(scores: ArrayLike, wanted: ArrayLike) -> Correlations:
     >>> print(correlations([0.1, 0.2, 0.9], [1, 2, 5]))
     Pearson 0.9919, Spearman 1.0000 (3 pairs)
     """
-    one, other = np.asarray(scores, np.float64), np.asarray(wanted, np.float64)
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return Correlations(np.nan, np.nan, len(one))
-    return Correlations(
-        float(stats.pearsonr(one, other).statistic), float(stats.spearmanr(one, other).statistic), len(one)
-    )
+    return Correlations(*pearson_and_spearman(scores, wanted), len(np.asarray(wanted)))
