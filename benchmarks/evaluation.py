@@ -267,7 +267,12 @@ def big_row(images: int) -> Row:
     values = -np.sort(-generator.random((images, kept), dtype=np.float32), axis=1)
     header = {
         "source": "random",
+        "called": "random",
         "content_hash": "",
+        "captions_hash": None,
+        "complete": True,
+        "frequencies_from": None,
+        "models": [],
         "shape": [images, captions],
         "k": kept,
         "direction": "i2t",

@@ -201,10 +201,10 @@ def test_pictures_on_a_disk_that_is_away_are_not_checked(copy: Path, capsys: pyt
     assert re.fullmatch(r"\d+ checks found nothing wrong; 1 thing was not checked", lines[-1])
 
 
-def test_degrees_without_their_seal_are_not_checked(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_degrees_without_their_seal_are_not_whole(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / "degrees" / SEAL).unlink()
-    assert main(["verify", str(copy / "degrees")]) == UNCHECKED
-    assert "not checked: seal: SHA256SUMS is missing" in capsys.readouterr().out
+    assert main(["verify", str(copy / "degrees")]) == 2
+    assert "SHA256SUMS: missing, so nobody knows whether the folder is whole" in capsys.readouterr().out
 
 
 def test_single_files_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ class KeptFolder:
 
     Args:
         folder: Made when something is kept.
-        most_bytes: Entries that were not used for the longest time are removed beyond it.
+        most_bytes: Entries that were not used for the longest time are removed beyond it; None keeps all.
 
     >>> import tempfile
     >>> cache = KeptFolder(Path(tempfile.mkdtemp()) / "relevance")
@@ -69,7 +69,7 @@ class KeptFolder:
     [1.0, 1.0]
     """
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path, most_bytes: int | None = MOST_BYTES) -> None:
         self.folder = folder.expanduser()
         self.most_bytes = most_bytes
 
@@ -126,7 +126,7 @@ class KeptFolder:
         """
         place = self.place(kind, key)
         size = sum(array.nbytes for array in kept.arrays.values())
-        if size > self.most_bytes:
+        if self.most_bytes is not None and size > self.most_bytes:
             raise UserError(f"{place}: {size / 2**30:.1f} GiB, more than the {self.most_bytes / 2**30:.1f} kept in all")
         with replacing_folder(place, _PARTS, _WHAT, header=HEADER) as draft:
             for name, array in kept.arrays.items():
@@ -134,7 +134,8 @@ class KeptFolder:
                     writer.append(array)
             header = {"version": VERSION, "key": key, "facts": dict(kept.facts), "arrays": list(kept.arrays)}
             (draft / HEADER).write_text(json.dumps(header, indent=1), encoding="ascii")
-        self._make_room(place)
+        if self.most_bytes is not None:
+            self._make_room(place, self.most_bytes)
         return place
 
     @contextmanager
@@ -148,7 +149,7 @@ class KeptFolder:
         with writing_alone(self.folder, _DAY, name=f"making-{key[0]}.lock"):
             yield
 
-    def _make_room(self, newest: Path) -> None:
+    def _make_room(self, newest: Path, most: int) -> None:
         """Remove what was not used for the longest time until all fits; never a folder with anything else in it."""
         entries = []
         for place in self.folder.iterdir():
@@ -158,7 +159,7 @@ class KeptFolder:
                     entries.append((used, place, sum(file.stat().st_size for file in place.iterdir())))
         total = sum(size for _, _, size in entries)
         for _, place, size in sorted(entries):
-            if total <= self.most_bytes:
+            if total <= most:
                 return
             if place == newest:
                 continue

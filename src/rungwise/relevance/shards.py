@@ -4,17 +4,15 @@ A shard that is done is kept in a work folder, so that a run that was killed goe
 are to the bit what :meth:`rungwise.relevance.base.Degrees.topk` gives for all queries at once: what counts words gives
 a pair the same bits in every block, and what compares vectors gets shards that end where its blocks end.
 
-The work folder holds the ledger ``shards.json``, which says of what the shards are, and a folder for each shard with
-its arrays, a note on how it was made, and the checksums of all three.
+A shard is an entry of a :class:`~rungwise.relevance.kept.KeptFolder`, known by a hash of all that it depends on.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,17 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_json
 from rungwise.core.drafts import is_draft, sweep
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, make_folder, replacing
-from rungwise.core.folders import refuse_strangers, replacing_folder
+from rungwise.core.folders import refuse_strangers
 from rungwise.core.memory import peak_within
-from rungwise.core.npy import NpyWriter, mapped
-from rungwise.core.reading import read_json
-from rungwise.core.seals import check_seal
+from rungwise.core.seals import SEAL
 from rungwise.core.sharing import Share, in_turn
 from rungwise.relevance.base import Block, Degrees, Direction, Positions
-from rungwise.relevance.kept import Kept
+from rungwise.relevance.kept import HEADER, Kept, KeptFolder
 from rungwise.relevance.lexical import RowsSource
 from rungwise.relevance.restored import (
     RestoredConsensus,
@@ -44,16 +40,12 @@ from rungwise.relevance.restored import (
 from rungwise.relevance.tfidf import PairRows
 from rungwise.relevance.vectors import VectorSource
 
-LEDGER = "shards.json"
 KEPT = "kept"
 """Folder in the work folder where what the source has computed may be kept, for a run that goes on."""
-_VALUES, _INDICES, _NOTE = "values.npy", "indices.npy", "shard.json"
-_SHARD = frozenset({_VALUES, _INDICES, _NOTE})
-_WORK = frozenset({LEDGER, *(f"shard-*/{name}" for name in (*_SHARD, "SHA256SUMS")), f"{KEPT}/*", f"{KEPT}/*/*"})
+_KIND, _VALUES, _INDICES = "shard", "values", "indices"
+_FILES = (f"{_VALUES}.npy", f"{_INDICES}.npy", HEADER, SEAL)
+_WORK = frozenset({*(f"{_KIND}-*/{name}" for name in _FILES), f"{KEPT}/*", f"{KEPT}/*/*"})
 _WHAT = "the shards of a run that was broken off"
-_VERSION = 1
-_ROWS = 1 << 14
-"""Rows of a shard that are copied at a time."""
 
 Restored = RestoredConsensus | RestoredPairRows | RestoredVectors
 
@@ -194,10 +186,11 @@ def write_in_shards(
 
     >>> import tempfile
     >>> from rungwise.relevance import TfIdf, load
+    >>> from rungwise.relevance.storage import replacing
     >>> place = Path(tempfile.mkdtemp())
     >>> source = TfIdf(["a dog", "a cat", "a fox"], [0, 1, 1])
-    >>> (place / "degrees").mkdir()
-    >>> made = write_in_shards(source, place / "degrees", place / "work", k=1, direction="t2i", shards=2)
+    >>> with replacing(place / "degrees") as draft:
+    ...     made = write_in_shards(source, draft, place / "work", k=1, direction="t2i", shards=2)
     >>> [shard.queries for shard in made], load(place / "degrees", source).topk(1, "t2i")[0].ravel().tolist()
     ([1, 2], [0, 1, 1])
     """
@@ -205,10 +198,10 @@ def write_in_shards(
     spans = [range(low, high) for low, high in pairwise(edges)]
     asked = ranking(source, k, direction)
     _, candidates = source.queries(k, direction)
-    ledger = _Ledger(work, source, asked, spans, min(k, candidates), say)
-    found = ledger.open()
-    _make(asked, spans, ledger, found, share, say)
-    source.write_lists(folder, k, direction, ledger.column(_VALUES), ledger.column(_INDICES))
+    stand = _Shards(work, source, asked, spans, min(k, candidates), say)
+    found = stand.open()
+    _make(asked, spans, stand, found, share, say)
+    source.write_lists(folder, k, direction, stand.column(_VALUES), stand.column(_INDICES))
     return [found[number] for number in range(len(spans))]
 
 
@@ -237,7 +230,7 @@ def remove(work: Path) -> None:
 def _make(
     asked: Ranking,
     spans: Sequence[range],
-    ledger: _Ledger,
+    stand: _Shards,
     found: dict[int, Shard],
     share: Share,
     say: Callable[[str], None],
@@ -248,7 +241,7 @@ def _make(
     begun, done = time.monotonic(), 0
     for place, lists in share(rank_shard, asked, (spans[number] for number in missing)):
         number = missing[place]
-        found[number] = ledger.keep(number, lists)
+        found[number] = stand.keep(number, lists)
         done += len(spans[number])
         rate = done / max(1e-9, time.monotonic() - begun)
         say(f"{len(found)} of {len(spans)} shards, {done:,} of {total:,} queries, {rate:,.0f}/s")
@@ -263,8 +256,8 @@ def rank_shard(asked: Ranking, queries: range) -> Lists:
     return Lists(indices, values, time.monotonic() - begun, peak())
 
 
-class _Ledger:
-    """The shards in a work folder."""
+class _Shards:
+    """The shards of a ranking in a work folder, each found by the hash of all that it depends on."""
 
     def __init__(
         self,
@@ -276,91 +269,51 @@ class _Ledger:
         say: Callable[[str], None],
     ) -> None:
         self._work = work
+        self._kept = KeptFolder(work, most_bytes=None)
         self._spans = spans
         self._width = width
         self._say = say
-        self._of = {
-            "version": _VERSION,
-            "content_hash": source.content_hash(),
-            "k": asked.k,
-            "direction": asked.direction,
-            "edges": [spans[0].start, *(span.stop for span in spans)] if spans else [],
-        }
+        of = [source.content_hash(), asked.k, asked.direction]
+        self._keys = [digest_of_json([*of, span.start, span.stop]) for span in spans]
 
     def open(self) -> dict[int, Shard]:
         """Shards that stand, by number; those of other degrees are removed."""
-        with explained(self._work):
-            make_folder(self._work)
         prepare(self._work)
-        ledger = self._work / LEDGER
-        before = self._read(ledger)
-        if before != self._of:
-            if before is not None:
-                self._say(f"{self._work}: holds shards of {self._difference(before)}; begun anew")
-            for old in self._work.glob("shard-*"):
-                shutil.rmtree(old)
-            with replacing(ledger) as draft:
-                draft.write_text(json.dumps(self._of, indent=1), encoding="ascii")
-            return {}
+        own = {self._kept.place(_KIND, key) for key in self._keys}
+        if others := [place for place in self._work.glob(f"{_KIND}-*") if place not in own]:
+            self._say(f"{self._work}: shards of other captions, options, --top, direction or number; begun anew")
+            for place in others:
+                shutil.rmtree(place)
         found = {number: shard for number in range(len(self._spans)) if (shard := self._find(number)) is not None}
         if found:
             self._say(f"{self._work}: {len(found)} of {len(self._spans)} shards found, made by a run before this one")
         return found
 
-    def _read(self, ledger: Path) -> Any:
-        if not ledger.exists():
-            return None
-        try:
-            return read_json(ledger)
-        except UserError as error:
-            self._say(f"{error}; its shards are made again")
-            return None
-
-    def _difference(self, before: Any) -> str:
-        if not isinstance(before, dict) or before.get("version") != _VERSION:
-            return "another program"
-        if before.get("content_hash") != self._of["content_hash"]:
-            return "other captions or options"
-        names = {"k": "another --top", "direction": "the other direction", "edges": "another number of shards"}
-        return next((said for name, said in names.items() if before.get(name) != self._of[name]), "another run")
-
     def _find(self, number: int) -> Shard | None:
-        place = self._place(number)
-        if not place.exists():
-            return None
         try:
-            check_seal(place)
-            note = read_json(place / _NOTE)
-            peak = note["peak"]
-            shard = Shard(
-                number + 1, len(self._spans[number]), float(note["seconds"]), None if peak is None else int(peak), True
-            )
-            for name, kind in ((_VALUES, "f4"), (_INDICES, "i4")):
-                array = mapped(place / name)
-                if array.shape != (shard.queries, self._width) or array.dtype != kind:
-                    raise ValueError(f"{name} has shape {array.shape} of {array.dtype}")
+            kept = self._kept.find(_KIND, self._keys[number])
+            return None if kept is None else self._shard(number, kept)
         except (UserError, OSError, ValueError, KeyError, TypeError) as error:
             self._say(f"shard {number + 1} of {len(self._spans)} is made again: {error}")
-            shutil.rmtree(place, ignore_errors=True)
             return None
-        return shard
+
+    def _shard(self, number: int, kept: Kept) -> Shard:
+        queries, peak = len(self._spans[number]), kept.facts["peak"]
+        for name, kind in ((_VALUES, "f4"), (_INDICES, "i4")):
+            array = kept.arrays[name]
+            if array.shape != (queries, self._width) or array.dtype != kind:
+                raise ValueError(f"{name} has shape {array.shape} of {array.dtype}")
+        return Shard(number + 1, queries, float(kept.facts["seconds"]), None if peak is None else int(peak), found=True)
 
     def keep(self, number: int, lists: Lists) -> Shard:
         """Write a shard, whole or not at all."""
-        shard = Shard(number + 1, len(self._spans[number]), lists.seconds, lists.peak)
-        with replacing_folder(self._place(number), _SHARD, "a shard", header=_NOTE) as draft:
-            for name, array in ((_VALUES, lists.values), (_INDICES, lists.indices)):
-                with NpyWriter(draft / name, array.shape[1:], array.dtype) as writer:
-                    writer.append(array)
-            (draft / _NOTE).write_text(json.dumps(asdict(shard)), encoding="ascii")
-        return shard
+        facts = {"seconds": lists.seconds, "peak": lists.peak}
+        self._kept.keep(_KIND, self._keys[number], Kept(facts, {_VALUES: lists.values, _INDICES: lists.indices}))
+        return Shard(number + 1, len(self._spans[number]), lists.seconds, lists.peak)
 
     def column(self, name: str) -> Iterator[NDArray[Any]]:
-        """One array of all shards, some rows at a time."""
-        for number in range(len(self._spans)):
-            array = mapped(self._place(number) / name)
-            for start in range(0, len(array), _ROWS):
-                yield np.asarray(array[start : start + _ROWS])
-
-    def _place(self, number: int) -> Path:
-        return self._work / f"shard-{number + 1:05d}"
+        """One array of all shards, one shard at a time."""
+        for number, key in enumerate(self._keys):
+            if (kept := self._kept.find(_KIND, key)) is None:
+                raise UserError(f"{self._work}: shard {number + 1} was removed; run the command again")
+            yield kept.arrays[name]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, UncheckedError, checked
+from rungwise.core.checks import Check, checked
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
 from rungwise.core.files import explained
@@ -24,7 +24,7 @@ from rungwise.core.folders import entries, refuse_strangers, replacing_folder
 from rungwise.core.limits import limits
 from rungwise.core.npy import NpyWriter, mapped
 from rungwise.core.reading import MissingFileError, read_json, require_regular, stamp
-from rungwise.core.seals import SEAL, check_seal, has_seal
+from rungwise.core.seals import check_seal
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -102,14 +102,14 @@ def write(
 
     Args:
         folder: An empty one.
-        header: ``source``, ``options``, ``content_hash``, ``shape``, ``k`` and ``direction``, and what else is worth
-            knowing.
+        header: As :meth:`rungwise.relevance.base.Degrees.saved_header` gives it.
         values: Parts of the values, some rows each.
         indices: Parts of the (queries, k) indices, some rows each.
         image_of_caption: (captions,).
 
     >>> import tempfile
-    >>> header = {"source": "Human", "options": {}, "content_hash": "0", "shape": [2, 3], "k": None, "direction": "i2t"}
+    >>> from rungwise.relevance import Labels
+    >>> header = Labels("ab", [0, 1, 1]).saved_header(None, "i2t")
     >>> path = Path(tempfile.mkdtemp()) / "degrees"
     >>> with replacing(path) as draft:
     ...     write(draft, header, [np.ones((1, 3)), np.zeros((1, 3))])
@@ -133,7 +133,7 @@ def _write_array(path: Path, dtype: type[np.generic], parts: Iterable[NDArray[An
 def read(folder: Path) -> Saved:
     """Map what :func:`write` wrote into memory: all of it from one folder, though another may take its place meanwhile.
 
-    Files are compared with the folder's seal, if it has one: all but those larger than the limit ``checked_bytes`` (see
+    Files are compared with the folder's seal: all but those larger than the limit ``checked_bytes`` (see
     :class:`rungwise.core.limits.Limits`).
 
     Raises:
@@ -158,9 +158,8 @@ def read(folder: Path) -> Saved:
 def _read(folder: Path) -> Saved:
     try:
         header = _read_header(folder)
-        if has_seal(folder):
-            sizes = {name: require_regular(folder / name) for name in _PARTS if (folder / name).exists()}
-            check_seal(folder, [name for name, size in sizes.items() if size <= limits().checked_bytes])
+        sizes = {name: require_regular(folder / name) for name in _PARTS if (folder / name).exists()}
+        check_seal(folder, [name for name, size in sizes.items() if size <= limits().checked_bytes])
         values = mapped(folder / VALUES)
         indices = None if header["k"] is None else mapped(folder / INDICES)
         owners = np.array(mapped(folder / OWNERS)) if (folder / OWNERS).is_file() else None
@@ -195,12 +194,12 @@ def _check(
     header: Mapping[str, Any], values: NDArray[Any], indices: NDArray[Any] | None, owners: NDArray[Any] | None
 ) -> None:
     """Raise a ValueError, KeyError or TypeError that says what is missing or does not fit together."""
-    if missing := {"source", "options", "content_hash"} - header.keys():
+    if missing := _KINDS.keys() - header.keys():
         raise ValueError(f"{HEADER} has no {', '.join(sorted(missing))}")
     for name, kinds in _KINDS.items():
-        if name in header and not isinstance(header[name], kinds):
+        if not isinstance(header[name], kinds):
             raise ValueError(f"{HEADER} says {name} {header[name]!r}"[:200])
-    if not all(isinstance(one, str) for one in header.get("models", ())):
+    if not all(isinstance(one, str) for one in header["models"]):
         raise ValueError(f"{HEADER} names a model by what is no text")
     shape = _shape_of_values(header)
     images, captions = header["shape"]
@@ -233,8 +232,8 @@ def _shape_of_values(header: Mapping[str, Any]) -> tuple[int, int]:
 def verify(folder: Path) -> Iterator[Check]:
     """Look at everything in a folder of degrees, however large its files are.
 
-    >>> [check.wrong for check in verify(Path("nowhere")) if check.wrong]
-    ['nowhere: no relevance degrees here (relevance.json is missing); save a source first']
+    >>> next(verify(Path("nowhere"))).wrong
+    'nowhere: no relevance degrees here (relevance.json is missing); save a source first'
     """
     opened = checked(HEADER, lambda: _described(read(folder)))
     yield opened
@@ -250,14 +249,12 @@ def _described(saved: Saved) -> str:
 
 
 def _sealed(folder: Path) -> str:
-    if not has_seal(folder):
-        raise UncheckedError(f"{SEAL} is missing, so nobody knows whether the files are as they were written")
     check_seal(folder)
     return "every file is as it was written"
 
 
 def _values(folder: Path, saved: Saved) -> str:
-    complete = saved.header.get("complete", True)
+    complete = saved.header["complete"]
     run = max(1, _BYTES_AT_ONCE // max(1, 4 * saved.values.shape[1]))
     for start in range(0, len(saved.values), run):
         part = np.asarray(saved.values[start : start + run])

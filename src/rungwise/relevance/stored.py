@@ -72,8 +72,9 @@ class Stored(Degrees):
         indices: (queries, k) which candidate each value belongs to; None where all pairs are there.
         image_of_caption: (captions,) the position of each caption's image; None where it is not known.
 
-    >>> kept = {"content_hash": "0", "shape": [2, 3], "k": 1, "direction": "i2t", "source": "Human", "options": {}}
-    >>> Stored(kept, np.array([[0.5], [0.25]], np.float32), np.array([[2], [0]])).dense()
+    >>> from rungwise.relevance import Labels
+    >>> header = Labels("ab", [0, 1, 1]).saved_header(1, "i2t")
+    >>> Stored(header, np.array([[0.5], [0.25]], np.float32), np.array([[2], [0]])).dense()
     array([[0.  , 0.  , 0.5 ],
            [0.25, 0.  , 0.  ]], dtype=float32)
     """
@@ -88,8 +89,8 @@ class Stored(Degrees):
         images, captions = header["shape"]
         super().__init__((images, captions))
         self.image_of_caption = image_of_caption
-        self.captions_hash = header.get("captions_hash")
-        self.complete = header.get("complete", True)
+        self.captions_hash = header["captions_hash"]
+        self.complete = header["complete"]
         self.header = header
         self.direction: Direction = header["direction"]
         self._values = values
@@ -113,25 +114,19 @@ class Stored(Degrees):
 
     @property
     def called(self) -> str:
-        """That of the source that was saved; folders of the first programs do not say all of it."""
-        said: str = self.header.get("called", "")
-        return said or super().called
+        """That of the source that was saved."""
+        return str(self.header["called"])
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of the source that was saved, as far as the folder tells."""
-        if "frequencies_from" in self.header:
-            said: Frequencies | None = self.header["frequencies_from"]
-            return said
-        # Folders of the first programs do not say it; what counts words counted its own captions unless it says so.
-        if self.header["source"] in ("CIDEr", "CIDErD", "TfIdf"):
-            return "unknown" if "document_frequencies" in self.options() else "collection"
-        return "unknown" if self.header["source"] in ("Weighted", "Maximum", "Calibrated", "Cascade") else None
+        """That of the source that was saved."""
+        said: Frequencies | None = self.header["frequencies_from"]
+        return said
 
     @property
     def models(self) -> frozenset[str]:
         """Those of the source that was saved."""
-        return frozenset(self.header.get("models", ()))
+        return frozenset(self.header["models"])
 
     def known_pairs(self) -> Positions | None:
         """See :meth:`Degrees.known_pairs`; a folder with gaps is read through for it."""
