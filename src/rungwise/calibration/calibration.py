@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -257,16 +257,7 @@ class Calibration:
             MissingFileError: If there is none.
             UserError: In one line, if it is damaged, of an unknown version or no calibration.
         """
-        stored = storage.read(Path(path))
-        return cls(
-            stored.relevant_from,
-            stored.scale,
-            stored.boundaries,
-            stored.source,
-            stored.model_fingerprint,
-            stored.learnt,
-            stored.standard,
-        )
+        return cls(**storage.read(Path(path)))
 
     def __str__(self) -> str:
         """One line: its source and the beginning of a hash of all it says."""
@@ -277,17 +268,7 @@ class Calibration:
         return digest_of_json(self._as_json())
 
     def _as_json(self) -> dict[str, object]:
-        return storage.as_json(
-            storage.Stored(
-                self.relevant_from,
-                self.scale,
-                self.boundaries,
-                self.source,
-                self.model_fingerprint,
-                self.learnt,
-                self.standard,
-            )
-        )
+        return storage.as_json({field.name: getattr(self, field.name) for field in fields(self)})
 
     def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
         """Degrees in the order given, the best candidates in falling order of score, the cut and the belief."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +22,20 @@ _MOST_CANDIDATES = 1 << 53
 _LARGEST, _LEAST_DEVIATION = 1e30, 1e-12
 
 
-@dataclass(frozen=True)
-class Stored:
-    """The fields of a calibration, as :class:`rungwise.calibration.Calibration` explains them."""
+def as_json(fields: Mapping[str, Any]) -> dict[str, object]:
+    """As plain numbers, lists and texts, which JSON gives back to the bit.
 
-    relevant_from: float
-    scale: tuple[float, float]
-    boundaries: tuple[float, float]
-    source: str
-    model_fingerprint: str
-    learnt: Supervised | None
-    standard: Standard | None
-
-
-def as_json(stored: Stored) -> dict[str, object]:
-    """As plain numbers, lists and texts, which JSON gives back to the bit."""
+    Args:
+        fields: Those of a :class:`rungwise.calibration.Calibration`, by name.
+    """
+    learnt, standard = fields["learnt"], fields["standard"]
     return {
         "format": _FORMAT,
         "version": _VERSION,
-        "source": stored.source,
-        "model_fingerprint": stored.model_fingerprint,
-        "relevant_from": stored.relevant_from,
-        "scale": list(stored.scale),
-        "boundaries": list(stored.boundaries),
-        "learnt": None if stored.learnt is None else stored.learnt.to_json(),
-        "standard": None if stored.standard is None else asdict(stored.standard),
+        **{name: fields[name] for name in ("source", "model_fingerprint", "relevant_from")},
+        **{name: list(fields[name]) for name in ("scale", "boundaries")},
+        "learnt": None if learnt is None else learnt.to_json(),
+        "standard": None if standard is None else asdict(standard),
     }
 
 
@@ -60,8 +50,8 @@ def write(value: dict[str, object], path: Path) -> None:
         draft.write_text(json.dumps(whole, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> Stored:
-    """Read and check a file.
+def read(path: Path) -> dict[str, Any]:
+    """The fields of a :class:`rungwise.calibration.Calibration`, by name, read from a file and checked.
 
     Raises:
         MissingFileError: If there is none.
@@ -75,12 +65,12 @@ def read(path: Path) -> Stored:
         raise UserError(f"{path}: version {value.get('version')!r}, this rungwise reads {_VERSION}; update rungwise")
     try:
         unsealed(text)
-        return _stored(value)
+        return _fields(value)
     except (UserError, ValueError) as error:
         raise UserError(f"{path}: damaged ({error}); run `rungwise calibrate` again") from error
 
 
-def _stored(value: dict[str, Any]) -> Stored:
+def _fields(value: dict[str, Any]) -> dict[str, Any]:
     relevant_from = _number(value, "relevant_from")
     scale, boundaries = _pair(value, "scale"), _pair(value, "boundaries")
     if not scale[0] < scale[1]:
@@ -90,15 +80,15 @@ def _stored(value: dict[str, Any]) -> Stored:
     learnt = value.get("learnt")
     if learnt is not None and not isinstance(learnt, dict):
         raise UserError("'learnt' is no object")
-    return Stored(
-        relevant_from,
-        scale,
-        boundaries,
-        _text(value, "source"),
-        _text(value, "model_fingerprint"),
-        None if learnt is None else Supervised.from_json(learnt),
-        None if value.get("standard") is None else _standard(value["standard"]),
-    )
+    return {
+        "relevant_from": relevant_from,
+        "scale": scale,
+        "boundaries": boundaries,
+        "source": _text(value, "source"),
+        "model_fingerprint": _text(value, "model_fingerprint"),
+        "learnt": None if learnt is None else Supervised.from_json(learnt),
+        "standard": None if value.get("standard") is None else _standard(value["standard"]),
+    }
 
 
 def _standard(value: object) -> Standard:

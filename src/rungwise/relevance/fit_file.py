@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field
+
+from rungwise.core.configuration import from_plain
 from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
@@ -77,72 +81,66 @@ def read_fit(path: Path | str) -> Fit:
     try:
         if digest_of_json(content) != value.get("checksum"):
             raise UserError("it is not as it was written")
-        return _fit(content)
+        return from_plain(_File, content, "what it says").fit()
     except UserError as error:
         raise UserError(f"{path}: damaged ({error}); fit the sources again") from error
 
 
-def _fit(value: dict[str, Any]) -> Fit:
-    kind: Any = value.get("kind")
-    if kind not in get_args(Kind):
-        raise UserError(f"kind {str(kind)[:40]!r}")
-    kind_of: Kind = kind
-    grades = _numbers(value.get("grades"), "grades", most=2)
-    if len(grades) != 2:
-        raise UserError("'grades' is no range")
-    pairs, measured = value.get("pairs"), value.get("cross_validated")
-    if type(pairs) is not int or not 0 < pairs < _MOST_PAIRS or not isinstance(measured, dict):
-        raise UserError("'pairs' or 'cross_validated' is no such thing")
-    pearson, spearman = (_share(measured.get(name), name) for name in ("pearson", "spearman"))
-    folds = measured.get("folds")
-    if type(folds) is not int or not 0 <= folds < _MOST_PAIRS:
-        raise UserError("'folds' is no number")
-    curves = value.get("curves")
-    if not isinstance(curves, list) or len(curves) > MOST_SOURCES:
-        raise UserError("'curves' is no list of curves")
-    return Fit(
-        kind=kind_of,
-        names=_texts(value.get("sources"), "sources"),
-        hashes=_texts(value.get("source_hashes"), "source_hashes"),
-        judgements=_texts([value.get("judgements")], "judgements")[0],
-        pairs=pairs,
-        low=grades[0],
-        high=grades[1],
-        centres=_numbers(value.get("centres"), "centres"),
-        scales=_numbers(value.get("scales"), "scales"),
-        weights=_numbers(value.get("weights"), "weights"),
-        curves=tuple(map(_curve, curves)),
-        pearson=pearson,
-        spearman=spearman,
-        folds=folds,
-    )
+def _line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("is no line of text")
+    return text
 
 
-def _curve(value: object) -> Curve:
-    if not isinstance(value, list) or len(value) != 2:
-        raise UserError("a curve is no pair of lists")
-    knots, values = (_numbers(side, "curves", most=MOST_KNOTS) for side in value)
-    return Curve(knots, values)
+_Number = Annotated[float, Field(strict=True, gt=-_LARGEST, lt=_LARGEST)]
+_Numbers = Annotated[tuple[_Number, ...], Field(max_length=MOST_SOURCES)]
+_Knots = Annotated[tuple[_Number, ...], Field(max_length=MOST_KNOTS)]
+_Line = Annotated[str, Field(max_length=_LONGEST), AfterValidator(_line)]
+_Lines = Annotated[tuple[_Line, ...], Field(max_length=MOST_SOURCES)]
+_Correlation = Annotated[float, Field(strict=True, ge=-1, le=1)]
+_Count = Annotated[int, Field(strict=True, ge=0, lt=_MOST_PAIRS)]
 
 
-def _numbers(value: object, name: str, most: int = MOST_SOURCES) -> tuple[float, ...]:
-    if not isinstance(value, list) or len(value) > most:
-        raise UserError(f"{name!r} is no list of at most {most} numbers")
-    if not all(type(one) in (int, float) and abs(one) < _LARGEST for one in value):
-        raise UserError(f"{name!r} holds what is no number of a sane size")
-    return tuple(map(float, value))
+@dataclass(frozen=True)
+class _Measured:
+    """How well the fit agrees with people, of grades that were left out."""
+
+    pearson: _Correlation | None
+    spearman: _Correlation | None
+    folds: _Count
 
 
-def _share(value: object, name: str) -> float | None:
-    if value is not None and not (isinstance(value, int | float) and abs(value) <= 1):
-        raise UserError(f"{name!r} is no correlation")
-    return None if value is None else float(value)
+@dataclass(frozen=True)
+class _File:
+    """What a file says, in the words of :func:`as_json`."""
 
+    format: str
+    version: int
+    kind: Kind
+    sources: _Lines
+    source_hashes: _Lines
+    judgements: _Line
+    pairs: Annotated[_Count, Field(gt=0)]
+    grades: tuple[_Number, _Number]
+    centres: _Numbers
+    scales: _Numbers
+    weights: _Numbers
+    curves: Annotated[tuple[tuple[_Knots, _Knots], ...], Field(max_length=MOST_SOURCES)]
+    cross_validated: _Measured
 
-def _texts(value: object, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MOST_SOURCES:
-        raise UserError(f"{name!r} is no list of at most {MOST_SOURCES} texts")
-    for one in value:
-        if not isinstance(one, str) or len(one) > _LONGEST or not one.isprintable():
-            raise UserError(f"{name!r} holds what is no line of text")
-    return tuple(value)
+    def fit(self) -> Fit:
+        """The fit itself, whose parts are compared with each other."""
+        return Fit(
+            kind=self.kind,
+            names=self.sources,
+            hashes=self.source_hashes,
+            judgements=self.judgements,
+            pairs=self.pairs,
+            low=self.grades[0],
+            high=self.grades[1],
+            centres=self.centres,
+            scales=self.scales,
+            weights=self.weights,
+            curves=tuple(Curve(*curve) for curve in self.curves),
+            **asdict(self.cross_validated),
+        )
