@@ -89,7 +89,7 @@ def test_the_hash_is_of_ids_captions_and_ownership_alone() -> None:
         ({"image_ids": ("a", "b", "a")}, "image id 'a' stands twice; ids must be unique"),
         ({"caption_ids": ("1", "2", "2", "3")}, "caption id '2' stands twice"),
         ({"features": ROWS}, "has both picture files and features; give one of them"),
-        ({"paths": (), "features": ROWS.take([0])}, "1 rows of features for 3 images; give one each"),
+        ({"paths": (), "features": ROWS.take([0])}, "1 rows of features for 3 items; give one each"),
     ],
 )
 def test_parts_that_do_not_fit_get_one_line(change: dict[str, Any], message: str) -> None:

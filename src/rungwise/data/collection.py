@@ -98,24 +98,18 @@ class ImageCaptions:
             )
         if not self.caption_ids:
             object.__setattr__(self, "caption_ids", _numbered(self.image_ids, owners))
+        images, captions = len(self.image_ids), len(self.captions)
         for what, values, count in (
-            ("caption ids", self.caption_ids, len(self.captions)),
-            ("paths", self.paths, len(self.image_ids)),
-            ("splits", self.splits, len(self.image_ids)),
-            ("labels", self.labels, len(self.image_ids)),
-            *((f"values of column {name!r}", column, len(self.image_ids)) for name, column in self.columns.items()),
+            ("caption ids", self.caption_ids or None, captions),
+            ("paths", self.paths or None, images),
+            ("splits", self.splits or None, images),
+            ("labels", self.labels or None, images),
+            ("rows of features", self.features, images),
+            ("rows of text features", self.text_features, captions),
+            *((f"values of column {name!r}", column or None, images) for name, column in self.columns.items()),
         ):
-            if values and len(values) != count:
+            if values is not None and len(values) != count:
                 raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
-        if self.features is not None and len(self.features) != len(self.image_ids):
-            raise UserError(
-                f"{self.name}: {len(self.features)} rows of features for {len(self.image_ids)} images; give one each"
-            )
-        if self.text_features is not None and len(self.text_features) != len(self.captions):
-            raise UserError(
-                f"{self.name}: {len(self.text_features)} rows of features for {len(self.captions)} captions; give one"
-                " each"
-            )
         if self.features is not None and self.paths:
             raise UserError(f"{self.name}: has both picture files and features; give one of them")
         for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):

@@ -38,12 +38,10 @@ class Texts:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted of :class:`Texts`.
+    """Tokens and n-grams of some captions.
 
     Attributes:
-        words: By first appearance.
-        first: (words,) the caption in which each stands first.
-        captions: (captions,) ascending positions in the collection.
+        words: Different words, by first appearance.
         lengths: (captions,) number of tokens.
         tokens: (tokens,) int32 positions in ``words``, one caption after the other.
         keys: Per order, (n-grams,) as in :class:`~rungwise.relevance.ngrams.NgramCounts`.
@@ -52,8 +50,6 @@ class Counts:
     """
 
     words: Sequence[str]
-    first: Integers
-    captions: Integers
     lengths: Integers
     tokens: NDArray[np.int32]
     keys: Sequence[Integers]
@@ -62,17 +58,24 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class CountedTexts(Counts):
+    """What is counted of :class:`Texts`.
+
+    Attributes:
+        first: (words,) the caption in which each word stands first.
+        captions: (captions,) ascending positions in the collection.
+    """
+
+    first: Integers
+    captions: Integers
+
+
+@dataclass(frozen=True)
+class Vocabulary(Counts):
     """The n-grams of a whole collection, with its tokens.
 
     Attributes:
         images: How many images have a caption.
-        words: By first appearance.
-        lengths: (captions,) number of tokens.
-        tokens: (tokens,) int32 positions in ``words``, one caption after the other.
-        keys: Per order, (n-grams,) as in :class:`~rungwise.relevance.ngrams.NgramCounts`.
-        frequencies: Per order, (n-grams,) how many images have each.
-        most: Per order, (n-grams,) how often each stands in one caption at most.
 
     >>> found = vocabulary(["a dog a dog", "dog"], np.array([1, 0]), str.split, orders=1)
     >>> found.words, found.frequencies[0].tolist(), found.most[0].tolist()
@@ -80,12 +83,6 @@ class Vocabulary:
     """
 
     images: int
-    words: Sequence[str]
-    lengths: Integers
-    tokens: NDArray[np.int32]
-    keys: Sequence[Integers]
-    frequencies: Sequence[Integers]
-    most: Sequence[Integers]
 
     def document_frequencies(self, origin: str = "") -> DocumentFrequencies:
         """How many images have each n-gram."""
@@ -129,7 +126,7 @@ def _texts(captions: Sequence[str], image_of_caption: Integers) -> Iterator[Text
         yield Texts(here, [captions[caption] for caption in here], image_of_caption[here])
 
 
-def count(how: tuple[Tokeniser, int], part: Texts) -> Counts:
+def count(how: tuple[Tokeniser, int], part: Texts) -> CountedTexts:
     """Count the captions of some images.
 
     Args:
@@ -141,19 +138,19 @@ def count(how: tuple[Tokeniser, int], part: Texts) -> Counts:
     for one, ngram, times in zip(most, counts.ngram, counts.count, strict=True):
         np.maximum.at(one, ngram, times)
     _, places = np.unique(counts.tokens, return_index=True)
-    return Counts(
+    return CountedTexts(
         counts.words,
-        part.captions[np.repeat(np.arange(len(part.captions)), counts.lengths)[places]],
-        part.captions,
         counts.lengths,
         counts.tokens.astype(np.int32),
         counts.keys,
         DocumentFrequencies.counted(counts, part.owners).counts,
         most,
+        first=part.captions[np.repeat(np.arange(len(part.captions)), counts.lengths)[places]],
+        captions=part.captions,
     )
 
 
-def merged(parts: Sequence[Counts], captions: int, orders: int, image_of_caption: Integers) -> Vocabulary:
+def merged(parts: Sequence[CountedTexts], captions: int, orders: int, image_of_caption: Integers) -> Vocabulary:
     """What was counted of all parts, as if it had been counted at once.
 
     Args:
@@ -194,4 +191,5 @@ def merged(parts: Sequence[Counts], captions: int, orders: int, image_of_caption
         for part, place in zip(parts, prefixes, strict=True):
             frequencies[-1][place] += part.frequencies[order]
             most[-1][place] = np.maximum(most[-1][place], part.most[order])
-    return Vocabulary(len(np.unique(image_of_caption)), words, lengths, tokens, keys, frequencies, most)
+    images = len(np.unique(image_of_caption))
+    return Vocabulary(words, lengths, tokens, keys, frequencies, most, images)

@@ -108,8 +108,6 @@ class Fit:
             raise UserError(f"fit: numbers of {lengths} parts do not fit {sources} sources")
         if self.hashes and len(self.hashes) != sources:
             raise UserError(f"fit: {len(self.hashes)} hashes of {sources} sources; give one each or none")
-        if any(len(curve.knots) > MOST_KNOTS for curve in self.curves):
-            raise UserError(f"fit: a curve has more than {MOST_KNOTS} knots")
         numbers = np.array([self.low, self.high, *self.centres, *self.scales, *self.weights])
         if not np.isfinite(numbers).all() or not self.low < self.high:
             raise UserError("fit: a number is not finite, or the range of grades is empty")
