@@ -34,7 +34,8 @@ def digest_of_parts(parts: Iterable[str | bytes | NDArray[Any]]) -> str:
     """
     digest = hashlib.sha256()
     for part in parts:
-        view = memoryview(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+        data: Any = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        view = memoryview(data)
         digest.update(view if view.c_contiguous else view.tobytes())
     return digest.hexdigest()
 

@@ -94,4 +94,5 @@ def _centred(x: NDArray[Any]) -> NDArray[np.float64]:
 
 def _cosines(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     scale = np.sqrt(row_sums(a * a) * row_sums(b * b))
-    return np.clip(np.divide(row_sums(a * b), scale, out=np.full(len(a), np.nan), where=scale > 0), -1.0, 1.0)
+    correlation = np.divide(row_sums(a * b), scale, out=np.full(len(a), np.nan), where=scale > 0)
+    return np.asarray(np.clip(correlation, -1.0, 1.0))
