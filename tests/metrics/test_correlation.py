@@ -4,7 +4,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.metrics.correlation import pearson, pearson_and_spearman, spearman, tau_b
+from rungwise.metrics.correlation import tau_b
 
 
 @settings(max_examples=80, deadline=None)
@@ -12,16 +12,11 @@ from rungwise.metrics.correlation import pearson, pearson_and_spearman, spearman
 def test_tau_b_is_scipys(length, levels, seed):
     generator = np.random.default_rng(seed)
     x, y = generator.integers(0, levels, (2, 3, length)) / 7
-    ours, rhos, products = tau_b(x, y), spearman(x, y), pearson(x, y)
+    ours = tau_b(x, y)
     for row in range(3):
         constant = len(set(x[row])) == 1 or len(set(y[row])) == 1
         theirs = 0.0 if constant else scipy.stats.kendalltau(x[row], y[row]).statistic
-        rho = np.nan if constant else scipy.stats.spearmanr(x[row], y[row]).statistic
-        product = np.nan if constant else scipy.stats.pearsonr(x[row], y[row]).statistic
         assert ours[row] == pytest.approx(theirs, abs=1e-12)
-        assert rhos[row] == pytest.approx(rho, abs=1e-12, nan_ok=True)
-        assert products[row] == pytest.approx(product, abs=1e-12, nan_ok=True)
-        assert pearson_and_spearman(x[row], y[row]) == pytest.approx((product, rho), abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("length", [31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 9000])
@@ -35,18 +30,6 @@ def test_tau_b_of_long_lists_is_scipys(length):
         lists = np.take_along_axis(x, falling, axis=1), np.take_along_axis(y, falling, axis=1)
         np.testing.assert_array_equal(tau_b(*lists), tau_b(x, y))
         assert (lists[1] == np.take_along_axis(y, falling, axis=1)).all()  # the caller's lists stay as they are
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e-3, 1e300])
-def test_numbers_of_any_size_correlate(size):
-    draw = np.random.default_rng(0)
-    x, y = draw.standard_normal((2, 200))
-    assert pearson_and_spearman(size * x, y) == pytest.approx(pearson_and_spearman(x, y))
-
-
-@pytest.mark.parametrize(("x", "y"), [([], []), ([1], [2]), ([0, 0], [1, 2]), ([1, 2], [3, 3])])
-def test_lists_that_do_not_vary_have_no_correlation(x, y):
-    assert np.isnan(pearson_and_spearman(x, y)).all()
 
 
 def test_no_lists_and_single_entries():

@@ -10,7 +10,6 @@ from rungwise.metrics.counting import (
     RunningLists,
     RunningRanks,
     count_ranks,
-    row_sums,
 )
 
 MATRICES = some.arrays(
@@ -74,13 +73,3 @@ def test_threads_give_what_one_gives(monkeypatch):
         found.append(everything())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_row_sums_do_not_depend_on_the_neighbours():
-    values = np.random.default_rng(0).random((50, 333))
-    whole = row_sums(values)
-    for layout in (values, np.asfortranarray(values)):
-        alone = np.concatenate([row_sums(layout[row : row + 1]) for row in range(50)])
-        np.testing.assert_array_equal(whole, alone)
-    np.testing.assert_allclose(whole, values.sum(axis=1), rtol=1e-12)
-    assert row_sums(np.empty((2, 0))).tolist() == [0.0, 0.0]

@@ -115,16 +115,3 @@ class RunningLists:
         block, other = np.ascontiguousarray(block), np.ascontiguousarray(other)
         arrays = (block, other, start, self.scores, self.rows, self.beside)
         in_threads(partial(kernels.offer_to_columns, *arrays), block.shape[1], block.size)
-
-
-def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(rows,) sums from left to right, so that a row's last bit does not depend on the rows beside it.
-
-    Numpy's own sum adds in an order that it chooses by the shape and the layout of the whole array.
-
-    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([3., 7.])
-    """
-    if not values.shape[1]:
-        return np.zeros(len(values))
-    return np.asarray(np.add.accumulate(values, axis=1)[:, -1])

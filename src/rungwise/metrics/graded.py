@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.correlation import row_sums, spearman
 from rungwise.metrics.blocks import CheckedDegrees
-from rungwise.metrics.correlation import spearman, tau_b
-from rungwise.metrics.counting import row_sums
+from rungwise.metrics.correlation import tau_b
 from rungwise.metrics.measures import CORRELATION, Measure, Total
 from rungwise.metrics.rankings import Direction, Positives, Rankings, Scores, is_among
 from rungwise.metrics.relevant_sets import relevant_sets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.correlation import pearson_and_spearman
 from rungwise.core.errors import UserError
-from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.base import Degrees, Positions
 from rungwise.relevance.combine import common_pairs, pair_degrees
 from rungwise.relevance.describe import sample

@@ -29,9 +29,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.correlation import pearson_and_spearman
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
-from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.curves import Curve, Values, rising_curve
 
 Kind = Literal["isotonic", "monotone"]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
+from rungwise.core.correlation import pearson_and_spearman
 from rungwise.core.errors import UserError
-from rungwise.metrics.correlation import pearson_and_spearman
 from rungwise.relevance.base import Positions
 from rungwise.relevance.judged import Ratings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.metrics.correlation import pearson_and_spearman
+from rungwise.core.correlation import pearson_and_spearman
 
 
 @dataclass(frozen=True)
