@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.configuration import STRICT, check_size
-from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
@@ -93,7 +93,7 @@ class FeatureInput(ImageSide):
 
     def fingerprint(self) -> str:
         """Hash of the width: rows are what they are."""
-        return digest_of_parts([f"features {self.features}"])
+        return hashlib.sha256(f"features {self.features}".encode()).hexdigest()
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, D) or (n, regions, D), in float32."""
@@ -196,7 +196,7 @@ class TextFeatureInput(TextSide):
 
     def fingerprint(self) -> str:
         """Hash of the width."""
-        return digest_of_parts([f"text features {self.width}"])
+        return hashlib.sha256(f"text features {self.width}".encode()).hexdigest()
 
     def read(self, features: FeatureRows) -> ReadFeatures:
         """Rows of a collection, checked as they are taken.

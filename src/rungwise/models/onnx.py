@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain, identity
-from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
 from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import Issue
@@ -77,7 +76,7 @@ class Origin:
         (True, False)
         """
         facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset, dict(provenance)]
-        return replace(self, seal=digest_of_json(facts))
+        return replace(self, seal=hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest())
 
 
 @dataclass(frozen=True)
