@@ -123,7 +123,6 @@ def test_no_more_pairs_than_asked_for(graded, judged):
     found = agreement(graded, judged, annotated=True, pairs=30)
     assert found.pairs == 30
     assert found == agreement(graded, judged, annotated=True, pairs=30)
-    assert found != agreement(graded, judged, annotated=True, pairs=30, seed=1)
 
 
 def test_galleries_that_were_checked_throughout_are_sampled(graded):

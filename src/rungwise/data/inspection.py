@@ -32,6 +32,8 @@ SAMPLED_ROWS = 100
 
 # Words and punctuation marks, as the caption encoder splits them.
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
+_EXAMPLES = 3
+"""Odd things of a kind that are shown."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def inspect(
     )
 
 
-def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
+def render(inspection: Inspection) -> RenderableType:
     """Tables for a terminal of 80 columns: counts, splits, and odd things with some examples of each kind.
 
     >>> from rich.console import Console
@@ -200,7 +202,7 @@ def render(inspection: Inspection, *, examples: int = 3) -> RenderableType:
     for split in inspection.splits:
         splits.add_row(Text(split.name), str(split.pictures), str(split.captions))
     parts = [counts, splits, *([_columns_table(inspection)] if inspection.columns else [])]
-    return Group(*parts, _odd_table(inspection, examples))
+    return Group(*parts, _odd_table(inspection))
 
 
 @dataclass(frozen=True)
@@ -334,7 +336,7 @@ def _columns_table(found: Inspection) -> RenderableType:
     return table
 
 
-def _odd_table(found: Inspection, examples: int) -> RenderableType:
+def _odd_table(found: Inspection) -> RenderableType:
     unchecked = "" if found.checked or not found.files else "; pictures were not decoded"
     if found.features is not None:
         unchecked = f"; {found.features.sampled} of {found.pictures} rows of features were looked at"
@@ -344,7 +346,7 @@ def _odd_table(found: Inspection, examples: int) -> RenderableType:
     table.add_column("count", justify="right")
     table.add_column("examples", overflow="fold")
     for kind, count in found.kinds.items():
-        shown = [issue for issue in found.odd if issue.kind == kind][:examples]
+        shown = [issue for issue in found.odd if issue.kind == kind][:_EXAMPLES]
         lines = [f"{issue.where}: {issue.detail}" if issue.detail else issue.where for issue in shown]
         if count > len(shown):
             lines.append(f"and {count - len(shown)} more")

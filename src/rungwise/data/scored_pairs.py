@@ -172,17 +172,15 @@ def within(pairs: ScoredPairs, low: float, high: float) -> ScoredPairs:
     return replace(pairs.select(np.flatnonzero(fits)), issues=(*pairs.issues, *issues))
 
 
-def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0, dev: float = 0.1, test: float = 0.1) -> ScoredPairs:
+def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0) -> ScoredPairs:
     """Give splits to pairs without any, and ``"val"`` to those that lack it, drawn from the training pairs.
 
-    Pairs that share a text stay on one side, and so do those that hang together by other pairs.
+    A tenth of the pairs is ``"val"``, and another ``"test"`` where there are no splits at all and a tenth are at least
+    three. Pairs that share a text stay on one side, and so do those that hang together by other pairs.
 
     Args:
         pairs: Those that have ``"train"`` and ``"val"`` stay as they are.
         seed: Of the draw.
-        dev: Share of the pairs for ``"val"``.
-        test: Share of the pairs for ``"test"``, where there are no splits at all. A share of less than three pairs, of
-            which no correlation means anything, is none.
 
     Raises:
         UserError: If there are splits and none is ``"train"``, or too many pairs hang together by their texts.
@@ -201,8 +199,8 @@ def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0, dev: float = 0.1, te
     if count[TRAIN] and count[DEV]:
         return pairs
     drawn_from = np.flatnonzero([split == (NO_SPLIT if whole else TRAIN) for split in pairs.splits])
-    judging = round(test * len(drawn_from)) if whole else 0
-    wanted = {TEST: judging if judging >= _FEWEST else 0, DEV: max(_FEWEST, round(dev * len(drawn_from)))}
+    tenth = round(0.1 * len(drawn_from))
+    wanted = {TEST: tenth if whole and tenth >= _FEWEST else 0, DEV: max(_FEWEST, tenth)}
     group = _hanging_together(pairs.select(drawn_from))
     groups = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
     splits = np.array(pairs.splits, dtype=object)

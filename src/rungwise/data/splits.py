@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.texts import near_names
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
@@ -45,16 +45,15 @@ def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0
     return replace(data, splits=tuple(split(image_id) for image_id in data.image_ids))
 
 
-def with_validation(
-    data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val", *, share: float = 0.1
-) -> ImageCaptions:
-    """Hold training pictures out where no split is there to validate; other collections stay as they are.
+def with_validation(data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val") -> ImageCaptions:
+    """Hold a tenth of the training pictures out where no split is there to validate.
+
+    Other collections stay as they are. The ids alone decide which pictures are held out, at least one of two.
 
     Args:
         data: The collection.
         train: Splits that are trained on.
         validation: The split that chooses the snapshot.
-        share: Of the training pictures; the ids alone decide which, and it is at least one of them, if there are two.
 
     Raises:
         UserError: If a split is there that seems to be meant under another name.
@@ -73,7 +72,7 @@ def with_validation(
             f"{data.name}: no picture is in split {validation!r}, which validates; did you mean {meant[0]}? It has"
             f" {', '.join(data.split_names)}; set data.validation"
         )
-    held = {one for place, one in pool if place < share} or {pool[0][1]}
+    held = {one for place, one in pool if place < 0.1} or {pool[0][1]}
     splits = (validation if one in held else split for one, split in zip(data.image_ids, data.splits, strict=True))
     return replace(data, splits=tuple(splits))
 
@@ -107,7 +106,7 @@ def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: in
             f"{data.name}: a share of {share:g} of {len(pool):,} training pictures leaves none; take at least"
             f" {-(-10_000 // len(pool)) / 10_000:g}"
         )
-    kept = set(sorted(pool, key=lambda one: _digest(f"{seed}/{one}"))[:count])
+    kept = set(sorted(pool, key=lambda one: digest_of_parts([f"{seed}/{one}"]))[:count])
     splits = (
         UNDRAWN if split in train and one not in kept else split
         for one, split in zip(data.image_ids, data.splits, strict=True)
@@ -117,8 +116,4 @@ def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: in
 
 def _place(image_id: str) -> float:
     """In 0..1, by the id alone."""
-    return int.from_bytes(_digest(image_id)[:8]) / 2**64
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int(digest_of_parts([image_id])[:16], 16) / 2**64

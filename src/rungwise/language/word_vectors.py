@@ -9,6 +9,7 @@ r"""Word vectors from files: GloVe's text, word2vec's text and word2vec's binary
 from __future__ import annotations
 
 import io
+import json
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.limits import beyond, limits
 from rungwise.core.reading import opened, user_path
@@ -61,6 +63,11 @@ class WordVectors:
     def dimension(self) -> int:
         """Length of a vector."""
         return int(self.table.shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the words and their vectors."""
+        return digest_of_parts([json.dumps(self.row), np.asarray(self.table, "<f4")])
 
 
 def load_word_vectors(path: Path | str, words: Collection[str] | None = None) -> WordVectors:

@@ -42,9 +42,7 @@ class Agreement:
         )
 
 
-def agreement(
-    first: Degrees, second: Degrees, *, annotated: bool = False, pairs: int = 200_000, seed: int = 0
-) -> Agreement:
+def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs: int = 200_000) -> Agreement:
     """Compare two sources of the same images and captions.
 
     Where a source has degrees of some pairs only, as people's judgements, these pairs are compared, as far as the other
@@ -55,7 +53,6 @@ def agreement(
         second: The other.
         annotated: Compare pairs that were written for each other too.
         pairs: About how many pairs at most.
-        seed: Of the sample.
 
     Raises:
         UserError: If their shapes differ.
@@ -73,14 +70,14 @@ def agreement(
     owning = first if first.image_of_caption is not None else second
     listed = common_pairs((first, second))
     if listed is None:
-        seen = sample(owning, pairs=pairs, seed=seed)
+        seen = sample(owning, pairs=pairs)
         images, captions = (places.ravel() for places in np.meshgrid(seen.images, seen.captions, indexing="ij"))
         left, right = (
             (seen.degrees if source is owning else source.block(seen.images, seen.captions)).ravel().astype(np.float64)
             for source in (first, second)
         )
     else:
-        images, captions = _some(listed, pairs, seed).T
+        images, captions = _some(listed, pairs).T
         left, right = (pair_degrees(source, images, captions) for source in (first, second))
     owners = owning.image_of_caption
     own = np.zeros(len(images), np.bool_) if owners is None else owners[captions] == images
@@ -96,10 +93,10 @@ def agreement(
     )
 
 
-def _some(listed: Positions, most: int, seed: int) -> Positions:
+def _some(listed: Positions, most: int) -> Positions:
     if len(listed) <= most:
         return listed
-    return listed[np.sort(np.random.default_rng(seed).choice(len(listed), most, replace=False))]
+    return listed[np.sort(np.random.default_rng(0).choice(len(listed), most, replace=False))]
 
 
 def _shared_top(images: Positions, left: NDArray[np.float64], right: NDArray[np.float64]) -> float:

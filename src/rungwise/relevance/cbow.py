@@ -11,7 +11,6 @@ The source sees that "pup" is near "dog". It does not see order: "a man bites a 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -138,15 +137,10 @@ class CBoW(VectorSource):
         """
         if self._choices is None:
             return self._content
-        digest = hashlib.sha256(json.dumps(self._choices).encode())
-        if isinstance(self._given, WordVectors):
-            digest.update(json.dumps(self._given.row).encode())
-            digest.update(np.ascontiguousarray(self._given.table, "<f4").data)
-        else:
-            digest.update(bytes.fromhex(digest_of(user_path(self._given))))
-            if _stamp(self._given) != self._stamp:
-                raise UserError(f"{self._given}: was changed after its vectors were read; start again")
-        return digest.hexdigest()
+        given = self._given.fingerprint if isinstance(self._given, WordVectors) else digest_of(user_path(self._given))
+        if not isinstance(self._given, WordVectors) and _stamp(self._given) != self._stamp:
+            raise UserError(f"{self._given}: was changed after its vectors were read; start again")
+        return digest_of_parts([json.dumps(self._choices), given])
 
     @cached_property
     def _content(self) -> str:

@@ -201,9 +201,7 @@ class Calibrated(Combination):
         }
 
 
-def to_unit_interval(
-    source: Degrees, *, pairs: int = 1_000_000, seed: int = 0, images: ArrayLike | None = None
-) -> Calibrated:
+def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, images: ArrayLike | None = None) -> Calibrated:
     """A source brought to 0..1 by a straight line: its lowest degree of a sample to 0, its highest to 1.
 
     Captions of the sampled images are in the sample, so that the high end is that of well described images. What lies
@@ -212,7 +210,6 @@ def to_unit_interval(
     Args:
         source: What to calibrate.
         pairs: About how many pairs to sample.
-        seed: Of the sample.
         images: Positions of the images to sample from, such as those of the training split; None takes all.
 
     Raises:
@@ -223,7 +220,7 @@ def to_unit_interval(
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    degrees = _some_degrees(source, pairs, seed, images)
+    degrees = _some_degrees(source, pairs, images)
     degrees = degrees[~np.isnan(degrees)]
     if not degrees.size:
         raise UserError("calibration: no degree of the sampled pairs is known; sample more pairs")
@@ -233,11 +230,11 @@ def to_unit_interval(
     return Calibrated(source, [low, high], [0.0, 1.0])
 
 
-def _some_degrees(source: Degrees, pairs: int, seed: int, images: ArrayLike | None) -> NDArray[Any]:
+def _some_degrees(source: Degrees, pairs: int, images: ArrayLike | None) -> NDArray[Any]:
     """Those of the pairs that are known, where they can be listed; those of a sample elsewhere."""
     listed = source.known_pairs()
     if listed is None:
-        return sample(source, pairs=pairs, seed=seed, images=images).degrees
+        return sample(source, pairs=pairs, images=images).degrees
     if images is not None:
         listed = listed[np.isin(listed[:, 0], np.asarray(images, np.int64))]
     return pair_degrees(source, *listed.T)

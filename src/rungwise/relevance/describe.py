@@ -50,7 +50,6 @@ def sample(
     source: Degrees,
     *,
     pairs: int = 1_000_000,
-    seed: int = 0,
     images: ArrayLike | None = None,
     captions: ArrayLike | None = None,
 ) -> Sample:
@@ -59,7 +58,6 @@ def sample(
     Args:
         source: Whose degrees.
         pairs: About how many pairs.
-        seed: Of the draw.
         images: Positions of the images to draw from, such as those of the training split; None takes all.
         captions: Positions of the captions to draw from; None takes all, or those of ``images`` where the source
             knows whose captions they are.
@@ -84,7 +82,7 @@ def sample(
         from_captions = from_captions[np.isin(owners[from_captions], from_images)]
     if not len(from_images) or not len(from_captions):
         raise UserError(f"relevance: no pairs to sample of {len(from_images)} images and {len(from_captions)} captions")
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     rows = min(len(from_images), max(2, round((pairs * len(from_images) / len(from_captions)) ** 0.5)))
     chosen = np.sort(draw.choice(from_images, rows, replace=False))
     candidates = from_captions if owners is None else from_captions[np.isin(owners[from_captions], chosen)]
@@ -100,7 +98,6 @@ def thresholds(
     shares: Sequence[float],
     *,
     pairs: int = 1_000_000,
-    seed: int = 0,
     images: ArrayLike | None = None,
     captions: ArrayLike | None = None,
 ) -> tuple[float, ...]:
@@ -111,7 +108,6 @@ def thresholds(
         shares: Share of candidates in each rung but the last, from the top: ``(0.001, 0.01)`` puts the best 0.1 % on
             the first rung and the next 1 % on the second.
         pairs: About how many pairs to sample; at least some tens must fall on each rung.
-        seed: Of the sample.
         images: Positions of the images to measure on, such as those of the training split; None takes all.
         captions: Positions of the captions; None takes all, or those of ``images`` where the source knows them.
 
@@ -131,7 +127,7 @@ def thresholds(
     ends = np.cumsum(shares)
     if not len(ends) or min(shares) <= 0 or ends[-1] >= 1:
         raise UserError(f"shares must be positive and add up to less than 1, got {tuple(shares)}")
-    seen = sample(source, pairs=pairs, seed=seed, images=images, captions=captions)
+    seen = sample(source, pairs=pairs, images=images, captions=captions)
     degrees = np.sort(seen.others)[::-1]
     if not len(degrees):
         raise UserError(_NO_OTHERS)
@@ -176,7 +172,6 @@ def rung_shares(
     thresholds: Sequence[float],
     *,
     pairs: int = 1_000_000,
-    seed: int = 0,
     images: ArrayLike | None = None,
     captions: ArrayLike | None = None,
 ) -> tuple[float, ...]:
@@ -185,8 +180,7 @@ def rung_shares(
     Args:
         source: Whose degrees the thresholds are on.
         thresholds: Falling degrees.
-        pairs: About how many pairs to sample; with the number and seed of :func:`thresholds` these are the same pairs.
-        seed: Of the sample.
+        pairs: About how many pairs to sample; with the number of :func:`thresholds` these are the same pairs.
         images: See :func:`thresholds`.
         captions: See :func:`thresholds`.
 
@@ -202,7 +196,7 @@ def rung_shares(
     >>> cuts, [round(share, 3) for share in rung_shares(source, cuts)]
     ((1.0,), [0.167])
     """
-    degrees = sample(source, pairs=pairs, seed=seed, images=images, captions=captions).others
+    degrees = sample(source, pairs=pairs, images=images, captions=captions).others
     if not len(degrees):
         raise UserError(_NO_OTHERS)
     return tuple(np.diff([float((degrees >= cut).mean()) for cut in thresholds], prepend=0.0).tolist())
@@ -249,16 +243,13 @@ class Description:
         return "\n".join(lines)
 
 
-def describe(
-    source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_000, seed: int = 0, name: str = ""
-) -> Description:
+def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_000, name: str = "") -> Description:
     """Histogram, percentiles and shares above thresholds of a sample of pairs.
 
     Args:
         source: What to describe.
         at: Thresholds whose shares are wanted.
         pairs: About how many pairs to sample.
-        seed: Of the sample.
         name: For the print; empty takes the source's class.
 
     >>> from rungwise.relevance import CIDErD
@@ -269,7 +260,7 @@ def describe(
         0.000 ..   0.035          2 ...
     ...
     """
-    seen = sample(source, pairs=pairs, seed=seed)
+    seen = sample(source, pairs=pairs)
     others = seen.others.astype(np.float64)
     if not len(others):
         raise UserError(

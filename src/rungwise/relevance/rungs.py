@@ -56,9 +56,7 @@ class Rung:
     degrees: NDArray[np.float32]
 
 
-def rungs(
-    source: Degrees, thresholds: Sequence[float], *, examples: int = 5, pairs: int = 1_000_000, seed: int = 0
-) -> list[Rung]:
+def rungs(source: Degrees, thresholds: Sequence[float], *, examples: int = 5, pairs: int = 1_000_000) -> list[Rung]:
     """The rungs that thresholds cut, with example pairs from the top of each to its bottom.
 
     Args:
@@ -66,7 +64,6 @@ def rungs(
         thresholds: Falling degrees; one that equals a degree puts it on the upper rung.
         examples: Pairs of each rung, evenly spread over its pairs by falling degree, so that both of its ends are seen.
         pairs: About how many pairs to sample.
-        seed: Of the sample.
 
     Returns:
         One rung more than thresholds, the most relevant first.
@@ -84,7 +81,7 @@ def rungs(
         raise UserError(f"thresholds must be numbers that fall, got {list(thresholds)}")
     if examples < 1:
         raise UserError(f"examples must be at least 1, got {examples}")
-    seen = sample(source, pairs=pairs, seed=seed)
+    seen = sample(source, pairs=pairs)
     rows, columns = np.nonzero(~seen.own & ~np.isnan(seen.degrees))
     if not len(rows):
         raise UserError("relevance: there are no pairs to show but those written for each other")

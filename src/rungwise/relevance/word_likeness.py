@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.reading import user_path
 from rungwise.core.seals import digest_of
@@ -66,10 +64,7 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
     [[0.800000011920929, 0.6000000238418579], [0.0, 0.0]]
     """
     _check_least(least)  # before a file is read
-    if isinstance(vectors, WordVectors):
-        fingerprint = digest_of_parts([json.dumps(vectors.row), np.asarray(vectors.table, "<f4")])
-    else:
-        fingerprint = digest_of(user_path(vectors))
+    fingerprint = vectors.fingerprint if isinstance(vectors, WordVectors) else digest_of(user_path(vectors))
 
     def look_up(words: Sequence[str]) -> NDArray[np.float32]:
         parts = [word.split() for word in words]

@@ -13,14 +13,13 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 
 
-def l2_normalise(vectors: Tensor, dim: int = -1) -> Tensor:
+def l2_normalise(vectors: Tensor) -> Tensor:
     """Vectors of length 1; a vector of length 0 stays 0, and gradients pass it unchanged rather than as NaN.
 
     Lengths of half-precision vectors are computed in float32.
 
     Args:
-        vectors: any shape and float type.
-        dim: the dimension that holds the vectors' entries.
+        vectors: (..., D) of any float type.
 
     Returns:
         Same shape and type.
@@ -30,7 +29,7 @@ def l2_normalise(vectors: Tensor, dim: int = -1) -> Tensor:
             [0.0000, 0.0000]])
     """
     exact = vectors.float() if vectors.dtype in HALF else vectors
-    length: Tensor = torch.linalg.vector_norm(exact, dim=dim, keepdim=True)
+    length: Tensor = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)
     unit: Tensor = exact / length.masked_fill(length == 0, 1)
     return unit.to(vectors.dtype)
 
