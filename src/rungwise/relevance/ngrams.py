@@ -244,7 +244,7 @@ class DocumentFrequencies:
                     tuple(text.split("\0")) if text else (),
                     tuple(file[f"keys{order}"] for order in range(1, orders + 1)),
                     tuple(file[f"counts{order}"] for order in range(1, orders + 1)),
-                    str(file["origin"]) if "origin" in file.names else "",
+                    str(file["origin"]),
                 )
                 found._check()
                 return found

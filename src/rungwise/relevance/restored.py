@@ -140,12 +140,11 @@ class _Facts:
     """What a restored source of rows says of itself, in the words of the source."""
 
     def _take(self, kept: Kept, captions: int) -> None:
-        self._source, self._hash = _texts(kept, "source", "content_hash")
+        self._source, self._hash, self._called = _texts(kept, "source", "content_hash", "called")
         options, counted = kept.facts.get("options"), kept.facts.get("frequencies_from")
         if not isinstance(options, dict) or counted not in _COUNTS:
             raise _unfit("options or frequencies are missing")
         self._options: Mapping[str, Any] = options
-        self._called = str(kept.facts.get("called", ""))
         self._frequencies: Frequencies | None = counted
         self._rows = _rows_of(kept, captions)
 
@@ -157,7 +156,7 @@ class _Facts:
     @property
     def called(self) -> str:
         """That of the source."""
-        return self._called or str(super().called)  # type: ignore[misc]
+        return self._called
 
     @property
     def frequencies_from(self) -> Frequencies | None:

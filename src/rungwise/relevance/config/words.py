@@ -101,8 +101,7 @@ class WordsConfig(CaptionsConfig):
         """What the weights of words depend on besides the captions."""
         part = self._corpus(data, replace(building, say=lambda _: None))
         corpus = None if part is None else hash_of_captions(part.captions, part.image_of_caption)
-        options = {name: value for name, value in to_plain(self).items() if (name, value) != ("stem", None)}
-        return {**options, "frequencies": corpus, **_packages(self.tokenizer, self.stem)}
+        return {**to_plain(self), "frequencies": corpus, **_packages(self.tokenizer, self.stem)}
 
 
 def _packages(tokenizer: Tokenizer, stem: str | None) -> dict[str, str]:
