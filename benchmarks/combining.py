@@ -104,7 +104,7 @@ def main() -> None:
     of_pairs += [source.pair_scores(*pairs.T) for source in sources[1:]]
     table = np.stack([pair_degrees(alone, *pairs.T), *of_pairs], axis=1)
 
-    human = Human.cxc(folder / "coco5k" / "sits_test_half.csv", coco)
+    human = Human.read(folder / "coco5k" / "sits_test_half.csv", coco)
     others = human.pairs[~human.own]
     judged = np.stack([pair_degrees(source, *others.T) for source in (CIDErD(*known), *sources)], axis=1)
     wanted = human.grades[~human.own].astype(np.float64)

@@ -155,7 +155,7 @@ def degrees_of(source: str, data: ImageCaptions, kept: Path | None) -> Degrees:
 def crowd(test: Asked, folder: Path) -> Asked:
     """The test split by what people said: the share of yes votes; NaN where nobody was asked."""
     part = read(folder).split("test")
-    judged = Human.flickr8k_crowd(folder / CROWD, part).dense().T[test.own]
+    judged = Human.read(folder / CROWD, part).dense().T[test.own]
     some = np.flatnonzero((judged >= CROWD_FROM).any(axis=1))
     return replace(test, relevance=judged).only(np.arange(len(test.images)), some)
 

@@ -163,11 +163,11 @@ def main() -> None:
     )
 
     coco = read(folder / "coco5k" / "captions.tsv", captions_only=True)
-    human = Human.cxc(folder / "coco5k" / "sits_test_half.csv", coco)
+    human = Human.read(folder / "coco5k" / "sits_test_half.csv", coco)
     cxc = Judged("CxC, image-caption", coco, human.pairs, human.grades.astype(np.float64))
     text = folder / "flickr8k" / "Flickr8k_text"
     flickr = read(text / "Flickr8k.token.txt", captions_only=True)
-    crowd = Human.flickr8k_crowd(text / "CrowdFlowerAnnotations.txt", flickr)
+    crowd = Human.read(text / "CrowdFlowerAnnotations.txt", flickr)
     flickr8k = Judged("Flickr8K, crowd", flickr, crowd.pairs, crowd.grades.astype(np.float64))
     of_coco, of_flickr = Sources(coco, models), Sources(flickr, models)
 

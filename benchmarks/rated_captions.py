@@ -31,7 +31,7 @@ def main() -> None:
         raise SystemExit("RUNGWISE_DATA is not set: no real data here")
     folder = Path(asked.data) / "coco5k"
     coco = read(folder / "captions.tsv", captions_only=True)
-    human = Human.cxc(folder / "sits_test_half.csv", coco)
+    human = Human.read(folder / "sits_test_half.csv", coco)
     pairs, grades = caption_ratings(folder / "sts_test_half.csv", coco)
     train, dev = training_part(Judged("CxC", coco, human.pairs, human.grades), pairs)
     rows = [

@@ -2,10 +2,11 @@ import errno
 
 import pytest
 import torch
+from safetensors import safe_open
 
 from rungwise.core.errors import UserError
 from rungwise.core.files import replacing
-from rungwise.core.tensors import read_metadata, read_tensors, write_tensors
+from rungwise.core.tensors import read_tensors, write_tensors
 
 
 def test_there_and_back(tmp_path):
@@ -13,19 +14,19 @@ def test_there_and_back(tmp_path):
     write_tensors(tmp_path / "x", given, {"epoch": "3"})
     found = read_tensors(tmp_path / "x")
     assert all(torch.equal(found[name], given[name]) for name in given)
-    assert read_metadata(tmp_path / "x") == {"epoch": "3"}
+    with safe_open(tmp_path / "x", framework="pt") as file:
+        assert file.metadata() == {"epoch": "3"}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"\x10" + b"\0" * 7 + b"{" * 16, b"\0" * 8])
 def test_what_is_no_file_of_tensors(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    for read in (read_tensors, read_metadata):
-        with pytest.raises(UserError, match="x: not a readable safetensors file"):
-            read(tmp_path / "x")
-        with pytest.raises(UserError, match="nowhere: no such weights file"):
-            read(tmp_path / "nowhere")
-        with pytest.raises(UserError, match="is a folder"):
-            read(tmp_path)
+    with pytest.raises(UserError, match="x: not a readable safetensors file"):
+        read_tensors(tmp_path / "x")
+    with pytest.raises(UserError, match="nowhere: no such weights file"):
+        read_tensors(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="is a folder"):
+        read_tensors(tmp_path)
 
 
 def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from rungwise.core.errors import UserError
 from rungwise.relevance import CIDErD, Human, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.combine import Calibrated, Maximum, WeightedSum, mean, pair_degrees, to_grades, to_unit_interval
+from rungwise.relevance.combine import Calibrated, Maximum, WeightedSum, mean, pair_degrees, to_unit_interval
 
 
 class Matrix(Degrees):
@@ -58,29 +58,6 @@ def test_to_unit_interval_is_a_straight_line():
         to_unit_interval(Matrix(np.ones((2, 2))))
 
 
-def test_to_grades_pools_where_people_disagree_with_the_order():
-    source = Matrix([[0, 1, 2, 3, 4]])
-    graded = to_grades(source, [0] * 5, range(5), [0, 3, 1, 4, 5])
-    np.testing.assert_allclose(graded.dense(), [[0, 4 / 3, 8 / 3, 4, 5]], rtol=1e-6)
-    assert graded.knots.tolist() == [0, 1.5, 3, 4]
-    assert graded.values.tolist() == [0, 2, 4, 5]
-
-
-def test_to_grades_keeps_the_best_monotone_fit_on_noisy_grades():
-    draw = np.random.default_rng(0)
-    degrees = draw.random((40, 50)).astype(np.float32)
-    grades = 5 * degrees**2 + draw.normal(scale=0.5, size=degrees.shape)
-    images, captions = np.divmod(np.arange(degrees.size), 50)
-    graded = to_grades(Matrix(degrees), images, captions, grades.ravel()).dense()
-    assert np.abs(graded - 5 * degrees**2).mean() < 0.15
-    order = np.argsort(degrees.ravel())
-    assert (np.diff(graded.ravel()[order]) >= -1e-6).all()
-
-
-def test_equal_degrees_with_different_grades_get_their_mean():
-    assert to_grades(Matrix([[1, 1]]), [0, 0], [0, 1], [2.0, 4.0]).dense().tolist() == [[3, 3]]
-
-
 def test_pair_degrees_follow_the_order_of_the_pairs():
     matrix = np.arange(12).reshape(3, 4)
     assert pair_degrees(Matrix(matrix), [2, 0, 2, 1], [3, 1, 0, 1]).tolist() == [11, 1, 8, 5]
@@ -96,8 +73,6 @@ def test_bad_input_gets_one_line():
         (lambda: Calibrated(a, [1, 0], [0, 1]), "knots must rise"),
         (lambda: Calibrated(a, [0, 1], [1, 0]), "values must not fall"),
         (lambda: Calibrated(a, [0, 1], [1]), "two lists of one length"),
-        (lambda: to_grades(a, [], [], []), "at least one of each"),
-        (lambda: to_grades(a, [0], [0, 1], [1]), "equally many"),
     ):
         with pytest.raises(UserError, match=message) as caught:
             call()
@@ -129,12 +104,8 @@ def test_to_unit_interval_goes_by_the_known_degrees():
         to_unit_interval(Human([], [], [], (2, 3)))
 
 
-def test_grades_and_degrees_that_are_no_numbers_are_refused():
+def test_knots_that_are_no_numbers_are_refused():
     source = Matrix([[0, 1, np.nan]])
-    with pytest.raises(UserError, match="grade of pair 1 is nan"):
-        to_grades(source, [0, 0], [0, 1], [1, np.nan])
-    with pytest.raises(UserError, match="degree of pair 2 is nan"):
-        to_grades(source, [0, 0, 0], [0, 1, 2], [1, 2, 3])
     with pytest.raises(UserError, match="a knot or a value is not a number"):
         Calibrated(source, [0, np.nan], [0, 1])
 

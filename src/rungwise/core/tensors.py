@@ -40,8 +40,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     >>> import tempfile, torch
     >>> file = Path(tempfile.mkdtemp()) / "a.safetensors"
     >>> write_tensors(file, {"weight": torch.ones(2)}, {"epoch": "3"})
-    >>> read_tensors(file)["weight"], read_metadata(file)
-    (tensor([1., 1.]), {'epoch': '3'})
+    >>> read_tensors(file)["weight"]
+    tensor([1., 1.])
     """
     from safetensors.torch import save_file
 
@@ -86,16 +86,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-
-
-def read_metadata(path: Path) -> dict[str, str]:
-    """The texts in the header of a safetensors file.
-
-    Raises:
-        UserError: If the file is missing or is not safetensors.
-    """
-    with _opened(path) as file:
-        return dict(file.metadata() or {})
 
 
 @contextmanager

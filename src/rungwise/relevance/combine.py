@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Block, Degrees, Frequencies, Positions, joint_frequencies
 from rungwise.relevance.caption_pairs import answers_caption_pairs, caption_pairs
-from rungwise.relevance.curves import Curve, rising_curve
+from rungwise.relevance.curves import Curve
 from rungwise.relevance.describe import sample
 
 
@@ -238,44 +238,6 @@ def _some_degrees(source: Degrees, pairs: int, images: ArrayLike | None) -> NDAr
     if images is not None:
         listed = listed[np.isin(listed[:, 0], np.asarray(images, np.int64))]
     return pair_degrees(source, *listed.T)
-
-
-def to_grades(source: Degrees, images: ArrayLike, captions: ArrayLike, grades: ArrayLike) -> Calibrated:
-    """A source brought to the scale of people's grades by isotonic regression on graded pairs.
-
-    The regression is a staircase; the curve runs straight between the middles of its steps, so that degrees that differ
-    stay different wherever the grades rise.
-
-    Args:
-        source: What to calibrate.
-        images: (pairs,) positions.
-        captions: (pairs,) positions.
-        grades: (pairs,) people's grades, on any scale.
-
-    Raises:
-        UserError: If there is no graded pair, the three differ in length, or a grade or its degree is not finite.
-
-    >>> from rungwise.relevance import CIDErD
-    >>> source = CIDErD(["a dog", "a cat", "a red dog"], [0, 1, 2])
-    >>> graded = to_grades(source, images=[0, 0, 0], captions=[0, 1, 2], grades=[5.0, 0.0, 3.0])
-    >>> graded.dense()[0]
-    array([5., 0., 3.], dtype=float32)
-    """
-    rows, columns, given = np.asarray(images), np.asarray(captions), np.asarray(grades, np.float64)
-    if not rows.shape == columns.shape == given.shape or rows.ndim != 1 or not len(rows):
-        raise UserError(
-            f"calibration: {rows.size} images, {columns.size} captions, {given.size} grades; give at least one of each"
-            " and equally many"
-        )
-    degrees = pair_degrees(source, rows, columns)
-    for what, numbers in (("grade", given), ("degree", degrees)):
-        if not np.isfinite(numbers).all():
-            place = int(np.argmin(np.isfinite(numbers)))
-            raise UserError(
-                f"calibration: the {what} of pair {place} is {numbers[place]}; leave out pairs that are not known"
-            )
-    curve = rising_curve(degrees, given)
-    return Calibrated(source, curve.knots, curve.values)
 
 
 def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float64]:

@@ -20,9 +20,6 @@ from rungwise.relevance.base import Degrees, Positions
 from rungwise.relevance.id_lists import Finder, read_id_lists
 from rungwise.relevance.judgement_files import (
     Judgement,
-    flickr8k_crowd,
-    flickr8k_experts,
-    graded_table,
     read_graded,
 )
 from rungwise.relevance.judgement_rows import LARGEST_GRADE
@@ -103,11 +100,17 @@ class Human(Degrees):
     def read(cls, path: Path | str, data: ImageCaptions) -> Human:
         r"""One file of judgements, known by what it holds.
 
-        Flickr8K's experts or crowd, a table with a header, a judgement file as ``rungwise grade`` writes it (grades 1
-        to 4), or the grades of an index (0 to 1), of which those count that were given to a caption of the collection.
+        * Flickr8K's ``ExpertAnnotations.txt`` (Hodosh et al. 2013): the mean of three experts' grades, 1..4; and its
+          ``CrowdFlowerAnnotations.txt``: the share of people who said yes, 0..1. A pair without votes becomes an issue.
+        * CrissCrossed Captions' ``sits_*.csv`` (Parekh et al. 2021), means of 0..5, and any CSV or TSV with columns
+          ``image``, ``caption`` (ids, perhaps with a prefix that ends with a colon) and a grade: ``grade``,
+          ``agg_score``, ``score``, ``rating`` or ``relevance``.
+        * A judgement file as ``rungwise grade`` writes it (grades 1 to 4), or the grades of an index (0 to 1), of which
+          those count that were given to a caption of the collection.
 
         Raises:
-            UserError: As :meth:`from_csv`, or if most judgements are of captions with another text.
+            UserError: If the file cannot be read, a column is missing, a line has another form (it is named), none of
+                the judgements is of this collection, or most are of captions with another text.
 
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
@@ -121,41 +124,6 @@ class Human(Degrees):
             owners, issues = data.image_of_caption, placed.issues
             return cls(placed.images, placed.captions, placed.grades, shape, image_of_caption=owners, issues=issues)
         return cls._found(Path(path), read_graded(Path(path)), data)
-
-    @classmethod
-    def from_csv(cls, path: Path | str, data: ImageCaptions) -> Human:
-        r"""Any CSV or TSV with columns ``image``, ``caption`` (ids) and a grade.
-
-        The grade's column may be called ``grade``, ``agg_score``, ``score``, ``rating`` or ``relevance``; an id may
-        carry a prefix that ends with a colon. So this also reads CxC's ``sits_*.csv``.
-
-        Raises:
-            UserError: If the file cannot be read, a column is missing, a grade is no number (the line is named), or
-                none of the judgements is of this collection.
-
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "grades.csv"
-        >>> _ = file.write_text("image,caption,grade\na.jpg,a.jpg#0,3.5\n")
-        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
-        >>> Human.from_csv(file, data).dense()
-        array([[3.5, nan]], dtype=float32)
-        """
-        return cls._found(Path(path), graded_table(Path(path)), data)
-
-    @classmethod
-    def cxc(cls, path: Path | str, data: ImageCaptions) -> Human:
-        """CrissCrossed Captions' image-caption ratings (``sits_*.csv``; Parekh et al. 2021): means of 0..5.
-
-        Args:
-            path: The CSV with columns ``caption`` (``COCO_val2014:sentid:<id>``), ``image``, ``agg_score``.
-            data: COCO's images with their ``sentid`` as caption ids.
-
-        Raises:
-            UserError: As :meth:`from_csv`.
-
-        >>> Human.cxc("sits_test.csv", coco)                                # doctest: +SKIP
-        """
-        return cls.from_csv(path, data)
 
     @classmethod
     def eccv(cls, image_to_caption: Path | str, caption_to_image: Path | str, data: ImageCaptions) -> Human:
@@ -184,40 +152,6 @@ class Human(Degrees):
         closed_images = [at for key in of_images if (at := image_of(key)) is not None]
         closed_captions = [at for key in of_captions if (at := caption_of(key)) is not None]
         return cls._found(by_image, listed, data, closed_images, closed_captions)
-
-    @classmethod
-    def flickr8k_crowd(cls, path: Path | str, data: ImageCaptions) -> Human:
-        r"""Flickr8K's ``CrowdFlowerAnnotations.txt`` (Hodosh et al. 2013): the share of people who said yes, 0..1.
-
-        A pair that nobody voted on becomes an issue.
-
-        Raises:
-            UserError: If a line has another form or a negative count, or none of the judgements is of this collection.
-
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "CrowdFlowerAnnotations.txt"
-        >>> _ = file.write_text("a.jpg\ta.jpg#1\t0.333333333333333\t1\t2\n")
-        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
-        >>> Human.flickr8k_crowd(file, data).dense().round(2)
-        array([[ nan, 0.33]], dtype=float32)
-        """
-        return cls._found(Path(path), flickr8k_crowd(Path(path)), data)
-
-    @classmethod
-    def flickr8k_expert(cls, path: Path | str, data: ImageCaptions) -> Human:
-        r"""Flickr8K's ``ExpertAnnotations.txt`` (Hodosh et al. 2013): the mean of three experts' grades, 1..4.
-
-        Raises:
-            UserError: If a line has another form, or none of the judgements is of this collection.
-
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "ExpertAnnotations.txt"
-        >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t4\t3\n")
-        >>> data = ImageCaptions(("a.jpg",), ("a dog", "a pup"), np.array([0, 0]))
-        >>> Human.flickr8k_expert(file, data).dense().round(2)
-        array([[3.67,  nan]], dtype=float32)
-        """
-        return cls._found(Path(path), flickr8k_experts(Path(path)), data)
 
     @classmethod
     def _found(
