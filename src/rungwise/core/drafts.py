@@ -8,7 +8,6 @@ removes the draft.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.filling import put_back
 
 try:
@@ -195,5 +195,5 @@ def _label(target: Path) -> str:
     """The target's name, shortened so that the draft's name is not too long."""
     if len(target.name) <= _LONGEST:
         return target.name
-    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
+    digest = digest_of_parts([os.fsencode(target.name)])[:8]
     return f"{target.name[: _LONGEST - 8]}{digest}"

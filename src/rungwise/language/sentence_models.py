@@ -5,7 +5,6 @@ Degrees of relevance and encoders of captions both take them.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.devices import choose_device
 from rungwise.core.errors import UserError
 from rungwise.core.native_lines import lines_of_failure_kept
@@ -187,9 +187,8 @@ def weights_hash(weights: Mapping[str, torch.Tensor], besides: str) -> str:
     """
     import torch
 
-    digest = hashlib.sha256(besides.encode())
+    parts: list[Any] = [besides]
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        parts += [f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.reshape(-1).view(torch.uint8).numpy()]
+    return digest_of_parts(parts)

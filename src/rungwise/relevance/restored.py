@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.relevance.base import Frequencies, Reference
+from rungwise.relevance.base import Frequencies
 from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.inverted_index import Rows
 from rungwise.relevance.kept import Kept
@@ -80,10 +80,7 @@ class RestoredVectors(VectorSource):
         kept: From :func:`kept_vectors`.
         captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
-        reference: Which captions stand for an image; see :class:`rungwise.relevance.captions.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image, with ``reference="paired"``.
-        leave_one_out: A caption is no reference for itself.
-        images: Number of images.
+        **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
 
     Raises:
         UserError: If what was kept does not fit together.
@@ -98,15 +95,9 @@ class RestoredVectors(VectorSource):
         kept: Kept,
         captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
-        *,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
-        leave_one_out: bool = False,
-        images: int | None = None,
+        **choices: Any,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
+        super().__init__(captions, image_of_caption, **choices)
         vectors, options = kept.arrays.get("vectors"), kept.facts.get("options")
         self._source, self._fingerprint = _texts(kept, "source", "fingerprint")
         self.symmetric = kept.facts.get("symmetric") is not False
@@ -212,10 +203,7 @@ class RestoredPairRows(_Facts, PairRows):
         kept: From :func:`kept_rows`.
         captions: (captions,) texts; None where they are not at hand.
         image_of_caption: (captions,) the position of each caption's image.
-        reference: As the source had it.
-        paired: Likewise.
-        leave_one_out: As the source had it.
-        images: Number of images.
+        **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
 
     Raises:
         UserError: If what was kept does not fit together.
@@ -226,15 +214,9 @@ class RestoredPairRows(_Facts, PairRows):
         kept: Kept,
         captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
-        *,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
-        leave_one_out: bool = False,
-        images: int | None = None,
+        **choices: Any,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
+        super().__init__(captions, image_of_caption, **choices)
         self._threads = None
         self._take(kept, self.shape[1])
 
