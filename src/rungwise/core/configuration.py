@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
@@ -28,6 +29,27 @@ _LONGEST_NUMBER = 1000
 
 Count = Annotated[int, Field(ge=0, le=1 << 53, strict=True)]
 """For a field that counts what was done, in a file that somebody may have written to."""
+
+Natural = Annotated[int, Field(ge=0)]
+"""A whole number of at least 0."""
+
+Size = Annotated[int, Field(ge=1, le=1 << 20)]
+"""A length that memory must hold, such as that of a vector."""
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""A finite number of at least 0, such as a weight."""
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""A finite number above 0."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
+
+SomeShare = Annotated[float, Field(gt=0, le=1)]
+"""A number above 0 and up to 1."""
+
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+"""A number from 0 and below 1, such as a dropout or a momentum."""
 
 STRICT = ConfigDict(extra="forbid")
 """For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
@@ -57,19 +79,63 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
         built: T = adapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "unexpected_keyword_argument":
             near = near_setting(kind, first["loc"])
             raise UserError(
-                f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
+                f"{where}: {'.'.join(map(str, first['loc']))}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
                 f" file of a newer version needs a newer rungwise (this is {__version__})"
             ) from None
-        raise UserError(f"{where}: {place}: {first['msg']} (got {_shown(first['input'])})") from None
+        raise _refused(error, f"{where}: ") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     if place := _not_a_number(values):
         raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
     return built
+
+
+def _refused(error: ValidationError, where: str, *place: str) -> UserError:
+    first = error.errors()[0]
+    loc = ".".join(map(str, (*place, *first["loc"])))
+    return UserError(f"{where}{loc}: {first['msg']} (got {_shown(first['input'])})")
+
+
+class Bounded:
+    """A base of configurations: a value outside of its field's bounds is refused however the object is made.
+
+    The bounds are those of the annotations, such as :data:`Size`, by which :func:`from_plain` reads a file.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Recipe(Bounded):
+    ...     batch_size: Size = 128
+    >>> Recipe(batch_size=0)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: batch_size: Input should be greater than or equal to 1 (got 0)
+    """
+
+    def __post_init__(self) -> None:
+        """Compare all fields with their bounds; a class with rules between its fields calls this first.
+
+        Raises:
+            UserError: Naming the first field that does not fit, behind the ``kind`` of the configuration if it has one.
+        """
+        for name, hint in _bounds(type(self)).items():
+            try:
+                adapter(hint).validate_python(getattr(self, name), strict=True)
+            except ValidationError as error:
+                kind = getattr(self, "kind", "")
+                raise _refused(error, f"{kind}: " if kind else "", name) from None
+
+
+@lru_cache
+def _bounds(kind: type) -> dict[str, Any]:
+    """The annotations of a dataclass that set a bound, by field."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if _has_bound(hints[field.name])}  # type: ignore[arg-type]
+
+
+def _has_bound(hint: Any) -> bool:
+    said = any(isinstance(one, FieldInfo) and one.metadata for one in getattr(hint, "__metadata__", ()))
+    return said or any(_has_bound(inner) for inner in get_args(hint))
 
 
 def _not_a_number(values: Any, place: str = "") -> str:
@@ -271,9 +337,6 @@ def to_plain(config: Any) -> dict[str, Any]:
     return {key: _plain(value) for key, value in dataclasses.asdict(config).items()}
 
 
-LATER: Mapping[str, Any] = MappingProxyType({"later": True})
-"""``metadata`` of a field that came after configurations had been saved: at its default it changes no identity."""
-
 ELSEWHERE: Mapping[str, Any] = MappingProxyType({"elsewhere": True})
 """``metadata`` of a field that says where something came from, or how it is trained, and changes no vector."""
 
@@ -281,26 +344,22 @@ ELSEWHERE: Mapping[str, Any] = MappingProxyType({"elsewhere": True})
 def identity(config: Any) -> dict[str, Any]:
     """The plain values that decide what a model computes, in the form that the hashes of saved models remember.
 
-    Fields with the metadata :data:`ELSEWHERE` are left out, and those with :data:`LATER` where they are at their
-    default, so that a field which is added keeps the fingerprints of older models.
+    Fields with the metadata :data:`ELSEWHERE` are left out.
 
     >>> @dataclasses.dataclass
     ... class Side:
     ...     width: int = 8
     ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
-    ...     layers: int = dataclasses.field(default=1, metadata=LATER)
-    >>> identity(Side()), identity(Side(layers=2))
-    ({'width': 8}, {'width': 8, 'layers': 2})
+    >>> identity(Side())
+    {'width': 8}
     """
-    usual, known = _defaults(type(config)), {}
+    hints, known = get_type_hints(type(config)), {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if field.type in (float, "float") and isinstance(value, int):
+        if hints[field.name] is float and isinstance(value, int):
             value = float(value)  # as it is read back from a file
-        is_later = field.metadata.get("later", False)
-        if field.metadata.get("elsewhere") or (is_later and _inner_plain(value) == usual.get(field.name)):
-            continue
-        known[field.name] = _identity_of(value)
+        if not field.metadata.get("elsewhere"):
+            known[field.name] = _identity_of(value)
     return known
 
 
