@@ -39,7 +39,7 @@ from rungwise.models.regions.config import RegionConfig
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
 from rungwise.relevance.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
-from rungwise.training.checkpoint import RunState, load_checkpoint
+from rungwise.training.checkpoint import RunState, header_of, load_checkpoint
 from rungwise.training.config import TrainConfig
 from rungwise.training.loss_config import config_of, kinds, loss_named
 from tests.hostile import configured
@@ -320,7 +320,8 @@ def _sealed(folder: Path, line: str) -> None:
 
 
 def _checkpoint(file: Path, said: str) -> None:
-    save_file({"model/a": torch.zeros(1)}, file, metadata={"state": said})
+    tensors = {"model/a": torch.zeros(1)}
+    save_file(tensors, file, metadata=header_of(said, tensors))
     load_checkpoint(file)
 
 

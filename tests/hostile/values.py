@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from safetensors.torch import load
 
 from rungwise.core.sealed_lines import sealed
 from rungwise.core.seals import SEAL, add_to_seal
+from rungwise.training.checkpoint import header_of
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case
 from tests.hostile.damage_texts import EVIL_VALUES, with_value
@@ -123,13 +125,12 @@ def _documents(path: Path) -> Iterator[tuple[tuple[str, ...], Document]]:
         told = header.get("__metadata__", {})
         yield (), (_first(header), lambda text: _as_tensors({**header, **json.loads(text)}, data[8 + size :]))
         if "state" in told:
-            # A checkpoint without a checksum is one of an earlier version.
-            said = {name: one for name, one in told.items() if name != "sha256"}
+            tensors = load(data)
             yield (
                 ("state",),
                 (
                     json.loads(told["state"]),
-                    lambda text: _as_tensors(header | {"__metadata__": said | {"state": text}}, data[8 + size :]),
+                    lambda text: _as_tensors(header | {"__metadata__": header_of(text, tensors)}, data[8 + size :]),
                 ),
             )
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
-from rungwise.core.seals import write_seal
 from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.text import GRUConfig
 from rungwise.models import AlteredModelError, DualEncoder, JointEmbedding, VSEConfig, load_dual_encoder
@@ -203,14 +202,3 @@ def test_weights_under_any_name_count_where_a_list_may_name_them(published: Publ
         before = files_of(f"hf:{folder}")._note
         (folder / name).write_bytes(b"x")
         assert files_of(f"hf:{folder}")._note != before
-
-
-def test_a_model_without_a_seal_is_told_by_all_of_its_files(model: Path):
-    """As models were saved before there were seals."""
-    (model / "SHA256SUMS").unlink()
-    config = model / "config.json"
-    config.write_text(config.read_text().replace('"format": 2', '"format": 1'))
-    read = opened(model)
-    assert files_of(model).facts() == ModelFacts.of(read)
-    write_seal(model)
-    assert files_of(model).facts() is None

@@ -193,7 +193,7 @@ def test_an_altered_folder_is_refused_before_the_hub_is_asked(
         push_to_hub(folder, "me/model")
     (folder / "secret.txt").unlink()
     (folder / "SHA256SUMS").unlink()
-    with pytest.raises(UserError, match=r"has no seal \(SHA256SUMS\)"):
+    with pytest.raises(UserError, match=r"SHA256SUMS: missing"):
         push_to_hub(folder, "me/model")
     assert not hub.tokens
 

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import evaluate
+from rungwise.training.checkpoint import header_of
 from rungwise.training.config import TrainConfig
 from rungwise.training.run_folder import is_run
 from rungwise.training.stage import Stage
@@ -38,11 +39,12 @@ def test_a_sound_run_is_found_sound(trained_run: TrainedRun) -> None:
     assert is_run(run)
 
 
-def altered(run: Path, tensors: dict[str, torch.Tensor], *, old: bool = False) -> None:
-    """As somebody else may have written it, or rungwise before there were checksums."""
+def altered(run: Path, tensors: dict[str, torch.Tensor], *, anew: bool = False) -> None:
+    """As somebody else may have written it, with the checksum as it was or anew."""
     with safe_open(run / "checkpoint.safetensors", framework="pt") as file:
         said = file.metadata()
-    save_file(tensors, run / "checkpoint.safetensors", metadata={"state": said["state"]} if old else said)
+    said = header_of(said["state"], tensors) if anew else said
+    save_file(tensors, run / "checkpoint.safetensors", metadata=said)
 
 
 def test_what_is_wrong_is_named(run: Path) -> None:
@@ -50,9 +52,9 @@ def test_what_is_wrong_is_named(run: Path) -> None:
     name = "model/image_projection.weight"
     altered(run, tensors | {name: tensors[name] + 1})
     assert "the checksums differ" in wrong(run)[0]
-    altered(run, tensors | {name: tensors[name] * torch.nan}, old=True)
+    altered(run, tensors | {name: tensors[name] * torch.nan}, anew=True)
     assert f"{name} holds NaN or infinity" in wrong(run)[0]
-    altered(run, {key: one for key, one in tensors.items() if key.startswith("model/")}, old=True)
+    altered(run, {key: one for key, one in tensors.items() if key.startswith("model/")}, anew=True)
     assert "holds nothing of the optimizer" in wrong(run)[0]
 
 

@@ -333,7 +333,8 @@ def _members(plain: Any) -> list[Any]:
     return [_unwrapped(one)[0] for one in get_args(plain)]
 
 
-def _metavar(plain: Any) -> str:
+def _metavar(hint: Any) -> str:
+    plain = _unwrapped(hint)[0]
     origin, inner = get_origin(plain), [one for one in get_args(plain) if one not in (type(None), Ellipsis)]
     if origin is Literal:
         return "{" + ",".join(map(str, inner)) + "}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -32,6 +32,9 @@ Count = Annotated[int, Field(ge=0, le=1 << 53, strict=True)]
 
 Natural = Annotated[int, Field(ge=0)]
 """A whole number of at least 0."""
+
+AtLeastOne = Annotated[int, Field(ge=1)]
+"""A number of epochs, steps or items."""
 
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
 """A length that memory must hold, such as that of a vector."""
@@ -80,9 +83,10 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "unexpected_keyword_argument":
+            place = ".".join(map(str, first["loc"]))
             near = near_setting(kind, first["loc"])
             raise UserError(
-                f"{where}: {'.'.join(map(str, first['loc']))}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
+                f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
                 f" file of a newer version needs a newer rungwise (this is {__version__})"
             ) from None
         raise _refused(error, f"{where}: ") from None
@@ -118,7 +122,8 @@ class Bounded:
         Raises:
             UserError: Naming the first field that does not fit, behind the ``kind`` of the configuration if it has one.
         """
-        for name, hint in _bounds(type(self)).items():
+        own: Any = type(self)
+        for name, hint in _bounds(own).items():
             try:
                 adapter(hint).validate_python(getattr(self, name), strict=True)
             except ValidationError as error:
@@ -127,13 +132,15 @@ class Bounded:
 
 
 @lru_cache
-def _bounds(kind: type) -> dict[str, Any]:
-    """The annotations of a dataclass that set a bound, by field."""
+def _bounds(kind: Any) -> dict[str, Any]:
+    """The annotations of a dataclass that set a bound or list values, by field."""
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if _has_bound(hints[field.name])}  # type: ignore[arg-type]
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if _has_bound(hints[field.name])}
 
 
 def _has_bound(hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return True
     said = any(isinstance(one, FieldInfo) and one.metadata for one in getattr(hint, "__metadata__", ()))
     return said or any(_has_bound(inner) for inner in get_args(hint))
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain
+from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, Natural, Size, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
@@ -31,11 +32,10 @@ WordWeights = Literal["idf", "counts", "presence"]
 
 _NO_WORD = 0
 """The token number of every word outside the vocabulary, and of what fills a batch: it counts nothing."""
-_MOST_WORDS = 1 << 16
 
 
 @dataclass(frozen=True)
-class BagOfWordsConfig:
+class BagOfWordsConfig(Bounded):
     """The words of a text in no order, without anything that is trained.
 
     A text is a vector of one number for each word of the vocabulary. With a file of word vectors it is the mean of the
@@ -58,21 +58,17 @@ class BagOfWordsConfig:
     __pydantic_config__ = STRICT
 
     kind: Literal["bag_of_words"] = "bag_of_words"
-    min_count: int = 2
-    most_words: int = 2000
+    min_count: Natural = 2
+    most_words: Annotated[int, Field(ge=1, le=1 << 16)] = 2000
     weights: WordWeights = "idf"
     unspaced: Unspaced = "runs"
     word_vectors: str | None = field(default=None, metadata=ELSEWHERE)
     vocabulary: Literal["captions", "file"] = "captions"
-    word_dimension: int | None = None
+    word_dimension: Size | None = None
     l2_normalise: bool = True
 
     def __post_init__(self) -> None:
-        if self.min_count < 0:
-            raise UserError(f"text.min_count must not be negative, got {self.min_count}")
-        check_size("text.most_words", self.most_words, _MOST_WORDS)
-        if self.word_dimension is not None:
-            check_size("text.word_dimension", self.word_dimension)
+        super().__post_init__()
         if self.word_vectors is None and (self.vocabulary, self.word_dimension) != ("captions", None):
             asked = "word_dimension" if self.word_dimension is not None else f"vocabulary: {self.vocabulary}"
             raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")

@@ -24,18 +24,15 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain
+from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, Size, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import digest_of_tensors
 from rungwise.encoders.preprocessing import Preprocessing
 from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
-_LEAST = 8
-"""Pixels on a side."""
-
 
 @dataclass(frozen=True)
-class ConvolutionsConfig:
+class ConvolutionsConfig(Bounded):
     """A small convolutional network, trained from random weights, that knows where things are.
 
     For drawings, icons and other small pictures; on a CPU it takes about a millisecond a picture in training.
@@ -53,27 +50,20 @@ class ConvolutionsConfig:
     __pydantic_config__ = STRICT
 
     kind: Literal["convolutions"] = "convolutions"
-    size: int = 64
-    channels: Annotated[tuple[int, ...], Field(max_length=16)] = (24, 48, 64, 96)
+    size: Annotated[int, Field(ge=8, le=1 << 20)] = 64
+    channels: Annotated[tuple[Size, ...], Field(min_length=1, max_length=16)] = (24, 48, 64, 96)
     halving: Annotated[tuple[int, ...], Field(max_length=16)] = (0, 1, 2)
-    hidden: int = 256
+    hidden: Size = 256
     frozen: bool = field(default=False, metadata=ELSEWHERE)
     l2_normalise: bool = False
 
     def __post_init__(self) -> None:
-        check_size("image.size", self.size)
-        check_size("image.hidden", self.hidden)
-        if self.size < _LEAST:
-            raise UserError(f"image.size must be at least {_LEAST}, got {self.size}")
-        if not 1 <= len(self.channels) <= 16:
-            raise UserError(f"image.channels must name 1 to 16 convolutions, got {len(self.channels)}")
+        super().__post_init__()
         if not set(self.halving) <= set(range(len(self.channels))):
             raise UserError(
                 f"image.halving must name convolutions in 0..{len(self.channels) - 1}, got"
                 f" {', '.join(map(str, self.halving))}"
             )
-        for channels in self.channels:
-            check_size("image.channels", channels)
 
     def build(self) -> Convolutions:
         """The network with random weights."""

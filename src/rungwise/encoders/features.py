@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import STRICT, Bounded, Size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.features import FeatureRows
@@ -20,7 +20,7 @@ from rungwise.encoders.sides import ImageSide, SavedFiles, TextSide
 
 
 @dataclass(frozen=True)
-class FeatureConfig:
+class FeatureConfig(Bounded):
     """Rows of features stand for pictures.
 
     Attributes:
@@ -32,12 +32,8 @@ class FeatureConfig:
     __pydantic_config__ = STRICT
 
     kind: Literal["features"] = "features"
-    width: int | None = None
+    width: Size | None = None
     l2_normalise: bool = True
-
-    def __post_init__(self) -> None:
-        if self.width is not None:
-            check_size("image.width", self.width)
 
     @property
     def frozen(self) -> bool:
@@ -114,7 +110,7 @@ class FeatureInput(ImageSide):
 
 
 @dataclass(frozen=True)
-class TextFeatureConfig:
+class TextFeatureConfig(Bounded):
     """Rows of features stand for texts.
 
     Attributes:
@@ -126,12 +122,8 @@ class TextFeatureConfig:
     __pydantic_config__ = STRICT
 
     kind: Literal["features"] = "features"
-    width: int | None = None
+    width: Size | None = None
     l2_normalise: bool = False
-
-    def __post_init__(self) -> None:
-        if self.width is not None:
-            check_size("text.width", self.width)
 
     @property
     def frozen(self) -> bool:

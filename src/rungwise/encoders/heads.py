@@ -12,7 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core.configuration import LATER, STRICT, by_name, check_size, on_command_line
+from rungwise.core.configuration import STRICT, BelowOne, Bounded, Size, by_name, on_command_line
 from rungwise.core.errors import UserError
 
 Activation = Literal["relu", "gelu", "tanh", "sigmoid"]
@@ -72,7 +72,7 @@ class LinearHead:
 
 
 @dataclass(frozen=True)
-class MLPHead:
+class MLPHead(Bounded):
     """Fully connected layers with an activation between them.
 
     With one hidden layer: the head of ConVSE (2048 hidden), and the two fully connected layers of CMAL2R.
@@ -87,16 +87,9 @@ class MLPHead:
     __pydantic_config__ = STRICT
 
     kind: Literal["mlp"] = "mlp"
-    hidden: tuple[int, ...] = (2048,)
+    hidden: Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)] = (2048,)
     activation: Activation = "relu"
-    dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.hidden) <= 8:
-            raise UserError(f"hidden must name 1 to 8 layers, got {len(self.hidden)}")
-        for width in self.hidden:
-            check_size("hidden", width)
-        _check_dropout(self.dropout)
+    dropout: BelowOne = 0.0
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
         """The layers in turn.
@@ -112,7 +105,7 @@ class MLPHead:
 
 
 @dataclass(frozen=True)
-class ResidualHead:
+class ResidualHead(Bounded):
     """A linear layer plus a small network beside it: the layer alone can rank, the network refines.
 
     Attributes:
@@ -127,15 +120,10 @@ class ResidualHead:
     __pydantic_config__ = STRICT
 
     kind: Literal["residual"] = "residual"
-    hidden: int = 1024
+    hidden: Size = 1024
     activation: Activation = "gelu"
-    dropout: float = 0.5
-    input_dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_size("hidden", self.hidden)
-        _check_dropout(self.dropout)
-        _check_dropout(self.input_dropout)
+    dropout: BelowOne = 0.5
+    input_dropout: BelowOne = 0.0
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
         """Both, added."""
@@ -145,7 +133,7 @@ class ResidualHead:
 
 
 @dataclass(frozen=True)
-class AdapterHead:
+class AdapterHead(Bounded):
     """The encoder's vectors plus a small network's: it begins as no head at all, and learns what to change.
 
     Attributes:
@@ -158,13 +146,9 @@ class AdapterHead:
     __pydantic_config__ = STRICT
 
     kind: Literal["adapter"] = "adapter"
-    hidden: int = 256
+    hidden: Size = 256
     activation: Activation = "gelu"
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_size("hidden", self.hidden)
-        _check_dropout(self.dropout)
+    dropout: BelowOne = 0.1
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
         """The network, whose last layer is zero at first.
@@ -192,7 +176,7 @@ OneHead = Annotated[
 
 
 @dataclass(frozen=True)
-class StackHead:
+class StackHead(Bounded):
     """Heads on top of each other, such as the MLP of ConVSE on the linear layer of VSE++.
 
     Attributes:
@@ -205,11 +189,10 @@ class StackHead:
 
     kind: Literal["stack"] = "stack"
     of: tuple[OneHead, ...] = field(default_factory=lambda: (LinearHead(), AdapterHead()))
-    width: int | None = field(default=None, metadata=LATER)
+    width: Size | None = None
 
     def __post_init__(self) -> None:
-        if self.width is not None:
-            check_size("width", self.width)
+        super().__post_init__()
         if not 1 <= len(self.of) <= 8:
             raise UserError(f"a stack must have 1 to 8 heads, got {len(self.of)}")
 
@@ -273,8 +256,3 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
-
-
-def _check_dropout(share: float) -> None:
-    if not 0 <= share < 1:
-        raise UserError(f"dropout must be at least 0 and below 1, got {share}")

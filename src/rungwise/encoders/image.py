@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, from_plain
+from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.hub import fetching, folder_of, hub_folder
 from rungwise.core.tensors import digest_of_tensors, read_tensors
@@ -28,7 +28,7 @@ from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
 
 @dataclass(frozen=True)
-class ImageConfig:
+class ImageConfig(Bounded):
     """Which backbone, with which weights, seeing what.
 
     Attributes:
@@ -67,12 +67,13 @@ class ImageConfig:
     crop: float | None = None
     interpolation: Interpolation | None = None
     resize: Resize | None = None
-    kind: Literal["pictures"] = field(default="pictures", metadata=LATER)
-    crops: Crops | None = field(default=None, metadata=LATER)
-    mirrored: bool | None = field(default=None, metadata=LATER)
+    kind: Literal["pictures"] = "pictures"
+    crops: Crops | None = None
+    mirrored: bool | None = None
     batch_norm: Literal["live", "frozen"] = field(default="live", metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_model_name(self.backbone)
         check_options(self.options)
         if self.crops == "10C" and self.pool != "backbone":

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import Bounded, Share
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -32,7 +32,7 @@ Inference = Callable[[bool], Callable[[Tensor], Tensor]]
 
 
 @dataclass(frozen=True)
-class Computing:
+class Computing(Bounded):
     """How features of pictures, and vectors of texts, are computed where they are not at hand.
 
     Attributes:
@@ -44,13 +44,9 @@ class Computing:
     """
 
     precision: Precision = "float32"
-    least_cosine: float = LEAST_COSINE
+    least_cosine: Share = LEAST_COSINE
     say: Callable[[str], None] = field(default=lambda _: None)
     chosen: WeakKeyDictionary[nn.Module, bool] = field(default_factory=WeakKeyDictionary)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.least_cosine <= 1:
-            raise UserError(f"least_cosine must lie in 0..1, got {self.least_cosine}")
 
     def in_half(
         self, side: nn.Module, inference: Inference, sample: Callable[[], Tensor], what: str = "pictures"

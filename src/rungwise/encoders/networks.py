@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, BelowOne, SomeShare
 from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.settings import Activation, Layers, Length, Share, Small, Token, Width, Words
+from rungwise.encoders.pretrained.settings import Activation, Layers, Length, Token, Width, Words
 
 Family = Literal[
     "albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "modernbert", "mpnet", "roberta",
@@ -75,14 +75,14 @@ class EncoderSettings:
     hidden_act: Activation | None = None
     activation: Activation | None = None
     hidden_activation: Activation | None = None
-    hidden_dropout_prob: Share | None = None
-    attention_probs_dropout_prob: Share | None = None
-    dropout: Share | None = None
-    attention_dropout: Share | None = None
-    embedding_dropout: Share | None = None
-    mlp_dropout: Share | None = None
-    layer_norm_eps: Small | None = None
-    norm_eps: Small | None = None
+    hidden_dropout_prob: BelowOne | None = None
+    attention_probs_dropout_prob: BelowOne | None = None
+    dropout: BelowOne | None = None
+    attention_dropout: BelowOne | None = None
+    embedding_dropout: BelowOne | None = None
+    mlp_dropout: BelowOne | None = None
+    layer_norm_eps: SomeShare | None = None
+    norm_eps: SomeShare | None = None
     norm_bias: bool | None = None
     attention_bias: bool | None = None
     mlp_bias: bool | None = None

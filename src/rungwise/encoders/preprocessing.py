@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
-from rungwise.core.configuration import LATER, STRICT, check_size, identity
+from rungwise.core.configuration import STRICT, Bounded, Positive, identity
 from rungwise.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ Resize = Literal["short_side", "square", "long_side"]
 Crops = Literal["1C", "10C", "RC"]
 LARGEST_SIDE = 8192
 _LONGEST = 16
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Byte = Annotated[int, Field(ge=0, le=255)]
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class Preprocessing(Bounded):
     """Resize, crop, scale to 0..1, normalise per channel.
 
     Attributes:
@@ -60,29 +63,23 @@ class Preprocessing:
 
     __pydantic_config__ = STRICT
 
-    size: int = 224
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    size: Annotated[int, Field(ge=1, le=LARGEST_SIDE)] = 224
+    mean: tuple[_Finite, _Finite, _Finite] = (0.485, 0.456, 0.406)
+    std: tuple[Positive, Positive, Positive] = (0.229, 0.224, 0.225)
     crop: float = 0.875
     interpolation: Interpolation = "bicubic"
     resize: Resize = "short_side"
-    crops: Crops = field(default="1C", metadata=LATER)
-    mirrored: bool = field(default=False, metadata=LATER)
-    resampling: Literal["torch", "pillow"] = field(default="torch", metadata=LATER)
-    crop_corner: Literal["round", "floor"] = field(default="round", metadata=LATER)
-    decoding: Literal["scaled", "full"] = field(default="scaled", metadata=LATER)
-    fill: tuple[int, int, int] = field(default=(0, 0, 0), metadata=LATER)
+    crops: Crops = "1C"
+    mirrored: bool = False
+    resampling: Literal["torch", "pillow"] = "torch"
+    crop_corner: Literal["round", "floor"] = "round"
+    decoding: Literal["scaled", "full"] = "scaled"
+    fill: tuple[_Byte, _Byte, _Byte] = (0, 0, 0)
 
     def __post_init__(self) -> None:
-        check_size("size", self.size, LARGEST_SIDE)
+        super().__post_init__()
         if not self.size / LARGEST_SIDE <= self.crop <= 1:
             raise UserError(f"crop must lie in {self.size / LARGEST_SIDE:g}..1 with size {self.size}, got {self.crop}")
-        if not all(0 < one < math.inf for one in self.std):
-            raise UserError(f"std must be positive, got {self.std}")
-        if not all(map(math.isfinite, self.mean)):
-            raise UserError(f"mean must be finite, got {self.mean}")
-        if not all(0 <= one <= 255 for one in self.fill):
-            raise UserError(f"fill must be a colour of numbers in 0..255, got {self.fill}")
         if self.interpolation == "lanczos" and self.resampling == "torch":
             raise UserError("interpolation lanczos goes with resampling: pillow; choose bicubic, or set that")
         if self.resize == "long_side" and self.crops != "1C":
@@ -117,8 +114,7 @@ class Preprocessing:
     def identity(self) -> dict[str, Any]:
         """The fields that decide what :meth:`apply` gives, for the keys of what is made of it."""
         still = replace(self, crops="10C" if self.crops == "10C" else "1C", mirrored=False)
-        known = identity(still)
-        return {name: value for name, value in asdict(still).items() if name in known}
+        return identity(still)
 
     def apply(self, picture: Tensor) -> Tensor:
         """Resize and crop one picture, as evaluation and search see it.

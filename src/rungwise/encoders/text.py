@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain
+from rungwise.core.configuration import ELSEWHERE, STRICT, BelowOne, Bounded, Natural, Size, from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
@@ -36,14 +37,13 @@ from rungwise.language.word_vectors import load_word_vectors, word_vector_dimens
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 _SPECIAL = (PAD, UNKNOWN, START, END)
-_MOST_LAYERS = 16
 _POOLS = {"last": last_of, "mean": mean_of, "max": max_of}
 
 Unspaced = Literal["runs", "characters"]
 
 
 @dataclass(frozen=True)
-class GRUConfig:
+class GRUConfig(Bounded):
     """The caption encoder of VSE++ (Faghri et al. 2018, section 3), and its variants.
 
     Attributes:
@@ -68,35 +68,24 @@ class GRUConfig:
 
     __pydantic_config__ = STRICT
 
-    word_dimension: int = 300
-    min_count: int = 4
-    kind: Literal["gru"] = field(default="gru", metadata=LATER)
-    directions: Literal["one", "both"] = field(default="one", metadata=LATER)
-    pool: Literal["last", "mean", "max"] = field(default="last", metadata=LATER)
-    layers: int = field(default=1, metadata=LATER)
-    context_length: int | None = field(default=None, metadata=LATER)
+    word_dimension: Size = 300
+    min_count: Natural = 4
+    kind: Literal["gru"] = "gru"
+    directions: Literal["one", "both"] = "one"
+    pool: Literal["last", "mean", "max"] = "last"
+    layers: Annotated[int, Field(ge=1, le=16)] = 1
+    context_length: Annotated[int, Field(ge=3)] | None = None
     word_vectors: str | None = field(default=None, metadata=ELSEWHERE)
     train_words: bool = field(default=True, metadata=ELSEWHERE)
     missing: Missing = field(default="uniform", metadata=ELSEWHERE)
     vocabulary: Literal["captions", "file", "both"] = field(default="captions", metadata=ELSEWHERE)
     unspaced: Unspaced = field(default="runs", metadata=ELSEWHERE)
     frozen: bool = field(default=False, metadata=ELSEWHERE)
-    width: int | None = field(default=None, metadata=LATER)
-    word_dropout: float = field(default=0.0, metadata=ELSEWHERE)
+    width: Size | None = None
+    word_dropout: BelowOne = field(default=0.0, metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
-        check_size("text.word_dimension", self.word_dimension)
-        if self.width is not None:
-            check_size("text.width", self.width)
-        check_size("text.layers", self.layers, _MOST_LAYERS)
-        if self.context_length is not None and self.context_length < len((START, END)) + 1:
-            raise UserError(
-                f"text.context_length must be at least 3 (<start>, a word, <end>), got {self.context_length}"
-            )
-        if not 0 <= self.word_dropout < 1:
-            raise UserError(f"text.word_dropout must lie in 0..1 and below 1, got {self.word_dropout:g}")
-        if self.min_count < 0:
-            raise UserError(f"text.min_count must not be negative, got {self.min_count}")
+        super().__post_init__()
         if self.word_vectors is None and (self.vocabulary != "captions" or not self.train_words):
             asked = "train_words: false" if not self.train_words else f"vocabulary: {self.vocabulary}"
             raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")

@@ -16,13 +16,13 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size, from_plain, to_plain
+from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, from_plain, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.tensors import digest_of_tensors
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.networks import EncoderSettings, network_of, settings_of, states_of, train_last
 from rungwise.encoders.pooling import inside, max_of, mean_of
-from rungwise.encoders.pretrained.settings import Length, Width, read_settings
+from rungwise.encoders.pretrained.settings import Layers, Length, Width, read_settings
 from rungwise.encoders.pretrained.tokens import plain_rules
 from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, in_words
 from rungwise.encoders.vocabulary import (
@@ -40,14 +40,13 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Pool = Literal["mean", "cls", "max"]
-_MOST_LAYERS = 512
 _ALIKE = 0.999
 """Cosine of our vector of a text with the library's; half precision of its weights takes it no further down."""
 _ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(Bounded):
     """A text encoder of the BERT family (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, MiniLM, ...).
 
     Attributes:
@@ -66,19 +65,15 @@ class TransformerConfig:
     kind: Literal["transformer"] = "transformer"
     model: str = field(default=PACKAGED_MODEL, metadata=ELSEWHERE)
     frozen: bool = field(default=True, metadata=ELSEWHERE)
-    keep_layers: int | None = field(default=None, metadata=ELSEWHERE)
-    train_layers: int | None = field(default=None, metadata=ELSEWHERE)
+    keep_layers: Layers | None = field(default=None, metadata=ELSEWHERE)
+    train_layers: Layers | None = field(default=None, metadata=ELSEWHERE)
     pool: Pool | None = field(default=None, metadata=ELSEWHERE)
-    context_length: int | None = field(default=None, metadata=ELSEWHERE)
+    context_length: Annotated[int, Field(ge=4)] | None = field(default=None, metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
-        for name in ("keep_layers", "train_layers"):
-            if (layers := getattr(self, name)) is not None:
-                check_size(f"text.{name}", layers, _MOST_LAYERS)
+        super().__post_init__()
         if self.frozen and self.train_layers is not None:
             raise UserError("text.train_layers needs text.frozen: false")
-        if self.context_length is not None and self.context_length < 4:
-            raise UserError(f"text.context_length must be at least 4, got {self.context_length}")
 
     @property
     def l2_normalise(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import is_regular
-from rungwise.core.seals import digest_of, has_seal, read_seal
+from rungwise.core.seals import digest_of, read_seal
 from rungwise.models.card import EvaluationTable, with_table
 from rungwise.models.folder import CARD
 from rungwise.models.loading import load
@@ -41,7 +41,7 @@ def add_evaluation(folder: Path | str, facts: Mapping[str, Any]) -> None:
     if not isinstance(model, SavedModel):
         raise UserError(f"{folder}: a model of kind {model.kind!r}, whose card cannot be written; give the saved model")
     card = Path(folder) / CARD
-    if has_seal(Path(folder)) and is_regular(card) and read_seal(Path(folder)).get(CARD) != digest_of(card):
+    if is_regular(card) and read_seal(Path(folder)).get(CARD) != digest_of(card):
         raise UserError(f"{card}: was changed since it was written, and would be replaced; move it away first")
     if table.model_hash != model.fingerprint:
         asked = table.model_hash[:12] or "it does not say of which"

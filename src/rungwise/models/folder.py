@@ -1,7 +1,6 @@
 """The files of a saved model: each is looked at before it is read, and read once.
 
-A folder of format 2 has a seal, ``SHA256SUMS``: the bytes that are parsed are those that were compared with it. Folders
-of format 1 were saved before there were seals, and are read as they are.
+A folder has a seal, ``SHA256SUMS``: the bytes that are parsed are those that were compared with it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rungwise.core.tensors import read_tensors
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT, UNSEALED = 2, 1
+FORMAT = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"

@@ -14,10 +14,7 @@ from typing import Any, Self
 from rungwise.core.errors import UserError
 from rungwise.core.seals import SEAL
 from rungwise.models.contracts import PairScorer
-from rungwise.models.folder import CONFIG, FORMAT, UNSEALED, AlteredModelError, ModelFolder
-
-FIRST_KIND = "vse"
-"""Of folders that were saved before there were kinds."""
+from rungwise.models.folder import CONFIG, FORMAT, AlteredModelError, ModelFolder
 
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
 """Kinds whose models are fitted to features, and not trained in steps."""
@@ -91,15 +88,15 @@ def read_stored(source: Path | str, device: str | None, *, altered: bool = False
 
 def _kind_of(folder: ModelFolder, altered: bool) -> type[StoredModel]:
     facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
-    if facts.get("format") not in (FORMAT, UNSEALED):
+    if facts.get("format") != FORMAT:
         raise UserError(
-            f"{where}: model format {facts.get('format')!r}, this version reads {UNSEALED} and {FORMAT};"
-            " use the rungwise version that wrote it"
+            f"{where}: model format {facts.get('format')!r}, this version reads {FORMAT}; use the rungwise version that"
+            " wrote it"
         )
-    if facts["format"] == FORMAT and folder.seal is None and not altered:
+    if folder.seal is None and not altered:
         raise AlteredModelError(f"{folder.path / SEAL}: missing, so nobody knows whether the model is as it was saved")
     try:
-        return family(facts.get("kind", FIRST_KIND))
+        return family(facts.get("kind"))
     except ValueError as error:
         raise UserError(f"{where}: kind: {error}") from None
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from tokenizers import Tokenizer
 
-from rungwise.core.configuration import ELSEWHERE, LATER, STRICT, check_size, from_plain, identity
+from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, Natural, Size, from_plain, identity
 from rungwise.core.errors import UserError
 from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import Issue
@@ -80,7 +81,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class OnnxConfig:
+class OnnxConfig(Bounded):
     """What an exported model is, besides its graphs and its vocabulary.
 
     Attributes:
@@ -102,30 +103,25 @@ class OnnxConfig:
     __pydantic_config__ = STRICT
 
     origin: Origin = field(metadata=ELSEWHERE)
-    dimension: int
+    dimension: Size
     similarity: AnySimilarity
     preprocessing: Preprocessing | None
-    features: int | None
-    token_rows: int
-    longest: int | None
-    pad_number: int
+    features: Size | None
+    token_rows: Annotated[int, Field(ge=1, le=1 << 31)]
+    longest: Size | None
+    pad_number: Natural
     clean: Cleaning = "none"
     zeroed: int | None = None
     kind: Literal["onnx"] = "onnx"
-    regions: bool = field(default=False, metadata=LATER)
+    regions: bool = False
 
     def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
+        super().__post_init__()
         if (self.preprocessing is None) == (self.features is None):
             raise UserError(
                 "name either preprocessing, of pictures, or features, the width of rows that stand for them"
             )
-        if self.features is not None:
-            check_size("features", self.features)
-        if self.longest is not None:
-            check_size("longest", self.longest)
-        check_size("token_rows", self.token_rows, 1 << 31)
-        if not 0 <= self.pad_number < self.token_rows:
+        if self.pad_number >= self.token_rows:
             raise UserError(f"pad_number must lie in 0..{self.token_rows - 1}, got {self.pad_number}")
 
     @property

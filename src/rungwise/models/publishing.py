@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from rungwise.core.errors import UserError
 from rungwise.core.printable import printable
 from rungwise.core.reading import is_regular
-from rungwise.core.seals import SEAL, check_seal, digest_of, has_seal, read_seal, write_seal
+from rungwise.core.seals import SEAL, check_seal, digest_of, read_seal, write_seal
 from rungwise.models.folder import CARD, CONFIG
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
@@ -57,8 +57,6 @@ def push_to_hub(
         raise UserError(f"{folder}: no model here (config.json is missing); give the folder of a saved model")
     if not _NAME.fullmatch(repository):
         raise UserError(f"{printable(repository)[:80]!r} is no name of a repository; write OWNER/NAME")
-    if not has_seal(place):
-        raise UserError(f"{folder}: has no seal ({SEAL}), so nobody knows whether it is whole; load and save it again")
     sealed = read_seal(place)
     check_seal(place, sealed.keys() - {CARD})  # everybody may write a card of one's own
     with _with_seal_of_card(place, sealed) as whole:

@@ -20,7 +20,7 @@ import torch
 from pydantic import PlainValidator
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, adapter, from_plain, to_plain, without_places
+from rungwise.core.configuration import STRICT, Bounded, adapter, from_plain, to_plain, without_places
 from rungwise.core.devices import choose_device
 from rungwise.core.drafts import sweep
 from rungwise.core.errors import UserError
@@ -30,12 +30,12 @@ from rungwise.core.version import __version__
 from rungwise.models.card import model_card
 from rungwise.models.contracts import DualEncoder
 from rungwise.models.folder import CALIBRATION, CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
-from rungwise.models.kinds import FIRST_KIND, StoredModel, family, read_stored
+from rungwise.models.kinds import StoredModel, family, read_stored
 from rungwise.models.publishing import push_to_hub
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Bounded):
     """Base of the families' configurations.
 
     Attributes:
@@ -198,7 +198,7 @@ def _parsed(value: Any, fitted: bool) -> Any:
         value = {"kind": value}
     if not isinstance(value, ModelConfig | dict):
         raise ValueError("a model is a mapping of settings, or the name of a family")
-    kind = value.get("kind", FIRST_KIND) if isinstance(value, dict) else value.kind
+    kind = value.get("kind", "vse") if isinstance(value, dict) else value.kind
     found: Any = family(kind)
     if not issubclass(found, SavedModel):
         raise ValueError(f"a model of kind {kind!r} is not trained; name another family")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rungwise.core.configuration import LATER, STRICT, check_size
+from rungwise.core.configuration import STRICT, Size
 from rungwise.encoders.bag_of_words import BagOfWordsConfig
 from rungwise.encoders.convolutions import ConvolutionsConfig
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
@@ -51,13 +51,10 @@ class VSEConfig(ModelConfig):
 
     __pydantic_config__ = STRICT
 
-    kind: Literal["vse"] = field(default="vse", metadata=LATER)
+    kind: Literal["vse"] = "vse"
     image: AnyImageSide = field(default_factory=ImageConfig)
     text: AnyTextSide = field(default_factory=GRUConfig)
-    dimension: int = 1024
+    dimension: Size = 1024
     similarity: AnySimilarity = field(default_factory=Cosine)
-    image_head: AnyHead = field(default_factory=LinearHead, metadata=LATER)
-    text_head: AnyHead = field(default_factory=NoHead, metadata=LATER)
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
+    image_head: AnyHead = field(default_factory=LinearHead)
+    text_head: AnyHead = field(default_factory=NoHead)

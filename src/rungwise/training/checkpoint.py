@@ -180,8 +180,7 @@ class Trained:
 
     def _stepped(self) -> list[tuple[str, nn.Parameter]]:
         held = {id(parameter) for group in self.optimizer.param_groups for parameter in group["params"]}
-        # Without the place, as the model's parameters were named before a loss had any.
-        named = [(name, one) for name, one in self.modules["model"].named_parameters()]
+        named = list(self.modules["model"].named_parameters())
         named += [(f"loss/{name}", one) for name, one in self.modules["loss"].named_parameters()]
         return [(name, one) for name, one in named if id(one) in held]
 
@@ -213,34 +212,32 @@ def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
         UserError: If the disk is full; the old checkpoint then stays.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
-    text, names = json.dumps(asdict(state)), json.dumps(sorted(tensors))
     with replacing(path) as draft:
-        write_tensors(draft, tensors, {"state": text, "tensors": names, "sha256": _digest(text, names, tensors)})
+        write_tensors(draft, tensors, header_of(json.dumps(asdict(state)), tensors))
+
+
+def header_of(state: str, tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """What the header of a checkpoint says: the state as JSON, the names of the tensors, a checksum of it all.
+
+    >>> sorted(header_of("{}", {}))
+    ['sha256', 'state', 'tensors']
+    """
+    names = json.dumps(sorted(tensors))
+    return {"state": state, "tensors": names, "sha256": _digest(state, names, tensors)}
 
 
 def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
     """A run's state and its tensors, for :meth:`Trained.restore`.
 
     Raises:
-        UserError: If there is no checkpoint, or it is damaged, was altered, or is of an earlier version.
+        UserError: If there is no checkpoint, or it is damaged, or was altered.
     """
     with _opened(path) as file:
         said = file.metadata()
         tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         state = _state(path, said)
-        if "sha256" in said:  # earlier versions wrote no checksum
-            _refuse_altered(path, said, tensors)
+        _refuse_altered(path, said, tensors)
     return state, tensors
-
-
-def has_checksum(path: Path) -> bool:
-    """Whether the header of a checkpoint holds the checksum that :func:`load_checkpoint` compares.
-
-    Raises:
-        UserError: If there is no checkpoint, or it is damaged.
-    """
-    with _opened(path) as file:
-        return "sha256" in file.metadata()
 
 
 def read_state(path: Path) -> RunState:
@@ -275,15 +272,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _state(path: Path, said: Mapping[str, str]) -> RunState:
-    saved = json.loads(said["state"])
-    if "identity" in saved:
-        raise UserError(
-            f"{path}: of an earlier version of rungwise, which kept no settings; start anew in another folder"
-        )
-    if "best_rsum" in saved:  # as earlier versions called it, which chose by nothing else
-        best = saved.pop("best_rsum")
-        saved["best_value"] = best if saved.get("best_epoch") else None
-    state = TypeAdapter(RunState).validate_python(saved)
+    state = TypeAdapter(RunState).validate_python(json.loads(said["state"]))
     if state.best_epoch and "rsum" not in dict(enumerate(state.history, start=1)).get(state.best_epoch, {}):
         raise ValueError(f"best_epoch: the history has no numbers of epoch {state.best_epoch}")
     return state

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import tyro
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
+from rungwise.core.configuration import (
+    STRICT,
+    AtLeastOne,
+    BelowOne,
+    Bounded,
+    Natural,
+    NotNegative,
+    Share,
+    SomeShare,
+    from_plain,
+    to_plain,
+)
 from rungwise.core.errors import UserError
 from rungwise.encoders.inference import Precision
 from rungwise.losses import MaxOfHinges
@@ -30,7 +40,7 @@ Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 
 
 @dataclass(frozen=True)
-class DataConfig(CollectionConfig):
+class DataConfig(Bounded, CollectionConfig):
     """Which pictures and captions, and their degrees of relevance.
 
     Attributes:
@@ -54,16 +64,12 @@ class DataConfig(CollectionConfig):
 
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
     reference: Literal["image", "batch"] = "image"
-    share: float = 1.0
+    share: SomeShare = 1.0
     judgements: str = ""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise UserError(f"data.share must lie above 0 and be at most 1, got {self.share:g}")
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Bounded):
     """A training run; the preset ``vsepp`` is VSE++ as published.
 
     Attributes:
@@ -116,50 +122,37 @@ class TrainConfig:
     loss: AnyLoss = field(default_factory=config_of(MaxOfHinges))
     sampler: AnySampler = field(default_factory=Shuffled)
     step: AnyStep = field(default_factory=Plain)
-    warm_up_epochs: int = 0
-    epochs: tuple[int, ...] = (15, 15)
-    learning_rates: tuple[float, ...] = (2e-4, 2e-5)
+    warm_up_epochs: Natural = 0
+    epochs: Annotated[tuple[AtLeastOne, ...], Field(min_length=1)] = (15, 15)
+    learning_rates: tuple[NotNegative, ...] = (2e-4, 2e-5)
     optimizer: AnyOptimizer = field(default_factory=Adam)
     schedule: AnySchedule = field(default_factory=Phases)
     rates: Rates = field(default_factory=Rates)
-    batch_size: int = 128
-    clip_norm: float = 2.0
-    weight_decay: float = 0.0
+    batch_size: AtLeastOne = 128
+    clip_norm: Annotated[float, Field(gt=0)] = 2.0
+    weight_decay: NotNegative = 0.0
     gradient_checkpointing: bool = False
     snapshot: Snapshot = field(default_factory=Snapshot)
-    ema: float = 0.0
+    ema: BelowOne = 0.0
     precision: Literal["float32", "bfloat16", "float16", "auto"] = "float32"
     compile: Literal["no", "yes", "auto"] = "auto"
     logs: tuple[Log, ...] = ("tensorboard", "jsonl")
     feature_precision: Precision = "float32"
-    resident: float = 0.25
-    seed: int = 0
-    checkpoint_steps: int = 200
+    resident: Share = 0.25
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+    checkpoint_steps: AtLeastOne = 200
 
     def __post_init__(self) -> None:
-        if len(self.epochs) != len(self.learning_rates) or not self.epochs:
+        super().__post_init__()
+        if len(self.epochs) != len(self.learning_rates):
             raise UserError(
                 f"epochs has {len(self.epochs)} phases, learning_rates {len(self.learning_rates)}; give a rate for each"
             )
-        if min(self.batch_size, self.checkpoint_steps, *self.epochs) < 1 or not self.clip_norm > 0:
-            raise UserError("epochs, batch_size, checkpoint_steps and clip_norm must be positive")
-        if not 0 <= self.weight_decay < math.inf:
-            raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
                 f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
                 " optimizer.weight_decay"
             )
-        if not all(0 <= rate < math.inf for rate in self.learning_rates):
-            raise UserError(f"learning_rates must not be negative, got {', '.join(map(str, self.learning_rates))}")
-        if self.warm_up_epochs < 0:
-            raise UserError(f"warm_up_epochs must not be negative, got {self.warm_up_epochs}")
-        if not 0 <= self.resident <= 1:
-            raise UserError(f"resident must lie in 0..1, got {self.resident:g}")
-        if not 0 <= self.ema < 1:
-            raise UserError(f"ema must lie in 0..1 and below 1, got {self.ema:g}")
-        if not 0 <= self.seed < 1 << 32:
-            raise UserError(f"seed must lie in 0..{(1 << 32) - 1}, got {self.seed}")
         self.loss.check()
         self.stage_configs()
 
@@ -264,7 +257,7 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
     """The configuration of a run, from the settings that its checkpoint keeps.
 
     Args:
-        settings: Plain values, also as an earlier version wrote them.
+        settings: Plain values; what they leave out is at its default.
         where: What an error names.
 
     Raises:
@@ -273,17 +266,4 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
     >>> config_of_settings({"epochs": [3], "learning_rates": [0.1]}, "checkpoint.safetensors").total_epochs
     3
     """
-    return from_plain(TrainConfig, with_later_settings(settings), str(where))
-
-
-def with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a run wrote them, with the defaults of those that this version has besides.
-
-    Raises:
-        UserError: If they are settings of no run.
-
-    >>> with_later_settings({"seed": 3})["optimizer"]
-    {'kind': 'adam'}
-    """
-    plain: dict[str, Any] = to_plain(from_plain(TrainConfig, dict(settings), "the settings in the checkpoint"))
-    return plain
+    return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.core.configuration import STRICT, BelowOne, Bounded, NotNegative, SomeShare, by_name, on_command_line
 from rungwise.core.errors import UserError
 from rungwise.models.pairs import Part
 
@@ -20,7 +19,7 @@ Group = dict[str, Any]
 """Parameters with what torch's optimizers read beside them; ``factor`` is ours: of the learning rate."""
 
 
-class OptimizerConfig(ABC):
+class OptimizerConfig(Bounded, ABC):
     """An optimizer as a configuration names it."""
 
     kind: str
@@ -46,11 +45,6 @@ class OptimizerConfig(ABC):
 def _moments(shape: Shape) -> dict[str, Shape]:
     """What Adam keeps."""
     return {"exp_avg": shape, "exp_avg_sq": shape, "step": ()}
-
-
-def _check_not_negative(setting: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise UserError(f"{setting} must not be negative, got {value:g}")
 
 
 @dataclass(frozen=True)
@@ -91,10 +85,7 @@ class AdamW(OptimizerConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["adamw"] = "adamw"
-    weight_decay: float = 0.01
-
-    def __post_init__(self) -> None:
-        _check_not_negative("optimizer.weight_decay", self.weight_decay)
+    weight_decay: NotNegative = 0.01
 
     @property
     def decay(self) -> float:
@@ -124,16 +115,14 @@ class SGD(OptimizerConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["sgd"] = "sgd"
-    momentum: float = 0.9
+    momentum: BelowOne = 0.9
     nesterov: bool = False
-    weight_decay: float = 0.0
+    weight_decay: NotNegative = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
-            raise UserError(f"optimizer.momentum must lie in 0..1 and below 1, got {self.momentum:g}")
+        super().__post_init__()
         if self.nesterov and not self.momentum:
             raise UserError("optimizer.nesterov looks ahead along the momentum; set optimizer.momentum above 0")
-        _check_not_negative("optimizer.weight_decay", self.weight_decay)
 
     @property
     def decay(self) -> float:
@@ -163,7 +152,7 @@ AnyOptimizer = Annotated[Adam | AdamW | SGD, Field(discriminator="kind"), by_nam
 
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(Bounded):
     """Factors of the learning rate for the parts of a model.
 
     Attributes:
@@ -176,16 +165,10 @@ class Rates:
 
     __pydantic_config__ = STRICT
 
-    image: float = 1.0
-    text: float = 1.0
-    heads: float = 1.0
-    layer_decay: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("image", "text", "heads"):
-            _check_not_negative(f"rates.{name}", getattr(self, name))
-        if not 0 < self.layer_decay <= 1:
-            raise UserError(f"rates.layer_decay must lie above 0 and be at most 1, got {self.layer_decay:g}")
+    image: NotNegative = 1.0
+    text: NotNegative = 1.0
+    heads: NotNegative = 1.0
+    layer_decay: SomeShare = 1.0
 
     def factor(self, part: Part) -> float:
         """Of a part's parameters.

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rungwise.core.configuration import load_yaml
+from rungwise.core.configuration import load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.encoders.sides import PREPROCESSING, TOKENIZER
 from rungwise.training.checkpoint import RunState, differing, missing
-from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.config import TrainConfig, config_of_settings
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODEL, SKIPPED, is_begun
 
 
@@ -70,7 +70,7 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
             f"{path}: the run was started with other data ({state.data_hash[:12]} then, {now.data_hash[:12]} now);"
             " resume with the same, or start anew in another folder"
         )
-    then = with_later_settings(state.settings)
+    then = to_plain(config_of_settings(state.settings, path))
     lines = other_settings(then, now.settings, same_start=bool(state.start_hash))
     before, after = then["epochs"], now.settings["epochs"]
     begun = state.epoch + (state.step > 0)

@@ -12,11 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, on_command_line
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, BelowOne, Bounded, NotNegative, Share, by_name, on_command_line
 
 
-class Schedule(ABC):
+class Schedule(Bounded, ABC):
     """A factor of the learning rate for each step."""
 
     kind: str
@@ -53,11 +52,7 @@ class Phases(Schedule):
     __pydantic_config__ = STRICT
 
     kind: Literal["phases"] = "phases"
-    warm_up: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.warm_up < math.inf:
-            raise UserError(f"schedule.warm_up must not be negative (epochs), got {self.warm_up:g}")
+    warm_up: NotNegative = 0.0
 
     def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""
@@ -86,14 +81,8 @@ class OneCycle(Schedule):
     __pydantic_config__ = STRICT
 
     kind: Literal["one_cycle"] = "one_cycle"
-    rise: float = 0.3
-    start: float = 0.04
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.rise < 1:
-            raise UserError(f"schedule.rise must lie in 0..1 and below 1, got {self.rise:g}")
-        if not 0 <= self.start <= 1:
-            raise UserError(f"schedule.start must lie in 0..1, got {self.start:g}")
+    rise: BelowOne = 0.3
+    start: Share = 0.04
 
     def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""
@@ -120,14 +109,8 @@ class Cosine(Schedule):
     __pydantic_config__ = STRICT
 
     kind: Literal["cosine"] = "cosine"
-    warm_up: float = 0.05
-    floor: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.warm_up < 1:
-            raise UserError(f"schedule.warm_up must lie in 0..1 and below 1, got {self.warm_up:g}")
-        if not 0 <= self.floor <= 1:
-            raise UserError(f"schedule.floor must lie in 0..1, got {self.floor:g}")
+    warm_up: BelowOne = 0.05
+    floor: Share = 0.0
 
     def factor(self, done: float, epochs: int) -> float:
         """See :class:`Schedule`."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from rungwise.core.configuration import STRICT, short_text
+from rungwise.core.configuration import STRICT, Bounded, Natural, short_text
 from rungwise.core.errors import UserError
 from rungwise.evaluation import protocol_named
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
@@ -23,7 +23,7 @@ def as_text(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Bounded):
     """What the validation split chooses by.
 
     Attributes:
@@ -41,6 +41,7 @@ class Choice:
     protocol: str = "full"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             protocol_named(self.protocol)
         except UserError as error:
@@ -87,13 +88,8 @@ class Snapshot(Choice):
 
     __pydantic_config__ = STRICT
 
-    patience: int = 0
+    patience: Natural = 0
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.patience < 0:
-            raise UserError(f"snapshot.patience must not be negative, got {self.patience}")
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from torch import Tensor
 
-from rungwise.core.checks import Check, UncheckedError, checked
-from rungwise.core.configuration import from_plain, load_yaml, to_plain
+from rungwise.core.checks import Check, checked
+from rungwise.core.configuration import load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.core.reading import parse_json, read_text
 from rungwise.core.sealed_lines import read_sealed
 from rungwise.evaluation.result import verify as verify_result
-from rungwise.training.checkpoint import differing, has_checksum, load_checkpoint
-from rungwise.training.config import TrainConfig, with_later_settings
+from rungwise.training.checkpoint import differing, load_checkpoint
+from rungwise.training.config import TrainConfig, config_of_settings
 from rungwise.training.fit_config import FitConfig, is_fit, load_run_config
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, STEPS, check_config, is_run
 from rungwise.training.run_results import RESULTS
@@ -97,18 +97,14 @@ def _checkpoint(path: Path) -> str:
     if odd := next((name for name, tensor in sorted(tensors.items()) if not _finite(tensor)), None):
         raise UserError(f"{path}: {odd} holds NaN or infinity; start anew in another folder")
     begun = {name.split("/")[0] for name in tensors}
-    run = from_plain(TrainConfig, state.settings, f"{path}: the settings in it")
+    run = config_of_settings(state.settings, path)
     if state.total_steps and run.optimizer.keeps(()) and "optimizer" not in begun:
         raise UserError(f"{path}: holds nothing of the optimizer; restore a copy, or start anew in another folder")
     config = path.parent / CONFIG
     if config.exists():
-        now = to_plain(load_yaml(TrainConfig, config))
-        then = with_later_settings(state.settings)
-        then, now = ({**one, "epochs": None, "data": None} for one in (then, now))
+        then, now = ({**to_plain(one), "epochs": None, "data": None} for one in (run, load_yaml(TrainConfig, config)))
         if lines := differing(then, now):
             raise UserError(f"{path}: of a run with other settings than {CONFIG} says: {'; '.join(lines)}")
-    if not has_checksum(path):
-        raise UncheckedError("it has no checksum, as those that were written before there were any; resume the run")
     return (
         f"{len(tensors)} tensors after epoch {state.epoch}, step {state.step} of the next, {state.total_steps} in all"
     )

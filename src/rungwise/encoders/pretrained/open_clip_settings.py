@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, BelowOne, SomeShare
 from rungwise.encoders.options import check_model_name
-from rungwise.encoders.pretrained.settings import Layers, Length, Pixels, Share, Small, Token, Width, Words
+from rungwise.encoders.pretrained.settings import Layers, Length, Pixels, Token, Width, Words
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Epsilon:
 
     __pydantic_config__ = STRICT
 
-    eps: Small
+    eps: SomeShare
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Blocks:
 
     width: Width
     mlp_ratio: Annotated[float, Field(gt=0, le=64)]
-    ls_init_value: Small | None
+    ls_init_value: SomeShare | None
     final_ln_after_pool: bool
     output_tokens: Literal[False]
     act_kwargs: Approximate | None
@@ -68,7 +68,7 @@ class OpenClipVision(Blocks):
     head_width: Width
     patch_size: Pixels | None
     image_size: Pixels
-    patch_dropout: Share
+    patch_dropout: BelowOne
     attentional_pool: bool
     attn_pooler_queries: Width
     attn_pooler_heads: Width
@@ -79,8 +79,8 @@ class OpenClipVision(Blocks):
     timm_pool: Literal["", "abs_attn", "avg", "map", "max", "rot_attn", "token"]
     timm_proj: Literal["", "linear", "mlp", "none"] | None
     timm_proj_bias: bool
-    timm_drop: Share
-    timm_drop_path: Share | None
+    timm_drop: BelowOne
+    timm_drop_path: BelowOne | None
 
     def __post_init__(self) -> None:
         if self.timm_model_name is not None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from rungwise.core.configuration import check_size
 from rungwise.core.errors import UserError
 from rungwise.encoders.preprocessing import Preprocessing
 
@@ -40,13 +40,8 @@ class PatchPreprocessing(Preprocessing):
     (torch.Size([9, 12]), [0, 1, 0, 4])
     """
 
-    patch: int = 16
-    patches: int = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("patch", self.patch, 256)
-        check_size("patches", self.patches, _MOST_PATCHES)
+    patch: Annotated[int, Field(ge=1, le=256)] = 16
+    patches: Annotated[int, Field(ge=1, le=_MOST_PATCHES)] = 256
 
     @property
     def prepared_shape(self) -> tuple[int, ...]:

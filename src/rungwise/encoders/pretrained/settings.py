@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, BelowOne, SomeShare
 from rungwise.core.errors import UserError
 
 T = TypeVar("T")
@@ -23,8 +23,6 @@ Words = Annotated[int, Field(ge=1, le=1 << 24, strict=True)]
 Length = Annotated[int, Field(ge=2, le=1 << 14, strict=True)]
 Pixels = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Token = Annotated[int, Field(ge=0, le=1 << 24, strict=True)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Small = Annotated[float, Field(gt=0, le=1)]
 
 
 def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -82,8 +80,8 @@ class TransformerText:
     num_attention_heads: Width
     max_position_embeddings: Length
     hidden_act: Activation
-    layer_norm_eps: Small
-    attention_dropout: Share
+    layer_norm_eps: SomeShare
+    attention_dropout: BelowOne
     eos_token_id: Token | None
     projection: Width
 
@@ -117,7 +115,7 @@ class TransformerVision:
     image_size: Pixels | None
     patch_size: Pixels
     hidden_act: Activation
-    layer_norm_eps: Small
-    attention_dropout: Share
+    layer_norm_eps: SomeShare
+    attention_dropout: BelowOne
     projection: Width
     num_patches: Width | None = None

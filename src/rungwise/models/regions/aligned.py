@@ -9,20 +9,17 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from rungwise.core.configuration import STRICT, check_size
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, BelowOne, Size
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.sides import ImageSide, TextSide
 from rungwise.encoders.text import GRUConfig
 from rungwise.models.contracts import Texts
 from rungwise.models.folder import ModelFolder
 from rungwise.models.regions.base import RegionScorer
-from rungwise.models.regions.config import RegionConfig, check_regions_known, suited_to_regions, with_regions
+from rungwise.models.regions.config import RegionConfig, Regions, check_regions_known, suited_to_regions, with_regions
 from rungwise.models.regions.similarity_vectors import SMOOTHING, NodeReader, NodeSimilarity, SimilarityVectors
 from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity.stacked_attention import Attention, CrossAttention
-
-_MOST_REGIONS = 1 << 16
 
 
 def _dropped_words() -> GRUConfig:
@@ -44,17 +41,9 @@ class AlignedConfig(RegionConfig):
     __pydantic_config__ = STRICT
 
     text: AnyTextSide = field(default_factory=_dropped_words)
-    regions: int | None = None
-    vector_width: int = 256
-    dropout: float = 0.4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("vector_width", self.vector_width)
-        if self.regions is not None:
-            check_size("regions", self.regions, _MOST_REGIONS)
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout must lie in 0..1 and below 1, got {self.dropout:g}")
+    regions: Regions | None = None
+    vector_width: Size = 256
+    dropout: BelowOne = 0.4
 
 
 class AlignedScorer(RegionScorer):

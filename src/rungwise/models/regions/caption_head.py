@@ -17,18 +17,19 @@ for one padding token after the last word. That says nothing of the picture, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core.configuration import STRICT, check_size
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, BelowOne, Bounded, NotNegative, Size
 from rungwise.encoders.pooling import inside
 
 
 @dataclass(frozen=True)
-class CaptionHeadConfig:
+class CaptionHeadConfig(Bounded):
     """A generator of captions, with the sizes of the authors' program.
 
     Attributes:
@@ -43,21 +44,11 @@ class CaptionHeadConfig:
 
     __pydantic_config__ = STRICT
 
-    weight: float = 1.0
-    hidden: int = 512
-    word_dimension: int = 300
-    dropout: float = 0.2
-    longest: int = 60
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.weight < float("inf"):
-            raise UserError(f"captions.weight must be a number of at least 0, got {self.weight:g}")
-        check_size("captions.hidden", self.hidden)
-        check_size("captions.word_dimension", self.word_dimension)
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"captions.dropout must be at least 0 and below 1, got {self.dropout:g}")
-        if self.longest < 2:
-            raise UserError(f"captions.longest must be at least 2 (a token and the next one), got {self.longest}")
+    weight: NotNegative = 1.0
+    hidden: Size = 512
+    word_dimension: Size = 300
+    dropout: BelowOne = 0.2
+    longest: Annotated[int, Field(ge=2)] = 60
 
 
 class CaptionHead(nn.Module):

@@ -18,14 +18,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy import sparse
 from torch import Tensor
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
+from rungwise.core.configuration import ELSEWHERE, STRICT, AtLeastOne, Bounded, NotNegative, Positive, Size, SomeShare
 from rungwise.core.errors import UserError
 from rungwise.core.reading import read_text, user_path
 from rungwise.encoders.tokens import Tokens
@@ -38,7 +40,7 @@ LEAST_CONCEPTS = 2
 
 
 @dataclass(frozen=True)
-class ConceptConfig:
+class ConceptConfig(Bounded):
     """Which concepts there are, and how they hang together.
 
     Attributes:
@@ -58,32 +60,20 @@ class ConceptConfig:
 
     __pydantic_config__ = STRICT
 
-    count: int = 300
-    min_count: int = 4
-    most_share: float = 0.3
+    count: Annotated[int, Field(ge=LEAST_CONCEPTS, le=MOST_CONCEPTS)] = 300
+    min_count: AtLeastOne = 4
+    most_share: SomeShare = 0.3
     leave_out: str | None = field(default=None, metadata=ELSEWHERE)
     file: str | None = field(default=None, metadata=ELSEWHERE)
     word_vectors: str | None = field(default=None, metadata=ELSEWHERE)
-    width: int = 300
-    scale: float = 5.0
+    width: Size = 300
+    scale: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 5.0
     shift: float = 0.02
-    threshold: float = 0.3
-    neighbours: float = 0.25
+    threshold: Positive = 0.3
+    neighbours: NotNegative = 0.25
 
     def __post_init__(self) -> None:
-        check_size("concepts.width", self.width)
-        if not LEAST_CONCEPTS <= self.count <= MOST_CONCEPTS:
-            raise UserError(f"concepts.count must lie in {LEAST_CONCEPTS}..{MOST_CONCEPTS}, got {self.count}")
-        if self.min_count < 1:
-            raise UserError(f"concepts.min_count must be at least 1, got {self.min_count}")
-        if not 0 < self.most_share <= 1:
-            raise UserError(f"concepts.most_share must lie above 0 and up to 1, got {self.most_share:g}")
-        if not self.scale > 1:
-            raise UserError(f"concepts.scale must be above 1, got {self.scale:g}")
-        if not self.threshold > 0:
-            raise UserError(f"concepts.threshold must be above 0, got {self.threshold:g}")
-        if not self.neighbours >= 0:
-            raise UserError(f"concepts.neighbours must not be negative, got {self.neighbours:g}")
+        super().__post_init__()
         if self.file is not None and self.leave_out is not None:
             raise UserError("concepts.file names the concepts themselves, so that concepts.leave_out says nothing")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from torch import nn
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import STRICT, Size
 from rungwise.core.errors import UserError
 from rungwise.data.features import FeatureRows
 from rungwise.encoders.heads import LinearHead
@@ -19,6 +20,9 @@ from rungwise.models.folder import CONFIG, ModelFolder
 from rungwise.models.saving import ModelConfig
 from rungwise.models.sided import check_regions, suited
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide
+
+Regions = Annotated[int, Field(ge=1, le=1 << 16)]
+"""Most regions of one picture that a model reads."""
 
 
 def _regions_of_pictures() -> ImageConfig:
@@ -44,10 +48,7 @@ class RegionConfig(ModelConfig):
 
     image: AnyImageSide = field(default_factory=_regions_of_pictures)
     text: AnyTextSide = field(default_factory=_both_directions)
-    dimension: int = 1024
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
+    dimension: Size = 1024
 
 
 def suited_to_regions(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import ELSEWHERE, STRICT, BelowOne, NotNegative, Positive, Share
 from rungwise.encoders.text import GRUConfig
 from rungwise.models.regions.concepts import ConceptConfig
-from rungwise.models.regions.config import RegionConfig
+from rungwise.models.regions.config import RegionConfig, Regions
 from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity import Cosine
-
-_MOST_REGIONS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -42,31 +39,16 @@ class CVSEConfig(RegionConfig):
     kind: Literal["cvse"] = "cvse"
     text: AnyTextSide = field(default_factory=lambda: GRUConfig(directions="both", word_dropout=0.4))
     concepts: ConceptConfig = field(default_factory=ConceptConfig)
-    regions: int | None = None
-    alpha: float = 0.85
-    label_share: float = 0.35
-    smoothing: float = 10.0
-    dropout: float = field(default=0.4, metadata=ELSEWHERE)
+    regions: Regions | None = None
+    alpha: Share = 0.85
+    label_share: Share = 0.35
+    smoothing: Positive = 10.0
+    dropout: BelowOne = field(default=0.4, metadata=ELSEWHERE)
     level: Literal["fused", "instance", "consensus"] = "fused"
-    fused_weight: float = field(default=3.0, metadata=ELSEWHERE)
-    instance_weight: float = field(default=5.0, metadata=ELSEWHERE)
-    consensus_weight: float = field(default=1.0, metadata=ELSEWHERE)
-    divergence_weight: float = field(default=2.0, metadata=ELSEWHERE)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("alpha", "label_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} must lie in 0..1, got {getattr(self, name):g}")
-        for name in ("fused_weight", "instance_weight", "consensus_weight", "divergence_weight"):
-            if not getattr(self, name) >= 0:
-                raise UserError(f"{name} must not be negative, got {getattr(self, name):g}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout must lie in 0..1 and below 1, got {self.dropout:g}")
-        if not self.smoothing > 0:
-            raise UserError(f"smoothing must be positive, got {self.smoothing:g}")
-        if self.regions is not None:
-            check_size("regions", self.regions, _MOST_REGIONS)
+    fused_weight: NotNegative = field(default=3.0, metadata=ELSEWHERE)
+    instance_weight: NotNegative = field(default=5.0, metadata=ELSEWHERE)
+    consensus_weight: NotNegative = field(default=1.0, metadata=ELSEWHERE)
+    divergence_weight: NotNegative = field(default=2.0, metadata=ELSEWHERE)
 
     @property
     def similarity(self) -> Cosine:

@@ -16,20 +16,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core.configuration import STRICT, check_size
+from rungwise.core.configuration import STRICT
 from rungwise.encoders.heads import LinearHead
 from rungwise.models.regions.aligned import AlignedConfig, AlignedScorer
 from rungwise.models.regions.self_attention import affine, linear
 from rungwise.models.regions.similarity_vectors import NodeReader, Reader
 from rungwise.models.saving import ModelConfig
 from rungwise.similarity.pair_blocks import widened
-
-_MOST_STEPS = 64
 
 Asking = tuple[Tensor, Tensor]
 """Of a step, W_k'W_q and W_k'b_q."""
@@ -47,11 +46,7 @@ class SGRConfig(AlignedConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["sgr"] = "sgr"
-    steps: int = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("steps", self.steps, _MOST_STEPS)
+    steps: Annotated[int, Field(ge=1, le=64)] = 3
 
 
 class ReasoningStep(nn.Module):

@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field
 from torch import Tensor
 
-from rungwise.core.configuration import ELSEWHERE, STRICT, check_size
+from rungwise.core.configuration import ELSEWHERE, STRICT
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
@@ -42,7 +43,6 @@ from rungwise.models.two_sides import TwoSides
 from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity import AnySimilarity, Cosine
 
-_MOST_LAYERS = 64
 _HEAD = "caption_head."
 
 
@@ -71,15 +71,11 @@ class VSRNConfig(RegionConfig):
     text: AnyTextSide = field(default_factory=GRUConfig)
     dimension: int = 2048
     similarity: AnySimilarity = field(default_factory=Cosine)
-    layers: int = 4
+    layers: Annotated[int, Field(ge=1, le=64)] = 4
     normalise: Normalise = "features"
     normalise_first: bool = True
     batch_norm: bool = False
     captions: CaptionHeadConfig = field(default_factory=CaptionHeadConfig, metadata=ELSEWHERE)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("layers", self.layers, _MOST_LAYERS)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, NotNegative, SomeShare
 from rungwise.core.errors import UserError
 from rungwise.models.subspace.eigen import Matrix, side_by_side, whitening
 from rungwise.models.subspace.settings import RidgeConfig
@@ -39,15 +39,9 @@ class GMAConfig(RidgeConfig):
 
     __pydantic_config__ = STRICT
 
-    mu: float = 1.0
-    alpha: float = 10.0
-    pca: float = 0.95
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, weight in (("mu", self.mu), ("alpha", self.alpha)):
-            if not 0 <= weight < math.inf:
-                raise UserError(f"{name} must be at least 0, got {weight:g}")
+    mu: NotNegative = 1.0
+    alpha: NotNegative = 10.0
+    pca: SomeShare = 0.95
 
 
 def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: float) -> Matrix:

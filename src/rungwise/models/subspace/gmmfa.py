@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, AtLeastOne
 from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace
@@ -37,14 +37,9 @@ class GMMFAConfig(GMAConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["gmmfa"] = "gmmfa"
-    same_class: int = 5
-    other_class: int = 50
-    neighbour_components: int = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if min(self.same_class, self.other_class, self.neighbour_components) < 1:
-            raise UserError("same_class, other_class and neighbour_components must be at least 1")
+    same_class: AtLeastOne = 5
+    other_class: AtLeastOne = 50
+    neighbour_components: AtLeastOne = 256
 
 
 class GMMFA(Subspace):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -11,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from rungwise.core.configuration import STRICT
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, NotNegative
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix
@@ -45,12 +43,7 @@ class LCFSConfig(RegressionConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["lcfs"] = "lcfs"
-    low_rank: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.low_rank < math.inf:
-            raise UserError(f"low_rank must be at least 0, got {self.low_rank:g}")
+    low_rank: NotNegative = 0.1
 
 
 class LCFS(Subspace):

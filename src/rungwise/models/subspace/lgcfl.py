@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,8 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.configuration import STRICT, check_size
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, Positive, Size
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix
@@ -41,16 +39,9 @@ class LGCFLConfig(RegressionConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["lgcfl"] = "lgcfl"
-    image_block: int = 16
-    text_block: int = 1
-    guidance: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("image_block", self.image_block)
-        check_size("text_block", self.text_block)
-        if not 0 < self.guidance < math.inf:
-            raise UserError(f"guidance must be positive, got {self.guidance:g}")
+    image_block: Size = 16
+    text_block: Size = 1
+    guidance: Positive = 1.0
 
 
 class LGCFL(Subspace):

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rungwise.core.configuration import STRICT
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, Positive
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import Matrix, leading_pairs, whitening
@@ -36,12 +35,7 @@ class MLCCAConfig(RidgeConfig):
 
     kind: Literal["mlcca"] = "mlcca"
     likeness: Literal["dot", "exp"] = "dot"
-    sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.sigma > 0:
-            raise UserError(f"sigma must be positive, got {self.sigma:g}")
+    sigma: Positive = 1.0
 
 
 class MLCCA(Subspace):

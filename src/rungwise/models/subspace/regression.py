@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, AtLeastOne, NotNegative, Positive
 from rungwise.core.errors import UserError
 from rungwise.models.subspace.eigen import Matrix
 from rungwise.models.subspace.settings import SubspaceConfig
@@ -38,16 +37,9 @@ class RegressionConfig(SubspaceConfig):
 
     __pydantic_config__ = STRICT
 
-    sparsity: float = 0.1
-    rounds: int = 100
-    tolerance: float = 1e-6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.sparsity < math.inf:
-            raise UserError(f"sparsity must be positive, got {self.sparsity:g}")
-        if self.rounds < 1 or not self.tolerance >= 0:
-            raise UserError("rounds must be at least 1 and tolerance at least 0")
+    sparsity: Positive = 0.1
+    rounds: AtLeastOne = 100
+    tolerance: NotNegative = 1e-6
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import nn
 
 from rungwise.core.configuration import STRICT
-from rungwise.core.errors import UserError
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace, centred
 from rungwise.models.subspace.cca import correlated
@@ -36,12 +36,7 @@ class SCMConfig(RidgeConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["scm"] = "scm"
-    strength: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.strength > 0:
-            raise UserError(f"strength must be positive, got {self.strength:g}")
+    strength: Annotated[float, Field(gt=0)] = 1.0
 
 
 class SCM(Subspace):

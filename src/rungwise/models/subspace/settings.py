@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, check_size, on_command_line
-from rungwise.core.errors import UserError
+from rungwise.core.configuration import STRICT, Bounded, Natural, NotNegative, Size, SomeShare, by_name, on_command_line
 from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
 from rungwise.models.saving import ModelConfig
 from rungwise.models.vse_config import AnyImageSide, AnyTextSide
 from rungwise.similarity import Cosine
-
-_LARGEST_GAMMA = 1e70
-"""Whose root float32 holds."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class NoKernel:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Bounded):
     """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
 
     With as many landmarks as items it is the kernel itself, up to the rounding of float32; with fewer, no matrix is
@@ -49,16 +44,9 @@ class Gaussian:
     __pydantic_config__ = STRICT
 
     kind: Literal["gaussian"] = "gaussian"
-    gamma: float | None = None
-    landmarks: int = 500
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("kernel.landmarks", self.landmarks)
-        if self.gamma is not None and not 0 < self.gamma <= _LARGEST_GAMMA:
-            raise UserError(f"kernel.gamma must be positive and at most {_LARGEST_GAMMA:g}, got {self.gamma:g}")
-        if self.seed < 0:
-            raise UserError(f"kernel.seed must be at least 0, got {self.seed}")
+    gamma: Annotated[float, Field(gt=0, le=1e70)] | None = None
+    landmarks: Size = 500
+    seed: Natural = 0
 
 
 AnyKernel = Annotated[
@@ -67,7 +55,7 @@ AnyKernel = Annotated[
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Bounded):
     """The sizes of what a fit found, by which a saved model is read.
 
     Attributes:
@@ -80,17 +68,11 @@ class Fitted:
 
     __pydantic_config__ = STRICT
 
-    components: int
+    components: Size
     classes: tuple[str, ...] = ()
     single: bool = True
-    image_landmarks: int = 0
-    text_landmarks: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("fitted.components", self.components)
-        for name, landmarks in (("image", self.image_landmarks), ("text", self.text_landmarks)):
-            if landmarks:
-                check_size(f"fitted.{name}_landmarks", landmarks)
+    image_landmarks: Annotated[int, Field(ge=0, le=1 << 20)] = 0
+    text_landmarks: Annotated[int, Field(ge=0, le=1 << 20)] = 0
 
 
 @dataclass(frozen=True)
@@ -113,16 +95,11 @@ class SubspaceConfig(ModelConfig):
 
     image: AnyImageSide = field(default_factory=lambda: FeatureConfig(l2_normalise=False))
     text: AnyTextSide = field(default_factory=TextFeatureConfig)
-    dimension: int = 64
+    dimension: Size = 64
     roots: bool = False
-    pca: float = 1.0
+    pca: SomeShare = 1.0
     kernel: AnyKernel = field(default_factory=NoKernel)
     fitted: Fitted | None = None
-
-    def __post_init__(self) -> None:
-        check_size("dimension", self.dimension)
-        if not 0 < self.pca <= 1:
-            raise UserError(f"pca must lie above 0 and be at most 1, got {self.pca:g}")
 
     @property
     def similarity(self) -> Cosine:
@@ -141,9 +118,4 @@ class RidgeConfig(SubspaceConfig):
 
     __pydantic_config__ = STRICT
 
-    regularisation: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.regularisation < math.inf:
-            raise UserError(f"regularisation must be at least 0, got {self.regularisation:g}")
+    regularisation: NotNegative = 1e-3

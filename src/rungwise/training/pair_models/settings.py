@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from rungwise.core.configuration import check_size
-from rungwise.core.errors import UserError
+from pydantic import Field
+
+from rungwise.core.configuration import AtLeastOne, BelowOne, Bounded, Natural, NotNegative, Positive, Size
 from rungwise.language.sentence_models import Precision
 
 PairLoss = Literal["bce", "mse"]
 
-_SHORTEST = 8
-"""Tokens of a pair, of which the signs between the texts take up to four."""
-
 
 @dataclass(frozen=True)
-class PairTraining:
+class PairTraining(Bounded):
     """How a model of pairs is trained.
 
     Attributes:
@@ -40,36 +37,19 @@ class PairTraining:
 
     >>> PairTraining(epochs=0)
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: epochs must lie in 1..1048576, got 0
+    rungwise.core.errors.UserError: epochs: Input should be greater than or equal to 1 (got 0)
     """
 
-    epochs: int = 4
-    batch_size: int = 32
-    learning_rate: float = 5e-5
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
+    epochs: AtLeastOne = 4
+    batch_size: Size = 32
+    learning_rate: Positive = 5e-5
+    warm_up: BelowOne = 0.1
+    weight_decay: NotNegative = 0.01
     loss: PairLoss = "bce"
-    max_length: int = 128
-    seed: int = 0
+    max_length: Annotated[int, Field(ge=8, le=1 << 20)] = 128
+    seed: Natural = 0
     precision: Precision = "float32"
-    clip_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "max_length"):
-            check_size(name, getattr(self, name))
-        if self.max_length < _SHORTEST:
-            raise UserError(f"max_length must be at least {_SHORTEST}, or no words are left, got {self.max_length}")
-        for name in ("learning_rate", "clip_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} must be positive, got {getattr(self, name):g}")
-        if not 0 <= self.warm_up < 1:
-            raise UserError(f"warm_up must lie in 0..1 and below 1, got {self.warm_up:g}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise UserError(f"weight_decay must not be negative, got {self.weight_decay:g}")
-        if self.seed < 0:
-            raise UserError(f"seed must not be negative, got {self.seed}")
-        if self.loss not in ("bce", "mse"):
-            raise UserError(f"loss must be 'bce' or 'mse', got {self.loss!r}")
+    clip_norm: Positive = 1.0
 
     def rate(self, place: float) -> float:
         """The learning rate at a place of the run, which goes from 0 to 1.
