@@ -1,8 +1,8 @@
 import itertools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import tyro
@@ -11,6 +11,9 @@ from pydantic import Field
 from rungwise.core.configuration import (
     ELSEWHERE,
     STRICT,
+    Bounded,
+    NotNegative,
+    Size,
     by_name,
     changed,
     from_plain,
@@ -200,3 +203,39 @@ def test_a_whole_number_is_the_same_identity_as_the_number_that_is_read_back():
         dropout: float = 0.5
 
     assert json.dumps(identity(Head(0))) == json.dumps(identity(from_plain(Head, {"dropout": 0}, "config.json")))
+
+
+@dataclass(frozen=True)
+class Bounds(Bounded):
+    __pydantic_config__ = STRICT
+
+    sizes: tuple[Size, ...] = (1,)
+    rate: NotNegative = 0.0
+    pool: Literal["mean", "max"] = "mean"
+    kind: Literal["pooled"] = "pooled"
+    layers: Size | None = None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sizes": (3, 0)}, "pooled: sizes.1: Input should be greater than or equal to 1 (got 0)"),
+        ({"sizes": (3, True)}, "pooled: sizes.1: Input should be a valid integer (got True)"),
+        ({"rate": float("nan")}, "pooled: rate: Input should be a finite number (got nan)"),
+        ({"rate": "fast"}, "pooled: rate: Input should be a valid number (got 'fast')"),
+        ({"pool": "last"}, "pooled: pool: Input should be 'mean' or 'max' (got 'last')"),
+        ({"layers": 1 << 21}, "pooled: layers: Input should be less than or equal to 1048576 (got 2097152)"),
+    ],
+)
+def test_bounds_hold_for_what_python_makes(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Bounds(**values)
+    assert str(caught.value) == message
+    with pytest.raises(UserError):
+        replace(Bounds(), **values)
+
+
+def test_bounds_hold_for_files_and_their_place_is_named() -> None:
+    assert from_plain(Bounds, {"sizes": [2, 3], "rate": 1}, "a.yaml") == Bounds(sizes=(2, 3), rate=1.0)
+    with pytest.raises(UserError, match=r"^a\.yaml: sizes\.0: Input should be greater than or equal to 1 \(got -1\)$"):
+        from_plain(Bounds, {"sizes": [-1]}, "a.yaml")

@@ -86,12 +86,12 @@ def test_the_fingerprint_is_of_weights_and_make() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"size": 4}, "image.size must be at least 8, got 4"),
-        ({"size": 0}, "image.size must lie in"),
-        ({"hidden": 0}, "image.hidden must lie in"),
-        ({"channels": []}, "must name 1 to 16 convolutions, got 0"),
+        ({"size": 4}, "size: Input should be greater than or equal to 8"),
+        ({"size": 0}, "size: Input should be greater than or equal to 8"),
+        ({"hidden": 0}, "hidden: Input should be greater than or equal to 1"),
+        ({"channels": []}, "channels: Tuple should have at least 1 item after validation"),
         ({"halving": [0, 4]}, r"image.halving must name convolutions in 0..3, got 0, 4"),
-        ({"channels": [4, 4, -1]}, "image.channels must lie in"),
+        ({"channels": [4, 4, -1]}, r"channels\.2: Input should be greater than or equal to 1"),
         ({"depth": 3}, "depth"),
     ],
 )

@@ -215,12 +215,10 @@ def test_rows_of_features_may_stand_on_both_sides(tmp_path: Path) -> None:
         make().encode_text(words)
 
 
-def test_fields_that_came_later_change_no_fingerprint_at_their_defaults() -> None:
+def test_what_decides_a_vector_is_in_the_identity() -> None:
     plain = identity(make().config)
-    assert "kind" not in plain
-    assert not {"image_head", "text_head"} & plain.keys()
-    assert plain["text"] == {"word_dimension": 5, "min_count": 1}
-    assert not {"kind", "weights", "frozen"} & plain["image"].keys()
+    assert (plain["kind"], plain["image_head"]["kind"], plain["text_head"]["kind"]) == ("vse", "linear", "none")
+    assert not {"weights", "frozen"} & plain["image"].keys()
     assert identity(replace(make().config, text_head=MLPHead()))["text_head"]["kind"] == "mlp"
 
 

@@ -3,7 +3,9 @@
 Also tests rungwise.training.collection_config.
 """
 
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from rungwise.core.configuration import dump_yaml, load_yaml
 from rungwise.core.errors import UserError
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
 from rungwise.models import VSEConfig
+from rungwise.models.kinds import FITTED, REGIONS, family
 from rungwise.relevance.config import source_config
 from rungwise.similarity import Order
 from rungwise.training.config import TrainConfig
@@ -116,12 +119,12 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
         ("a: " + "[" * 2_000, "not valid YAML"),
         ("epoch: [1]", "epoch"),
         ("epochs: [1]", "epochs has 1 phases, learning_rates 2; give a rate for each"),
-        ("{epochs: [], learning_rates: []}", "give a rate for each"),
-        ("epochs: [0, 1]", "must be positive"),
-        ("batch_size: 0", "must be positive"),
-        ("clip_norm: 0", "must be positive"),
-        ("clip_norm: .nan", "must be positive"),
-        ("weight_decay: -1", "weight_decay must not be negative, got -1"),
+        ("{epochs: [], learning_rates: []}", "epochs: Tuple should have at least 1 item"),
+        ("epochs: [0, 1]", "epochs.0: Input should be greater than or equal to 1"),
+        ("batch_size: 0", "batch_size: Input should be greater than or equal to 1"),
+        ("clip_norm: 0", "clip_norm: Input should be greater than 0"),
+        ("clip_norm: .nan", "clip_norm: "),
+        ("weight_decay: -1", "weight_decay: Input should be greater than or equal to 0"),
         ("weight_decay: .nan", "weight_decay"),
         ("learning_rates: [-1.0, 1.0]", "learning_rates"),
         ("learning_rates: [.nan, 1.0]", "learning_rates"),
@@ -140,8 +143,8 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
         ("step: {kind: plain, chunk: 2}", "step.plain.chunk"),
         ("step: [plain]", "step"),
         ("model: {similarity: {kind: hamming}}", "model.*similarity"),
-        ("model: {dimension: 0}", "dimension must lie in 1.."),
-        ("model: {text: {word_dimension: -3}}", "word_dimension must lie in 1.."),
+        ("model: {dimension: 0}", "dimension: Input should be greater than or equal to 1"),
+        ("model: {text: {word_dimension: -3}}", "word_dimension: Input should be greater than or equal to 1"),
         ("model: {image: {kind: features, backbone: resnet50}}", "model.*image.features.backbone"),
         ("data: {relevance: [tfidf]}", "data.relevance"),
         ("data: {relevance: {kind: bleu}}", "no source 'bleu'; there are cider-d"),
@@ -176,3 +179,9 @@ def test_the_rate_of_an_epoch() -> None:
     config = TrainConfig(epochs=(2, 1, 3), learning_rates=(1.0, 0.5, 0.25))
     assert [config.learning_rate(epoch) for epoch in range(7)] == [1.0, 1.0, 0.5, 0.25, 0.25, 0.25, 0.25]
     assert config.total_epochs == 6
+
+
+def test_no_family_loses_a_bound_of_the_settings_that_it_declares_anew() -> None:
+    for kind in (*REGIONS, *FITTED, "vse"):
+        own: Any = family(kind)
+        assert [one.name for one in fields(own.config_type) if one.type == "int"] == [], kind

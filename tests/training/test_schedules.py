@@ -55,11 +55,11 @@ def test_a_warm_up_rises_from_nothing_and_a_longer_run_has_the_same_rates() -> N
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (Phases, {"warm_up": -1.0}, "schedule.warm_up must not be negative"),
-        (OneCycle, {"rise": 1.0}, "schedule.rise"),
-        (OneCycle, {"start": -0.1}, "schedule.start"),
-        (Cosine, {"warm_up": float("nan")}, "schedule.warm_up"),
-        (Cosine, {"floor": 2.0}, "schedule.floor"),
+        (Phases, {"warm_up": -1.0}, "warm_up: Input should be greater than or equal to 0"),
+        (OneCycle, {"rise": 1.0}, "rise: Input should be less than 1"),
+        (OneCycle, {"start": -0.1}, "start: Input should be greater than or equal to 0"),
+        (Cosine, {"warm_up": float("nan")}, "warm_up: Input should be less than 1"),
+        (Cosine, {"floor": 2.0}, "floor: Input should be less than or equal to 1"),
     ],
 )
 def test_mistakes_have_one_line(kind: type, options: dict[str, float], message: str) -> None:

@@ -307,7 +307,11 @@ def test_other_concepts_are_another_model():
         ("concepts.txt", None, r"concepts.txt: missing"),
         ("config.json", lambda text: text.replace('"regions": 4', '"regions": null'), "model.regions is missing"),
         ("config.json", lambda text: text.replace('"regions": 4', '"regions": 5'), r"\(4,\), but config.json asks for"),
-        ("config.json", lambda text: text.replace('"count": 10', '"count": 8000000'), "concepts.count must lie in 2"),
+        (
+            "config.json",
+            lambda text: text.replace('"count": 10', '"count": 8000000'),
+            "count: Input should be less than or equal to 8192",
+        ),
     ],
 )
 def test_damaged_folders_are_one_line(name, change, message, tmp_path: Path):
@@ -437,14 +441,14 @@ def test_it_is_not_exported(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 1.5}, "alpha must lie in 0..1, got 1.5"),
-        ({"label_share": -0.1}, "label_share must lie in 0..1, got -0.1"),
-        ({"divergence_weight": -1.0}, "divergence_weight must not be negative, got -1"),
-        ({"fused_weight": math.nan}, "fused_weight must not be negative, got nan"),
-        ({"dropout": 1.0}, "dropout must lie in 0..1 and below 1, got 1"),
-        ({"smoothing": 0.0}, "smoothing must be positive, got 0"),
-        ({"regions": 0}, "regions must lie in 1..65536, got 0"),
-        ({"dimension": 0}, "dimension must lie in 1"),
+        ({"alpha": 1.5}, "cvse: alpha: Input should be less than or equal to 1"),
+        ({"label_share": -0.1}, "cvse: label_share: Input should be greater than or equal to 0"),
+        ({"divergence_weight": -1.0}, "cvse: divergence_weight: Input should be greater than or equal to 0"),
+        ({"fused_weight": math.nan}, "cvse: fused_weight: Input should be a finite number"),
+        ({"dropout": 1.0}, "cvse: dropout: Input should be less than 1"),
+        ({"smoothing": 0.0}, "cvse: smoothing: Input should be greater than 0"),
+        ({"regions": 0}, "cvse: regions: Input should be greater than or equal to 1"),
+        ({"dimension": 0}, "cvse: dimension: Input should be greater than or equal to 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(options, message):

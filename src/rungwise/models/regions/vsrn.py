@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
-from rungwise.core.configuration import ELSEWHERE, STRICT
+from rungwise.core.configuration import ELSEWHERE, STRICT, Size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.features import FeatureRows
@@ -69,7 +69,7 @@ class VSRNConfig(RegionConfig):
 
     kind: Literal["vsrn"] = "vsrn"
     text: AnyTextSide = field(default_factory=GRUConfig)
-    dimension: int = 2048
+    dimension: Size = 2048
     similarity: AnySimilarity = field(default_factory=Cosine)
     layers: Annotated[int, Field(ge=1, le=64)] = 4
     normalise: Normalise = "features"

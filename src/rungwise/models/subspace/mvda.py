@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, SomeShare
 from rungwise.models.saving import ModelConfig
 from rungwise.models.subspace.base import Subspace
 from rungwise.models.subspace.eigen import best_directions_of_factors, side_by_side, whitening
@@ -28,7 +28,7 @@ class MvDAConfig(RidgeConfig):
     __pydantic_config__ = STRICT
 
     kind: Literal["mvda"] = "mvda"
-    pca: float = 0.95
+    pca: SomeShare = 0.95
 
 
 class MvDA(Subspace):
