@@ -132,7 +132,7 @@ FAULTS = (
         "if same_image and same_text and config.dimension == start.config.dimension:",
         "if same_image and same_text:",
     ),
-    Fault("models/regions/concepts.py", "if self.min_count < 1:", "if self.min_count < 0:"),
+    Fault("models/regions/concepts.py", "min_count: AtLeastOne", "min_count: int"),
     Fault(
         "evaluation/diagnostics.py",
         "any(low >= high for high, low in pairwise(thresholds))",
