@@ -78,7 +78,8 @@ def examine_data(
             )
         )
     unreadable = (*data.issues, *looks.unreadable)
-    return Report(f"{data.name}: {_size(data)}", tuple(_examined(split, roles)), (), faults_first(findings), unreadable)
+    size = f"{len(data)} pictures, {len(data.captions)} captions"
+    return Report(f"{data.name}: {size}", tuple(_examined(split, roles)), (), faults_first(findings), unreadable)
 
 
 def _of_texts(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
@@ -94,10 +95,6 @@ def _no_splits(data: ImageCaptions) -> Finding:
         " these are examined here.",
         "Name splits of your own if some pictures belong together, such as shots of one event.",
     )
-
-
-def _size(data: ImageCaptions) -> str:
-    return f"{len(data)} pictures, {len(data.captions)} captions"
 
 
 def _examined(data: ImageCaptions, roles: Roles) -> Iterator[str]:

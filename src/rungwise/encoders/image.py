@@ -354,12 +354,12 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _close_to(name: str, most: int = 3) -> list[str]:
+def _close_to(name: str) -> list[str]:
     """Names of timm's list that may have been meant: networks, and where a dot is written, their weights, too."""
     import timm
 
     known = timm.list_pretrained() if "." in name else timm.list_models()
-    return near_names(name.lower(), known, most, 0.0)
+    return near_names(name.lower(), known, 3, 0.0)
 
 
 _UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)

@@ -106,7 +106,7 @@ def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: i
             raise UserError(f"{where}: the operator {message.op_type[:60]!r} is not taken; export the model anew")
     taken = {one.name for one in model.graph.initializer}
     found = [one for one in model.graph.input if one.name not in taken]
-    wanted, given = [_said(one) for one in inputs], [_read(one) for one in found]
+    wanted, given = [(one.name, _TYPES[one.dtype], one.shape) for one in inputs], [_read(one) for one in found]
     if wanted != given:
         raise UserError(
             f"{where}: takes {_shown(given)}, but config.json asks for {_shown(wanted)}; the files belong to different"
@@ -128,10 +128,6 @@ def messages_below(message: Any) -> Iterator[Any]:
         for one in [value] if hasattr(value, "ListFields") else value:
             yield one
             yield from messages_below(one)
-
-
-def _said(one: Input) -> tuple[str, int, tuple[int | None, ...]]:
-    return one.name, _TYPES[one.dtype], one.shape
 
 
 def _read(value: Any) -> tuple[str, int, tuple[int | None, ...]]:

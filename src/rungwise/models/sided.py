@@ -135,7 +135,7 @@ class Sided(TrainableScorer):
         return self.state_dict()
 
     def _identity(self) -> list[Any]:
-        """What besides vocabulary and weights decides a vector, in the form that indexes made so far remember."""
+        """What besides vocabulary and weights decides a vector."""
         seen = self.backbone.preprocessing
         return [identity(self.config), {} if seen is None else identity(seen)]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core.configuration import changed
 from rungwise.data.features import FeatureRows
 from rungwise.data.packed import Picture
 from rungwise.data.pictures import prepared_picture
@@ -25,6 +24,8 @@ from rungwise.models.contracts import EncodedImages, Pictures, Progress, VectorS
 from rungwise.models.pairs import Autocast, Compilable, Pairs, Rows, TrainableEncoder
 from rungwise.models.sided import Batch, Sided
 from rungwise.similarity import Similarity
+
+_IMAGES_AT_ONCE, _TEXTS_AT_ONCE = 256, 1024
 
 
 class TwoSides(Sided, TrainableEncoder):
@@ -53,13 +54,6 @@ class TwoSides(Sided, TrainableEncoder):
         """How vectors are compared."""
         value: Similarity = self.config.similarity
         return value
-
-    def _identity(self) -> list[Any]:
-        """The similarity in the form that indexes made so far remember."""
-        plain, *others = super()._identity()
-        options = changed(self.similarity)
-        plain["similarity"] = [self.similarity.kind, options] if options else self.similarity.kind
-        return [plain, *others]
 
     def compilable(self) -> Sequence[Compilable]:
         """See :meth:`TrainableScorer.compilable <rungwise.models.pairs.TrainableScorer.compilable>`.
@@ -154,18 +148,17 @@ class TwoSides(Sided, TrainableEncoder):
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
-    def encode_rows(self, rows: Rows, batch: int = 256, *, alike: bool = True) -> NDArray[np.float32]:
+    def encode_rows(self, rows: Rows, *, alike: bool = True) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of images whose features or pixels are at hand.
 
         Args:
             rows: Of the images.
-            batch: How many at a time.
             alike: An image gets the same vector to the last bit whichever others it comes with.
         """
         if alike and not self.config.image.frozen:
             return self._encode_pixels(rows)
-        embed = of_one_size(self.embed_images, batch) if alike else self.embed_images
-        return self._vectors(np.arange(len(rows)), batch, lambda some: embed(rows.take(some).to(self.device)))
+        embed = of_one_size(self.embed_images, _IMAGES_AT_ONCE) if alike else self.embed_images
+        return self._vectors(np.arange(len(rows)), _IMAGES_AT_ONCE, lambda some: embed(rows.take(some).to(self.device)))
 
     def _encode_pixels(self, rows: Rows) -> NDArray[np.float32]:
         """The same of pixels, which go through a whole network."""
@@ -182,10 +175,10 @@ class TwoSides(Sided, TrainableEncoder):
                     found[part.positions] = part.values
         return found
 
-    def encode_text_rows(self, rows: Rows, batch: int = 1024) -> NDArray[np.float32]:
+    def encode_text_rows(self, rows: Rows) -> NDArray[np.float32]:
         """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are at hand."""
         return self._vectors(
-            np.arange(len(rows)), batch, lambda some: self.embed_captions(rows.take(some).to(self.device))
+            np.arange(len(rows)), _TEXTS_AT_ONCE, lambda some: self.embed_captions(rows.take(some).to(self.device))
         )
 
     def encode_tokens(self, tokens: Sequence[Sequence[int]], batch: int = 256) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 
-def gather_rows(own: Tensor, sizes: list[int], group: dist.ProcessGroup | None = None) -> Tensor:
+def gather_rows(own: Tensor, sizes: list[int]) -> Tensor:
     """All processes' rows in the order of their ranks; with a gradient.
 
     The gradient of a process's rows is the sum of what all processes' losses say about them, so all processes must
@@ -18,7 +18,6 @@ def gather_rows(own: Tensor, sizes: list[int], group: dist.ProcessGroup | None =
     Args:
         own: (sizes[rank], ...).
         sizes: rows of each process.
-        group: the processes; None is all of them.
 
     Returns:
         (sum(sizes), ...).
@@ -31,7 +30,7 @@ def gather_rows(own: Tensor, sizes: list[int], group: dist.ProcessGroup | None =
     tensor([[1.],
             [2.]])
     """
-    rows: Tensor = _GatherRows.apply(own, sizes, group)  # type: ignore[no-untyped-call]
+    rows: Tensor = _GatherRows.apply(own, sizes)  # type: ignore[no-untyped-call]
     return rows
 
 
@@ -39,25 +38,25 @@ class _GatherRows(torch.autograd.Function):
     """Forward an all-gather, backward the sum over the processes, cut to the own rows."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, sizes: list[int], group: dist.ProcessGroup | None) -> Tensor:
+    def forward(ctx: Any, own: Tensor, sizes: list[int]) -> Tensor:
         """(sizes[rank], ...) -> (sum(sizes), ...)."""
-        ctx.sizes, ctx.group = sizes, group
+        ctx.sizes = sizes
         # Backends gather tensors of one shape only.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
         padded[: len(own)] = own
         parts = [torch.empty_like(padded) for _ in sizes]
-        dist.all_gather(parts, padded, group=group)
+        dist.all_gather(parts, padded)
         return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         """(sum(sizes), ...) -> (sizes[rank], ...)."""
         total = upstream.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total, group=ctx.group)
-        return torch.split(total, ctx.sizes)[dist.get_rank(ctx.group)], None, None
+        dist.all_reduce(total)
+        return torch.split(total, ctx.sizes)[dist.get_rank()], None
 
 
-def total(own: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
+def total(own: Tensor) -> Tensor:
     """Sum over the processes of a scalar; with a gradient.
 
     Each process goes backward from the sum, so the gradient that reaches ``own`` is as many times that of one process:
@@ -65,7 +64,6 @@ def total(own: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
 
     Args:
         own: scalar.
-        group: the processes; None is all of them.
 
     >>> import tempfile
     >>> from rungwise.training.distributed import process_group
@@ -74,7 +72,7 @@ def total(own: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     ...         total(torch.tensor(2.0))
     tensor(2.)
     """
-    together: Tensor = _Total.apply(own, group)  # type: ignore[no-untyped-call]
+    together: Tensor = _Total.apply(own)  # type: ignore[no-untyped-call]
     return together
 
 
@@ -82,14 +80,15 @@ class _Total(torch.autograd.Function):
     """Sum over the processes, each of which goes backward from it: so many times its gradient reaches every one."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    def forward(ctx: Any, own: Tensor) -> Tensor:
         """Scalar to scalar."""
-        ctx.world = dist.get_world_size(group)
+        ctx.world = dist.get_world_size()
         total = own.clone()
-        dist.all_reduce(total, group=group)
+        dist.all_reduce(total)
         return total
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
         """Scalar to scalar."""
-        return upstream * ctx.world, None
+        world: int = ctx.world
+        return upstream * world

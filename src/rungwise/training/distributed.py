@@ -74,19 +74,18 @@ def process_group(backend: str, **options: Any) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def average_gradients(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None = None) -> None:
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace each gradient by its average over the processes, for parameters that nothing else averages.
 
     Args:
         parameters: the same on all processes, in the same order; those without a gradient are left out.
-        group: the processes; None is all of them.
 
     >>> average_gradients([])
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     for gradient in gradients:
-        dist.all_reduce(gradient, group=group)
-        gradient /= dist.get_world_size(group)
+        dist.all_reduce(gradient)
+        gradient /= dist.get_world_size()
 
 
 class _Gathered(Batch):
@@ -104,10 +103,10 @@ class _Gathered(Batch):
         positions: _Positions,
         queries: int | None,
     ) -> None:
-        self.context, self.home, group = context, image_vectors.device, context.group
-        rank, world = dist.get_rank(group), dist.get_world_size(group)
+        self.context, self.home = context, image_vectors.device
+        rank, world = dist.get_rank(), dist.get_world_size()
         counts = torch.tensor([[len(image_vectors), len(text_vectors)]], device=self.home)
-        sizes = gather_rows(counts, [1] * world, group)
+        sizes = gather_rows(counts, [1] * world)
         self.image_sizes, text_sizes = sizes.T.tolist()
         self.square = self.image_sizes == text_sizes
         if not self.square and sum(self.image_sizes) == sum(text_sizes):
@@ -124,15 +123,15 @@ class _Gathered(Batch):
             torch.arange(sum(many), device=self.home) for many in (self.image_sizes, text_sizes)
         )
         # One collective for both modalities: two might meet in different orders on the processes' ways back.
-        both = gather_rows(torch.cat([image_vectors, text_vectors]), sizes.sum(dim=1).tolist(), group)
+        both = gather_rows(torch.cat([image_vectors, text_vectors]), sizes.sum(dim=1).tolist())
         parts = torch.split(both, sizes.flatten().tolist())
         self.image_vectors, self.text_vectors = image_vectors, text_vectors
         self.all_image_vectors, self.all_text_vectors = torch.cat(parts[::2]), torch.cat(parts[1::2])
         images, captions, reference = positions.images, positions.captions, positions.reference
         self.positions = _Positions(
-            None if images is None else gather_rows(images.to(self.home), self.image_sizes, group),
-            None if captions is None else gather_rows(captions.to(self.home), text_sizes, group),
-            None if reference is None else gather_rows(reference.to(self.home), self.image_sizes, group),
+            None if images is None else gather_rows(images.to(self.home), self.image_sizes),
+            None if captions is None else gather_rows(captions.to(self.home), text_sizes),
+            None if reference is None else gather_rows(reference.to(self.home), self.image_sizes),
         )
         self.i2t_positives = self._described(self.own_images, self.every_caption)
         self.t2i_positives = _transposed(self._described(self.every_image, self.own_captions))
@@ -195,12 +194,12 @@ class _Gathered(Batch):
         if i2t.aligned:
             return i2t.graded()
         own = degrees_of_images(i2t.graded(), self._all_positives())
-        return gather_rows(own, self.image_sizes, self.context.group)[t2i.column]
+        return gather_rows(own, self.image_sizes)[t2i.column]
 
     def pairs(self, i2t: Side) -> int:
         """Those of all processes."""
         count = torch.tensor(len(i2t.query), device=self.home)
-        dist.all_reduce(count, group=self.context.group)
+        dist.all_reduce(count)
         return int(count)
 
     def _all_positives(self) -> Tensor:
@@ -260,7 +259,6 @@ class GlobalNegatives(nn.Module):
         relevance: where graded losses get their degrees.
         positives: which captions describe which images, by positions in the collection, such as
             ``ImageCaptions.positives``; needed where images and captions are not paired one to one.
-        group: the processes; None is all of them.
 
     >>> from rungwise.losses import MaxOfHinges
     >>> images, texts = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
@@ -276,7 +274,6 @@ class GlobalNegatives(nn.Module):
         within: Callable[[Tensor, Tensor], Tensor] | None = None,
         relevance: Relevance | None = None,
         positives: PositiveBlock | None = None,
-        group: dist.ProcessGroup | None = None,
     ) -> None:
         super().__init__()
         self.loss = loss
@@ -284,7 +281,6 @@ class GlobalNegatives(nn.Module):
         self.within = similarity if within is None else within
         self.relevance = relevance
         self.positives = positives
-        self.group = group
 
     def forward(
         self,
@@ -316,12 +312,12 @@ class GlobalNegatives(nn.Module):
             ValueError: as the loss does, or positions are missing.
         """
         positions = _Positions(images, captions, reference)
-        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(self.group) == 1:
+        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
             return self._alone(image_vectors, text_vectors, positions, queries)
         value = self.loss.value(_Gathered(self, image_vectors, text_vectors, positions, queries))
         if isinstance(value, tuple):
             return value
-        return total(value, self.group)
+        return total(value)
 
     def degrees(self, positions: _Positions, home: torch.device) -> Tensor | None:
         """(images, captions) relevance of these positions; None without a source."""

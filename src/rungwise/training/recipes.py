@@ -203,7 +203,7 @@ def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
     return _built(_settings(values), str(path))
 
 
-def load_training(name_or_file: str, dataset: str = "") -> TrainConfig:
+def load_training(name_or_file: str) -> TrainConfig:
     """As :func:`load_config`, of what is trained in steps.
 
     Raises:
@@ -215,7 +215,7 @@ def load_training(name_or_file: str, dataset: str = "") -> TrainConfig:
     """
     from rungwise.training.config import TrainConfig
 
-    config = load_config(name_or_file, dataset)
+    config = load_config(name_or_file)
     if not isinstance(config, TrainConfig):
         raise UserError(f"{name_or_file}: a fit, not a training in steps; give another preset")
     return config

@@ -26,7 +26,6 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import Result, evaluate, positives_from_labels, protocol_named
 from rungwise.models import load
-from rungwise.relevance.base import Relevance
 from rungwise.training.config import TrainConfig
 from rungwise.training.heartbeats import LOST_AFTER
 from rungwise.training.processes import joined, resuming
@@ -100,7 +99,6 @@ def train_seeds(
     out: Path,
     seeds: Sequence[int],
     *,
-    relevance: Relevance | None = None,
     cache: Path | None = None,
     resume: bool = False,
     device: str | None = None,
@@ -115,8 +113,7 @@ def train_seeds(
             result is kept in the run's folder.
         out: Folder of the runs: ``seed-0`` and so on, and ``seeds.json``.
         seeds: Of the runs.
-        relevance: See :func:`rungwise.training.loop.train`, as all that follow.
-        cache: See there.
+        cache: See :func:`rungwise.training.loop.train`, as all that follow.
         resume: Go on with the seed that was interrupted. Seeds that are finished are not trained again, and seeds that
             are new in the list are begun.
         device: See there.
@@ -149,7 +146,6 @@ def train_seeds(
                 replace(config, seed=seed),
                 data,
                 folder,
-                relevance=relevance,
                 cache=cache,
                 resume=begun,
                 device=device,

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from torch import Tensor
-
 from rungwise.core.checks import Check, checked
 from rungwise.core.configuration import load_yaml, to_plain
 from rungwise.core.errors import UserError
@@ -94,8 +92,9 @@ def _config(folder: Path) -> str:
 
 def _checkpoint(path: Path) -> str:
     state, tensors = load_checkpoint(path)
-    if odd := next((name for name, tensor in sorted(tensors.items()) if not _finite(tensor)), None):
-        raise UserError(f"{path}: {odd} holds NaN or infinity; start anew in another folder")
+    for name, tensor in sorted(tensors.items()):
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise UserError(f"{path}: {name} holds NaN or infinity; start anew in another folder")
     begun = {name.split("/")[0] for name in tensors}
     run = config_of_settings(state.settings, path)
     if state.total_steps and run.optimizer.keeps(()) and "optimizer" not in begun:
@@ -108,10 +107,6 @@ def _checkpoint(path: Path) -> str:
     return (
         f"{len(tensors)} tensors after epoch {state.epoch}, step {state.step} of the next, {state.total_steps} in all"
     )
-
-
-def _finite(tensor: Tensor) -> bool:
-    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
 
 
 def _history(folder: Path) -> str:

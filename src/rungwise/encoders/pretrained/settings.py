@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from rungwise.core.configuration import STRICT, BelowOne, SomeShare
+from rungwise.core.configuration import STRICT, BelowOne, SomeShare, from_plain
 from rungwise.core.errors import UserError
 
 T = TypeVar("T")
@@ -44,13 +44,9 @@ def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     rungwise.core.errors.UserError: config.json: text_config: layers: Input should be less than or equal to 512 ...
     """
     try:
-        return TypeAdapter(kind).validate_python(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(
-            f"{where}: {place}: {first['msg']} (got {repr(first['input'])[:60]}); give a model that this version knows"
-        ) from None
+        return from_plain(kind, dict(values), where)
+    except UserError as error:
+        raise UserError(f"{error}; give a model that this version knows") from None
 
 
 @dataclass(frozen=True)

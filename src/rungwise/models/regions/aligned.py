@@ -22,10 +22,6 @@ from rungwise.models.vse_config import AnyTextSide
 from rungwise.similarity.stacked_attention import Attention, CrossAttention
 
 
-def _dropped_words() -> GRUConfig:
-    return GRUConfig(directions="both", word_dropout=0.4)
-
-
 @dataclass(frozen=True)
 class AlignedConfig(RegionConfig):
     """Base of the configurations of SGR and SAF (Diao et al. 2021).
@@ -40,7 +36,7 @@ class AlignedConfig(RegionConfig):
 
     __pydantic_config__ = STRICT
 
-    text: AnyTextSide = field(default_factory=_dropped_words)
+    text: AnyTextSide = field(default_factory=lambda: GRUConfig(directions="both", word_dropout=0.4))
     regions: Regions | None = None
     vector_width: Size = 256
     dropout: BelowOne = 0.4

@@ -25,14 +25,6 @@ Regions = Annotated[int, Field(ge=1, le=1 << 16)]
 """Most regions of one picture that a model reads."""
 
 
-def _regions_of_pictures() -> ImageConfig:
-    return ImageConfig(pool="regions", l2_normalise=False)
-
-
-def _both_directions() -> GRUConfig:
-    return GRUConfig(directions="both")
-
-
 @dataclass(frozen=True)
 class RegionConfig(ModelConfig):
     """Base of the configurations of models that read regions.
@@ -46,8 +38,8 @@ class RegionConfig(ModelConfig):
 
     __pydantic_config__ = STRICT
 
-    image: AnyImageSide = field(default_factory=_regions_of_pictures)
-    text: AnyTextSide = field(default_factory=_both_directions)
+    image: AnyImageSide = field(default_factory=lambda: ImageConfig(pool="regions", l2_normalise=False))
+    text: AnyTextSide = field(default_factory=lambda: GRUConfig(directions="both"))
     dimension: Size = 1024
 
 
