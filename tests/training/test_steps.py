@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,16 +239,14 @@ def test_every_level_loses_and_the_models_own_loss_is_added(config: TrainConfig,
         (Plain(), Scorer, AdaptiveListwise(), Processes(), True, "label_lists needs a model that gives vectors"),
         (CachedGradients(), JointEmbedding, Ladder(), Processes(), True, "label_lists goes with a loss of lists"),
         (CachedGradients(), JointEmbedding, Ladder(), Processes(0, 2), False, "but step cached_gradients uses one"),
-        (
-            CachedGradients(chunk=0),
-            JointEmbedding,
-            MaxOfHinges(),
-            Processes(),
-            False,
-            "chunk must be at least 1, got 0",
-        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(step, model, loss, processes, lists, message) -> None:
     with pytest.raises(UserError, match=message):
         step.check(model.__new__(model), loss, processes, lists)
+
+
+@pytest.mark.parametrize("kind", [CachedGradients, GlobalNegativesStep])
+def test_a_chunk_holds_something(kind: Any) -> None:
+    with pytest.raises(UserError, match="chunk: Input should be greater than or equal to 1"):
+        kind(chunk=0)

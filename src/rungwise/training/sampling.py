@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.core.configuration import STRICT, AtLeastOne, Bounded, by_name, on_command_line
 from rungwise.core.errors import UserError
 from rungwise.relevance.base import Relevance
 from rungwise.training.batches import epoch_batches
@@ -48,7 +48,7 @@ class Drawn:
     seed: int
 
 
-class Sampler(ABC):
+class Sampler(Bounded, ABC):
     """Which pairs meet in a batch.
 
     Attributes:
@@ -98,12 +98,10 @@ class ByLength(Sampler):
     __pydantic_config__ = STRICT
 
     kind: Literal["by_length"] = "by_length"
-    pool: int = 20
+    pool: AtLeastOne = 20
 
     def epochs(self, drawn: Drawn) -> Epoch:
         """See :class:`Sampler`."""
-        if self.pool < 1:
-            raise UserError(f"sampler by_length: pool must be at least 1, got {self.pool}")
         return lambda epoch: epoch_batches(
             drawn.lengths, drawn.batch_size, seed=drawn.seed, epoch=epoch, pool=self.pool
         )
@@ -145,7 +143,7 @@ class RelevanceAware(Sampler):
     at_least: float = 0.5
     below: float | None = None
     keep: int = 32
-    group: int = 4
+    group: AtLeastOne = 4
 
     def epochs(self, drawn: Drawn) -> Epoch:
         """See :class:`Sampler`."""
@@ -177,7 +175,7 @@ class LabelLists(Sampler):
     draws_lists: ClassVar[bool] = True
 
     kind: Literal["label_lists"] = "label_lists"
-    irrelevant: int = 5
+    irrelevant: AtLeastOne = 5
 
     def epochs(self, drawn: Drawn) -> Epoch:
         """See :class:`Sampler`."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from rungwise.core.configuration import STRICT, by_name, on_command_line
+from rungwise.core.configuration import STRICT, AtLeastOne, Bounded, by_name, on_command_line
 from rungwise.core.errors import UserError
 from rungwise.losses import Loss
 from rungwise.models.pairs import Autocast, Pairs, TrainableEncoder, TrainableScorer
@@ -123,7 +123,7 @@ class Outcome:
     vectors: tuple[Tensor, Tensor] | None
 
 
-class Step(ABC):
+class Step(Bounded, ABC):
     """Loss and gradients of one batch."""
 
     kind: str
@@ -223,7 +223,7 @@ class CachedGradients(Step):
     __pydantic_config__ = STRICT
 
     kind: Literal["cached_gradients"] = "cached_gradients"
-    chunk: int = 64
+    chunk: AtLeastOne = 64
 
     @property
     def encodes_twice(self) -> bool:
@@ -234,7 +234,7 @@ class CachedGradients(Step):
         """See :class:`Step`."""
         super().check(model, loss, processes, lists)
         _check_alone(self, processes)
-        _check_vectors(self, model, self.chunk)
+        _check_vectors(self, model)
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
@@ -254,7 +254,7 @@ class GlobalNegativesStep(Step):
     __pydantic_config__ = STRICT
 
     kind: Literal["global_negatives"] = "global_negatives"
-    chunk: int | None = None
+    chunk: AtLeastOne | None = None
 
     @property
     def encodes_twice(self) -> bool:
@@ -264,7 +264,7 @@ class GlobalNegativesStep(Step):
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
         """See :class:`Step`."""
         super().check(model, loss, processes, lists)
-        _check_vectors(self, model, self.chunk)
+        _check_vectors(self, model)
 
     def backward(self, work: Work, loss: Loss, batch: Any, seed: int) -> Outcome:
         """See :class:`Step`."""
@@ -295,7 +295,7 @@ def _check_alone(step: Step, processes: Processes) -> None:
         )
 
 
-def _check_vectors(step: Step, model: TrainableScorer, chunk: int | None) -> None:
+def _check_vectors(step: Step, model: TrainableScorer) -> None:
     if not isinstance(model, TrainableEncoder):
         raise UserError(f"step {step.kind} needs a model that gives vectors; set step: plain for this one")
     if model.adds_losses:
@@ -303,8 +303,6 @@ def _check_vectors(step: Step, model: TrainableScorer, chunk: int | None) -> Non
             f"step {step.kind} computes the loss of vectors alone, and a model of kind {model.kind!r} adds losses of"
             " its own; set step: plain"
         )
-    if chunk is not None and chunk < 1:
-        raise UserError(f"step {step.kind}: chunk must be at least 1, got {chunk}")
 
 
 def _of_vectors(work: Work, loss: Loss, batch: Any, seed: int, chunk: int | None) -> Outcome:
