@@ -73,7 +73,7 @@ def test_a_learned_temperature_is_not_decayed(config: TrainConfig, coloured: Ima
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"image": -1.0}, "image: Input should be greater than or equal to 0"),
+        ({"image": -1.0}, "rates.image: Input should be greater than or equal to 0"),
         ({"heads": float("nan")}, "heads: Input should be a finite number"),
         ({"layer_decay": 0.0}, "layer_decay: Input should be greater than 0"),
     ],

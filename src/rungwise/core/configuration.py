@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -89,7 +89,7 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
                 f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
                 f" file of a newer version needs a newer rungwise (this is {__version__})"
             ) from None
-        raise _refused(error, f"{where}: ") from None
+        raise UserError(f"{where}: {_reason(error)}") from None
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     if place := _not_a_number(values):
@@ -97,16 +97,18 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     return built
 
 
-def _refused(error: ValidationError, where: str, *place: str) -> UserError:
+def _reason(error: ValidationError, *place: str) -> str:
     first = error.errors()[0]
-    loc = ".".join(map(str, (*place, *first["loc"])))
-    return UserError(f"{where}{loc}: {first['msg']} (got {_shown(first['input'])})")
+    return f"{'.'.join(map(str, (*place, *first['loc'])))}: {first['msg']} (got {_shown(first['input'])})"
 
 
 class Bounded:
     """A base of configurations: a value outside of its field's bounds is refused however the object is made.
 
     The bounds are those of the annotations, such as :data:`Size`, by which :func:`from_plain` reads a file.
+
+    Attributes:
+        place: Setting of a run that holds such a configuration, for errors; its ``kind`` where this is empty.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Recipe(Bounded):
@@ -116,19 +118,21 @@ class Bounded:
     rungwise.core.errors.UserError: batch_size: Input should be greater than or equal to 1 (got 0)
     """
 
+    place: ClassVar[str] = ""
+
     def __post_init__(self) -> None:
         """Compare all fields with their bounds; a class with rules between its fields calls this first.
 
         Raises:
-            UserError: Naming the first field that does not fit, behind the ``kind`` of the configuration if it has one.
+            UserError: Naming the first field that does not fit.
         """
         own: Any = type(self)
         for name, hint in _bounds(own).items():
             try:
                 adapter(hint).validate_python(getattr(self, name), strict=True)
             except ValidationError as error:
-                kind = getattr(self, "kind", "")
-                raise _refused(error, f"{kind}: " if kind else "", name) from None
+                place = self.place or getattr(self, "kind", "")
+                raise UserError(_reason(error, *filter(None, (place, name)))) from None
 
 
 @lru_cache

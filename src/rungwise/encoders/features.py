@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ class FeatureConfig(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "image"
 
     kind: Literal["features"] = "features"
     width: Size | None = None
@@ -120,6 +121,7 @@ class TextFeatureConfig(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "text"
 
     kind: Literal["features"] = "features"
     width: Size | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 from pydantic import BeforeValidator, Field
@@ -61,6 +61,7 @@ class DataConfig(Bounded, CollectionConfig):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "data"
 
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
     reference: Literal["image", "batch"] = "image"

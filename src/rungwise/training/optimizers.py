@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -164,6 +164,7 @@ class Rates(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "rates"
 
     image: NotNegative = 1.0
     text: NotNegative = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
@@ -87,6 +87,7 @@ class Snapshot(Choice):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "snapshot"
 
     patience: Natural = 0
     relevance: Annotated[str, BeforeValidator(as_text)] = ""

@@ -441,14 +441,14 @@ def test_it_is_not_exported(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 1.5}, "cvse: alpha: Input should be less than or equal to 1"),
-        ({"label_share": -0.1}, "cvse: label_share: Input should be greater than or equal to 0"),
-        ({"divergence_weight": -1.0}, "cvse: divergence_weight: Input should be greater than or equal to 0"),
-        ({"fused_weight": math.nan}, "cvse: fused_weight: Input should be a finite number"),
-        ({"dropout": 1.0}, "cvse: dropout: Input should be less than 1"),
-        ({"smoothing": 0.0}, "cvse: smoothing: Input should be greater than 0"),
-        ({"regions": 0}, "cvse: regions: Input should be greater than or equal to 1"),
-        ({"dimension": 0}, "cvse: dimension: Input should be greater than or equal to 1"),
+        ({"alpha": 1.5}, "cvse.alpha: Input should be less than or equal to 1"),
+        ({"label_share": -0.1}, "cvse.label_share: Input should be greater than or equal to 0"),
+        ({"divergence_weight": -1.0}, "cvse.divergence_weight: Input should be greater than or equal to 0"),
+        ({"fused_weight": math.nan}, "cvse.fused_weight: Input should be a finite number"),
+        ({"dropout": 1.0}, "cvse.dropout: Input should be less than 1"),
+        ({"smoothing": 0.0}, "cvse.smoothing: Input should be greater than 0"),
+        ({"regions": 0}, "cvse.regions: Input should be greater than or equal to 1"),
+        ({"dimension": 0}, "cvse.dimension: Input should be greater than or equal to 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(options, message):

@@ -59,7 +59,7 @@ def test_equal_rows_have_equal_coordinates() -> None:
 
 def test_settings_of_the_kernel_are_checked() -> None:
     for settings in ({"gamma": 0.0}, {"gamma": float("inf")}, {"gamma": float("nan")}, {"landmarks": 0}, {"seed": -1}):
-        with pytest.raises(UserError, match="gaussian: ") as caught:
+        with pytest.raises(UserError, match="gaussian.") as caught:
             Gaussian(**settings)
         assert "\n" not in str(caught.value)
 

@@ -183,7 +183,7 @@ NO_DATA: list[tuple[Any, Any, Any, str]] = [
     (IMAGES.astype(object), TEXTS, LABELS, "and type object"),
     (IMAGES.astype(str), TEXTS, LABELS, "and type <U"),
     (IMAGES.astype(complex), TEXTS, LABELS, "and type complex128"),
-    (IMAGES[:, :0], TEXTS, LABELS, "features: width: Input should be greater than or equal to 1 (got 0)"),
+    (IMAGES[:, :0], TEXTS, LABELS, "image.width: Input should be greater than or equal to 1 (got 0)"),
     (IMAGES, TEXTS, 2 * np.eye(3)[LABELS], "holds 0 and 1 alone"),
     (IMAGES, TEXTS, "a" * 30, "expected one label for each row"),
     (IMAGES[:1], TEXTS[:1], LABELS[:1], "at least two items, got 1; give more"),

@@ -17,7 +17,7 @@ for one padding token after the last word. That says nothing of the picture, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -43,6 +43,7 @@ class CaptionHeadConfig(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "captions"
 
     weight: NotNegative = 1.0
     hidden: Size = 512

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -59,6 +59,7 @@ class ConceptConfig(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "concepts"
 
     count: Annotated[int, Field(ge=LEAST_CONCEPTS, le=MOST_CONCEPTS)] = 300
     min_count: AtLeastOne = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -67,6 +67,7 @@ class Fitted(Bounded):
     """
 
     __pydantic_config__ = STRICT
+    place: ClassVar[str] = "fitted"
 
     components: Size
     classes: tuple[str, ...] = ()
