@@ -152,19 +152,19 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 1}, "count: Input should be greater than or equal to 2"),
-        ({"count": 9000}, "count: Input should be less than or equal to 8192"),
-        ({"min_count": 0}, "min_count: Input should be greater than or equal to 1"),
-        ({"most_share": 0.0}, "most_share: Input should be greater than 0"),
-        ({"most_share": float("nan")}, "most_share: Input should be less than or equal to 1"),
-        ({"width": 0}, "width: Input should be greater than or equal to 1"),
-        ({"scale": 1.0}, "scale: Input should be greater than 1"),
-        ({"threshold": 0.0}, "threshold: Input should be greater than 0"),
+        ({"count": 1}, "concepts.count: Input should be greater than or equal to 2"),
+        ({"count": 9000}, "concepts.count: Input should be less than or equal to 8192"),
+        ({"min_count": 0}, "concepts.min_count: Input should be greater than or equal to 1"),
+        ({"most_share": 0.0}, "concepts.most_share: Input should be greater than 0"),
+        ({"most_share": float("nan")}, "concepts.most_share: Input should be less than or equal to 1"),
+        ({"width": 0}, "concepts.width: Input should be greater than or equal to 1"),
+        ({"scale": 1.0}, "concepts.scale: Input should be greater than 1"),
+        ({"threshold": 0.0}, "concepts.threshold: Input should be greater than 0"),
         (
             {"file": "a.txt", "leave_out": "b.txt"},
             "concepts.file names the concepts themselves, so that concepts.leave",
         ),
-        ({"neighbours": -1.0}, "neighbours: Input should be greater than or equal to 0"),
+        ({"neighbours": -1.0}, "concepts.neighbours: Input should be greater than or equal to 0"),
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(options, message):
