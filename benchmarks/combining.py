@@ -27,9 +27,9 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.relevance import BiEncoder, CBoW, CIDErD, DocumentFrequencies, Human, TfIdf
-from rungwise.relevance.combine import pair_degrees
-from rungwise.relevance.fit import Kind, fit_table
+from rungwise.relevance import BiEncoder, CBoW, CIDErD, DocumentFrequencies, HumanJudgements, TfIdf
+from rungwise.relevance.combine.combinations import pair_degrees
+from rungwise.relevance.combine.fit import Kind, fit_table
 
 Values = NDArray[np.float64]
 Learn = Callable[[Values, Values], Callable[[Values], Values]]
@@ -104,7 +104,7 @@ def main() -> None:
     of_pairs += [source.pair_scores(*pairs.T) for source in sources[1:]]
     table = np.stack([pair_degrees(alone, *pairs.T), *of_pairs], axis=1)
 
-    human = Human.read(folder / "coco5k" / "sits_test_half.csv", coco)
+    human = HumanJudgements.read(folder / "coco5k" / "sits_test_half.csv", coco)
     others = human.pairs[~human.own]
     judged = np.stack([pair_degrees(source, *others.T) for source in (CIDErD(*known), *sources)], axis=1)
     wanted = human.grades[~human.own].astype(np.float64)

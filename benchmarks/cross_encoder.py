@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rungwise.core.threads import cores
+from rungwise.core.compute.threads import cores
 from rungwise.data.readers import read
 from rungwise.data.scored_pairs import DEV, TEST, TRAIN, ScoredPairs, read_scored_pairs
 from rungwise.language.sentence_models import PACKAGED_MODEL, Precision, load_sentence_model
@@ -34,13 +34,13 @@ from rungwise.relevance import BiEncoder, DocumentFrequencies, TfIdf
 from rungwise.training.pair_models import (
     Correlations,
     PairTraining,
-    Watching,
+    TrainingObserver,
     correlations,
     distil,
     train_cross_encoder,
 )
 from rungwise.training.pair_models.cross_encoders import pair_scores
-from rungwise.training.pair_models.distilling import EPOCHS, UNLABELLED
+from rungwise.training.pair_models.distillation import EPOCHS, UNLABELLED
 
 Scores = Callable[[ScoredPairs], NDArray[np.float32]]
 
@@ -124,7 +124,7 @@ def main() -> None:
     unlabelled = UNLABELLED
     if asked.quick:
         pairs, settings, captions, unlabelled = shortened(pairs), replace(settings, epochs=1), captions[:FEW], FEW
-    watching = Watching(lambda line: print(line, flush=True))
+    watching = TrainingObserver(lambda line: print(line, flush=True))
     rows: list[tuple[str, list[Correlations], str]] = [
         ("TfIdf, words in common", measured(pairs, words(pairs)), ""),
         ("MiniLM, cosine", measured(pairs, cosine(PACKAGED_MODEL)), ""),

@@ -52,7 +52,7 @@ from rungwise.calibration import (
     TopK,
 )
 from rungwise.metrics import ECE, CutF1, CutPrecision, CutRecall
-from rungwise.metrics.ends import Ends, Judged, judged_by
+from rungwise.metrics.ends import Ends, JudgedQueries, judged_by
 from rungwise.metrics.rankings import Positives, Rankings
 from rungwise.models.contracts import DualEncoder
 from rungwise.models.loading import load_dual_encoder
@@ -75,9 +75,9 @@ class CountKnown:
     def __init__(self, counts: NDArray[np.int64]) -> None:
         self.counts = counts
 
-    def judge(self, scores: NDArray[np.float32], direction: str, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: NDArray[np.float32], direction: str, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
-        return Judged(self.counts[queries], (self.counts[queries] > 0).astype(np.float64))
+        return JudgedQueries(self.counts[queries], (self.counts[queries] > 0).astype(np.float64))
 
 
 def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Calibration]:

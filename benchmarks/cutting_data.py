@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from rungwise.calibration import Known
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.index.words import words_of
+from rungwise.index.stores.bm25 import words_of
 from rungwise.models.contracts import DualEncoder
-from rungwise.relevance import BiEncoder, Human, TfIdf
+from rungwise.relevance import BiEncoder, HumanJudgements, TfIdf
 from rungwise.relevance.base import Degrees
-from rungwise.relevance.stored import load
-from rungwise.scenes.collection import generate
+from rungwise.relevance.precomputed.saved_degrees import load
 from rungwise.scenes.relevance import SceneRelevance
 from rungwise.scenes.sampling import SceneConfig
+from rungwise.scenes.scene_files import generate
 
 Rows = NDArray[np.float32]
 
@@ -155,7 +155,7 @@ def degrees_of(source: str, data: ImageCaptions, kept: Path | None) -> Degrees:
 def crowd(test: Asked, folder: Path) -> Asked:
     """The test split by what people said: the share of yes votes; NaN where nobody was asked."""
     part = read(folder).split("test")
-    judged = Human.read(folder / CROWD, part).dense().T[test.own]
+    judged = HumanJudgements.read(folder / CROWD, part).dense().T[test.own]
     some = np.flatnonzero((judged >= CROWD_FROM).any(axis=1))
     return replace(test, relevance=judged).only(np.arange(len(test.images)), some)
 

@@ -5,12 +5,12 @@
     python benchmarks/encoding.py full-size                           # memory and seconds of VGG19 and ResNet152
 
 Photos come from Flickr8K (``$RUNGWISE_DATA/flickr8k``), of 224 x 224 and, enlarged and with noise as cameras make it,
-of 3000 x 2000 pixels. ``pipeline`` is ``rungwise.encoders.picture_rows.feature_rows``: files are read, hashed, decoded,
-encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in memory in the
-same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes timm's own
-transform and runs the network in float32, a batch after the other. The three take turns. Shares and factors are given
-by the clock and, in brackets, by seconds of the processor, which others who use the machine disturb less. GB are what
-the pipeline takes at its peak above what was there.
+of 3000 x 2000 pixels. ``pipeline`` is ``rungwise.encoders.images.image_rows.feature_rows``: files are read, hashed,
+decoded, encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in memory
+in the same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes timm's
+own transform and runs the network in float32, a batch after the other. The three take turns. Shares and factors are
+given by the clock and, in brackets, by seconds of the processor, which others who use the machine disturb less. GB are
+what the pipeline takes at its peak above what was there.
 
 Weights are random, but for MobileNetV2 where ``$RUNGWISE_DATA/weights`` has them.
 """
@@ -35,10 +35,10 @@ from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
 
 from measuring import GB, alone, by_turns, memory_of, peak
-from rungwise.data.pictures import load_picture
-from rungwise.encoders.image import Backbone, ImageConfig, load_backbone
-from rungwise.encoders.inference import computed_in, native_bfloat16
-from rungwise.encoders.picture_rows import feature_rows
+from rungwise.data.pictures.decoding import load_picture
+from rungwise.encoders.images.backbone import Backbone, ImageConfig, load_backbone
+from rungwise.encoders.images.image_rows import feature_rows
+from rungwise.encoders.precision import computed_in, native_bfloat16
 
 NETWORKS = ("mobilenetv2_100", "resnet50", "resnet152", "vit_base_patch32_224")
 FULL_SIZE = ("vgg19", "resnet152")

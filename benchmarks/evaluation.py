@@ -111,7 +111,7 @@ def coherent_row(size: int, k: int, aim: float, figure_ms: float | None, asked: 
     """CS@K of both directions from matrices, against the authors' loop: argsort, then kendalltau, query by query."""
     from scipy.stats import kendalltau
 
-    from rungwise.core.topk import top_columns
+    from rungwise.core.compute.topk import top_columns
     from rungwise.evaluation import evaluate
 
     generator = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def ndcg_row(images: int, repeats: int) -> Row:
 def big_row(images: int) -> Row:
     """R@K and nDCG@10 from embeddings with the 100 most relevant captions of each image."""
     from rungwise.evaluation import evaluate
-    from rungwise.relevance.stored import Stored
+    from rungwise.relevance.precomputed.saved_degrees import SavedDegrees
 
     captions, kept = PER_IMAGE * images, min(100, PER_IMAGE * images)
     image, text = unit(images, 512, 0), unit(captions, 512, 1)
@@ -278,7 +278,7 @@ def big_row(images: int) -> Row:
         "direction": "i2t",
         "options": {},
     }
-    relevance = Stored(header, values, indices)
+    relevance = SavedDegrees(header, values, indices)
     warm()
     spent: dict[str, float] = {}
 

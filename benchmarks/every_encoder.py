@@ -25,20 +25,20 @@ from rich.table import Table
 
 from rungwise import evaluate
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.readers import read
-from rungwise.encoders.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.picture_rows import feature_rows
-from rungwise.encoders.text import GRUConfig
-from rungwise.encoders.text_cache import text_rows
-from rungwise.encoders.transformer import TransformerConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.images.image_rows import feature_rows
+from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
+from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.encoders.texts.text_rows import text_rows
+from rungwise.encoders.texts.transformer import TransformerConfig
 from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.training.config import DataConfig, TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.sampling import ByLength
+from rungwise.training.batches.sampling import ByLength
+from rungwise.training.config.run import DataConfig, TrainConfig
+from rungwise.training.engine.loop import train
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 GLOVE = "weights/glove.6B.50d.caption_words.txt"

@@ -50,12 +50,12 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.evaluation import Result
 from rungwise.models import VSEConfig
-from rungwise.scenes.collection import SceneConfig, generate
-from rungwise.training.config import TrainConfig
-from rungwise.training.fitting import check_fits
-from rungwise.training.recipes import load_preset, preset_names
-from rungwise.training.stage import merged
-from rungwise.training.starting import model_of
+from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.training.config.presets import load_preset, preset_names
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.config.stage import merged
+from rungwise.training.engine.initialisation import model_of
+from rungwise.training.fit.compatibility import check_fits
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 BACKBONE = {

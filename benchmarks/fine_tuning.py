@@ -24,17 +24,17 @@ from rich.table import Table
 from torch import Tensor
 
 from measuring import alone
-from rungwise.core.memory import GB, peak_memory
+from rungwise.core.compute.memory import GB, peak_memory
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.losses import ContrastiveSum
 from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import config_of
-from rungwise.training.tuning import Whole
+from rungwise.training.config.fine_tuning import WholeModel
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.loop import train
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 VALIDATION_PICTURES = 100
@@ -127,7 +127,7 @@ def fine_tuned(way: Way, shared: Path, options: argparse.Namespace, base: Path, 
         settings(shared, options),
         model=model(shared, options.side, frozen=False, batch_norm=way.batch_norm),
         start=str(base / "model"),
-        tune=Whole(configured=True),
+        tune=WholeModel(configured=True),
         epochs=(options.epochs,),
         learning_rates=(2e-4,),
         gradient_checkpointing=way.recompute,

@@ -9,7 +9,7 @@ image is among its own references in the published tables; the columns "apart" l
 changes GT pairs only. Rows with English stems map words to their stems, as CIDEr's paper has it (``pip install
 rungwise[languages]``). The caption-caption ratings of CrissCrossed Captions stand in a table of their own.
 
-Combinations are regressions (``rungwise.relevance.fit``) of several sources on people's grades. Each is fitted
+Combinations are regressions (``rungwise.relevance.combine.fit``) of several sources on people's grades. Each is fitted
 elsewhere than where it is judged: for CxC's image-caption ratings on its caption-caption ratings or on Flickr8K's
 crowd, for the caption-caption ratings and for Flickr8K on CxC's other ratings. Folders of models come from
 ``rungwise relevance train-cross-encoder``: on the STS-Benchmark, which shares no text with these judgements, or (CxC)
@@ -34,8 +34,8 @@ from scipy.stats import pearsonr, spearmanr
 
 from human_sources import REFERENCES, Judged, Models, Sources, Values, caption_ratings, degrees, training_part
 from rungwise.data.readers import read
-from rungwise.relevance import Human
-from rungwise.relevance.fit import Fit, Kind, fit_table
+from rungwise.relevance import HumanJudgements
+from rungwise.relevance.combine.fit import Fit, Kind, fit_table
 
 PAPER = (
     ("paper: binary relevance (GT)", "0.711", "0.00"),
@@ -163,11 +163,11 @@ def main() -> None:
     )
 
     coco = read(folder / "coco5k" / "captions.tsv", captions_only=True)
-    human = Human.read(folder / "coco5k" / "sits_test_half.csv", coco)
+    human = HumanJudgements.read(folder / "coco5k" / "sits_test_half.csv", coco)
     cxc = Judged("CxC, image-caption", coco, human.pairs, human.grades.astype(np.float64))
     text = folder / "flickr8k" / "Flickr8k_text"
     flickr = read(text / "Flickr8k.token.txt", captions_only=True)
-    crowd = Human.read(text / "CrowdFlowerAnnotations.txt", flickr)
+    crowd = HumanJudgements.read(text / "CrowdFlowerAnnotations.txt", flickr)
     flickr8k = Judged("Flickr8K, crowd", flickr, crowd.pairs, crowd.grades.astype(np.float64))
     of_coco, of_flickr = Sources(coco, models), Sources(flickr, models)
 

@@ -24,8 +24,8 @@ from rungwise.relevance import (
     TfIdf,
 )
 from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.combine import pair_degrees
-from rungwise.relevance.word_likeness import WordLikeness, by_sentences
+from rungwise.relevance.combine.combinations import pair_degrees
+from rungwise.relevance.embedding.word_similarity import WordLikeness, by_sentences
 
 Values = dict[str, NDArray[np.float64]]
 REFERENCES = ("max", "mean")

@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 from labels_data import Labelled, scenes, wikipedia
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import Result, evaluate, matching, positives_from_labels
-from rungwise.evaluation.intervals import bootstrap, interval_of
+from rungwise.evaluation.statistics.intervals import bootstrap, interval_of
 from rungwise.models import load
-from rungwise.models.kinds import FITTED
+from rungwise.models.io.families import FITTED
 from rungwise.models.subspace import CCA
-from rungwise.training.fit_config import FitConfig
-from rungwise.training.fit_run import fit_run
-from rungwise.training.recipes import load_preset
+from rungwise.runs.seeds import Spread, train_seeds
+from rungwise.training.config.fit import FitConfig
+from rungwise.training.config.presets import load_preset
+from rungwise.training.fit.grid import fit_run
 from rungwise.training.run_folder import MODEL
-from rungwise.training.seeds import Spread, train_seeds
 
 MAP = ("i2t/MAP", "t2i/MAP")
 TRAINED = "cmal2r"

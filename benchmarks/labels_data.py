@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.data import ImageCaptions, read
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.splits import with_validation
-from rungwise.encoders.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.picture_rows import picture_features
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.images.image_rows import picture_features
 from rungwise.encoders.sides import PictureSide
-from rungwise.encoders.tokens import pad
+from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
+from rungwise.encoders.vocabulary.token_arrays import pad
 from rungwise.relevance.base import Degrees
-from rungwise.scenes.collection import SceneConfig, generate, load_scene_file
 from rungwise.scenes.description import Mention, SceneObject
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, generate, load_scene_file
 
 Attribute = Literal["shape", "colour"]
 Scores = NDArray[np.float32]

@@ -34,19 +34,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from rungwise.core.compute.threads import cores
 from rungwise.core.configuration import from_plain, to_plain
-from rungwise.core.threads import cores
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.compare import compare
+from rungwise.evaluation.comparison import compare
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, TfIdf
 from rungwise.relevance.base import Degrees
-from rungwise.relevance.describe import thresholds
-from rungwise.training.config import TrainConfig
-from rungwise.training.recipes import load_preset
-from rungwise.training.stage import merged
+from rungwise.relevance.description.describe import thresholds
+from rungwise.training.config.presets import load_preset
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.config.stage import merged
 from rungwise.training.stages import run
 
 WARM_UP = 5

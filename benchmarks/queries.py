@@ -21,11 +21,11 @@ from PIL import Image
 
 from rungwise.data import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.index.diversity import unit_rows
-from rungwise.index.fusion import MOST_OF, Rarity, fused
-from rungwise.index.words import WordIndex, words_of
+from rungwise.index.search.fusion import MOST_OF, Rarity, fused
+from rungwise.index.stores.bm25 import WordIndex, words_of
 from rungwise.models import load_dual_encoder
 from rungwise.models.contracts import DualEncoder
+from rungwise.similarity.arrays import unit_rows
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 TOP = 10

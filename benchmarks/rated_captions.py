@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from human_sources import Judged, caption_ratings, training_part
-from rungwise.core.files import replacing
+from rungwise.core.disk.files import replacing
 from rungwise.data.readers import read
-from rungwise.relevance import Human
+from rungwise.relevance import HumanJudgements
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         raise SystemExit("RUNGWISE_DATA is not set: no real data here")
     folder = Path(asked.data) / "coco5k"
     coco = read(folder / "captions.tsv", captions_only=True)
-    human = Human.read(folder / "sits_test_half.csv", coco)
+    human = HumanJudgements.read(folder / "sits_test_half.csv", coco)
     pairs, grades = caption_ratings(folder / "sts_test_half.csv", coco)
     train, dev = training_part(Judged("CxC", coco, human.pairs, human.grades), pairs)
     rows = [

@@ -30,16 +30,16 @@ import numpy as np
 
 from rungwise.data import ImageCaptions, read
 from rungwise.data.splits import with_splits
-from rungwise.encoders.inference import computed_in
+from rungwise.encoders.precision import computed_in
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.intervals import bootstrap, interval_of
+from rungwise.evaluation.statistics.intervals import bootstrap, interval_of
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CIDErD
-from rungwise.training.loop import train
-from rungwise.training.recipes import load_training
-from rungwise.training.reports import EpochReport, Watcher
+from rungwise.runs.seeds import Spread
+from rungwise.training.config.presets import load_training
+from rungwise.training.engine.loop import train
 from rungwise.training.run_folder import MODEL, is_begun
-from rungwise.training.seeds import Spread
+from rungwise.training.tracking.reports import EpochReport, Watcher
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 SYSTEMS = ("scan", "sgr", "saf", "vsrn", "cvse")

@@ -41,10 +41,10 @@ import region_programs
 from measuring import memory_of
 from reranking import opened
 from rungwise.data import read
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.splits import with_splits
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
 from rungwise.models import family
@@ -259,12 +259,12 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 2e-4)
     rows = torch.randn(batch, sizes.regions, 2048, generator=draw)
     tokens = torch.randint(4, 8000, (batch, max(counts)), generator=draw)
-    from rungwise.models.sided import Batch
+    from rungwise.models.encoder_pair import EncoderBatch
 
     def step() -> None:
         optimizer.zero_grad()
         autocast = torch.autocast("cpu", torch.bfloat16)
-        loss(model.score(Batch(rows, tokens, torch.tensor(counts)), lambda: autocast).similarity).backward()
+        loss(model.score(EncoderBatch(rows, tokens, torch.tensor(counts)), lambda: autocast).similarity).backward()
         optimizer.step()
 
     jobs: dict[str, Callable[[], None]] = {

@@ -13,10 +13,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
 from rungwise.scenes.relevance import SceneRelevance
-from rungwise.training.batches import epoch_batches
-from rungwise.training.samplers import (
+from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
+from rungwise.training.batches.epochs import epoch_batches
+from rungwise.training.batches.samplers import (
     Positions,
     one_caption_per_image,
     relevance_aware_batches,

@@ -78,17 +78,17 @@ def bytes_below(folder: Path) -> int:
 
 def batches(made: search_data.Made) -> Iterator[Any]:
     """Vectors with the shortest record that a picture has: where its file is."""
-    from rungwise.index.store import Batch
+    from rungwise.index.stores.base import StoreBatch
 
     for block, vectors in made.blocks():
         numbers = range(block.start, block.stop)
         records = [{"file": f"{number}.jpg"} for number in numbers]
-        yield Batch([f"picture-{number}" for number in numbers], vectors, records)
+        yield StoreBatch([f"picture-{number}" for number in numbers], vectors, records)
 
 
 def exact(made: search_data.Made) -> dict[str, Any]:
     """Building the exact store."""
-    from rungwise.index.exact import ExactStore
+    from rungwise.index.stores.exact.store import ExactStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "exact"
@@ -103,7 +103,7 @@ def exact(made: search_data.Made) -> dict[str, Any]:
 
 def lance(made: search_data.Made, *, half: bool) -> dict[str, Any]:
     """Building LanceDB's store."""
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "lance"
@@ -127,8 +127,8 @@ def lance(made: search_data.Made, *, half: bool) -> dict[str, Any]:
 
 def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
     """A process that opens a store and searches it, one query after the other."""
-    from rungwise.index.exact import ExactStore
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.exact.store import ExactStore
+    from rungwise.index.stores.lance.store import LanceStore
 
     bare = status("VmHWM")
     store: Any = (
@@ -174,7 +174,7 @@ def milvus(made: search_data.Made) -> dict[str, Any]:
     """Our store in a Milvus server on this machine: rows written by one client, the graph made, then searched."""
     from tests.milvus_server import local_milvus
 
-    from rungwise.index.milvus import MilvusStore
+    from rungwise.index.stores.milvus.store import MilvusStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "milvus"
@@ -267,10 +267,10 @@ def index_anew(photos: Path, folder: Path) -> dict[str, float]:
 
 def index_by_workers(photos: Path, folder: Path) -> dict[str, float]:
     """A new index of the same folder that two workers of Ray make; memory of the process that writes."""
-    from rungwise.core.cluster import cluster
+    from rungwise.core.compute.cluster import cluster
     from rungwise.data.readers import read
     from rungwise.index import Index
-    from rungwise.index.workers import Workers
+    from rungwise.index.build.workers import Workers
 
     start = time.perf_counter()
     with cluster(workers=2) as ray:
@@ -321,9 +321,9 @@ def encode(work: Path, network: str) -> dict[str, Any]:
     import torch
 
     import encoding
-    from rungwise.encoders.image import load_backbone
-    from rungwise.encoders.inference import computed_in
-    from rungwise.encoders.picture_rows import feature_rows
+    from rungwise.encoders.images.backbone import load_backbone
+    from rungwise.encoders.images.image_rows import feature_rows
+    from rungwise.encoders.precision import computed_in
 
     torch.manual_seed(0)
     photos = encoding.make_photos(work, (224, 224), _PHOTOS)

@@ -19,7 +19,7 @@ from measuring import status
 from search_data import DIMENSION, FILTERS, WARM_UP, Filter, K, Made
 
 if TYPE_CHECKING:
-    from rungwise.index import Batch, Store
+    from rungwise.index import Store, StoreBatch
 
 MB = 1e6
 _BATCH = 1000
@@ -103,7 +103,7 @@ class Bandwidth:
 
 def bandwidth(made: Made) -> Bandwidth:
     """How fast memory gives away the vectors."""
-    from rungwise.core.products import products
+    from rungwise.core.compute.products import products
 
     vectors = np.array(made.vectors())
     query, threads = made.asked()[0], os.cpu_count() or 1
@@ -138,8 +138,8 @@ def lance_store(made: Made, sweep: Sequence[Mapping[str, int]], *, approximate: 
         sweep: What of the usual setting is changed.
         approximate: Make an approximate index also of so few rows that the store would rather compare them all.
     """
-    from rungwise.index import lance
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.lance import store as lance
+    from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
     if approximate:
@@ -166,7 +166,7 @@ def lance_over_s3(made: Made) -> Engine:
     """Our LanceDB store in an object store on this machine."""
     from tests.object_store import local_object_store
 
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
     with local_object_store("rungwise"):
@@ -188,7 +188,7 @@ def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
     """
     from tests.milvus_server import local_milvus
 
-    from rungwise.index.milvus import MilvusStore
+    from rungwise.index.stores.milvus.store import MilvusStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "milvus"
@@ -329,8 +329,8 @@ def _searching(store: Store) -> Search:
     return lambda query, which: store.search(query[None], K, filters[which.name]).ids[0]
 
 
-def _batches(made: Made) -> Iterator[Batch]:
-    from rungwise.index import Batch
+def _batches(made: Made) -> Iterator[StoreBatch]:
+    from rungwise.index import StoreBatch
 
     chance, topic = made.column("chance"), made.column("topic_share")
     for block, vectors in made.blocks():
@@ -338,7 +338,7 @@ def _batches(made: Made) -> Iterator[Batch]:
             {"chance": one, "topic_share": other}
             for one, other in zip(chance[block].tolist(), topic[block].tolist(), strict=True)
         ]
-        yield Batch([str(row) for row in range(block.start, block.stop)], vectors, records)
+        yield StoreBatch([str(row) for row in range(block.start, block.stop)], vectors, records)
 
 
 def _median(job: Callable[[], object], repeats: int = _READS) -> float:
@@ -353,7 +353,7 @@ def _median(job: Callable[[], object], repeats: int = _READS) -> float:
 
 def searching_alone(made: Made) -> int:
     """Highest resident bytes of a process that opens our LanceDB store and answers every query once."""
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.lance.store import LanceStore
 
     with LanceStore.open(made.folder / "lance", "pictures") as store:
         search = _searching(store)

@@ -122,10 +122,10 @@ def odd_requests(port: int) -> list[clients.Odd]:
 def make(folder: Path, pictures: Path | None) -> Made:
     from rungwise.data import ImageCaptions
     from rungwise.data.readers import read
-    from rungwise.encoders.image import ImageConfig
+    from rungwise.encoders.images.backbone import ImageConfig
     from rungwise.index import Index
     from rungwise.models import JointEmbedding, VSEConfig
-    from rungwise.scenes.collection import SceneConfig, generate
+    from rungwise.scenes.scene_files import SceneConfig, generate
 
     data = read(pictures) if pictures else generate(folder / "scenes", SceneConfig(pictures=400))
     assert data.paths is not None
@@ -160,9 +160,9 @@ def make(folder: Path, pictures: Path | None) -> Made:
 def make_plain(folder: Path, pictures: Path | None, model: Path | None) -> tuple[Path, str, list[str]]:
     """Pictures without bombs, a model, and what to search for."""
     from rungwise.data.readers import read
-    from rungwise.encoders.image import ImageConfig
+    from rungwise.encoders.images.backbone import ImageConfig
     from rungwise.models import JointEmbedding, VSEConfig
-    from rungwise.scenes.collection import SceneConfig, generate
+    from rungwise.scenes.scene_files import SceneConfig, generate
 
     if pictures is None:
         pictures = folder / "scenes"

@@ -34,7 +34,7 @@ def measured(captions: Path, images: int, soft: bool) -> dict[str, float]:
     from rungwise.data.readers import read
     from rungwise.language.scene_graphs.chunking import parse
     from rungwise.relevance import Spice
-    from rungwise.relevance.word_likeness import by_sentences
+    from rungwise.relevance.embedding.word_similarity import by_sentences
 
     data = read(captions, captions_only=True)
     data = data.select(np.arange(images))

@@ -36,21 +36,21 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from measuring import GB, alone, memory_of
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.readers import read
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.prefix_gru import Prefixes
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.prefix_gru import Prefixes
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
 from rungwise.models import JointEmbedding, Pairs, VSEConfig
-from rungwise.training.collapse import spread
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of
-from rungwise.training.preparation import Prepared, prepare
-from rungwise.training.processes import Processes
-from rungwise.training.sampling import ByLength, Sampler, Shuffled
+from rungwise.training.batches.sampling import ByLength, Sampler, Shuffled
+from rungwise.training.config.losses import LossConfig, config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.distributed.processes import Processes
+from rungwise.training.engine.collapse import spread
+from rungwise.training.engine.loop import train
+from rungwise.training.engine.preparation import Prepared, prepare
 
 PLAIN_PAIRS, SLOW = 251.0, 0.8
 FEATURE, WIDTH, WORD, RATE = 2048, 1024, 300, 2e-4

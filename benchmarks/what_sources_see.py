@@ -26,9 +26,9 @@ from scipy.stats import kendalltau
 
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, CrossEncoder, Degrees, Spice, TfIdf
-from rungwise.relevance.word_likeness import by_sentences
-from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.relevance.embedding.word_similarity import by_sentences
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, generate
 
 ASKED = "a small red circle left of a blue square"
 SAME = (

@@ -54,9 +54,10 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
     """Fill a store, and print what each number of texts gives."""
     from tests.milvus_server import local_milvus
 
-    from rungwise.index import WORDS, milvus_words
-    from rungwise.index.milvus import MilvusStore
-    from rungwise.index.words import WordIndex
+    from rungwise.index import WORDS
+    from rungwise.index.stores.bm25 import WordIndex
+    from rungwise.index.stores.milvus import full_text
+    from rungwise.index.stores.milvus.store import MilvusStore
     from rungwise.similarity import Cosine
 
     everything, names = WordIndex(texts.items()), list(texts)
@@ -73,7 +74,7 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
             vectors = np.eye(_DIMENSION, dtype=np.float32)[np.arange(len(some)) % _DIMENSION]
             store.upsert(some, vectors, [{WORDS: texts[name]} for name in some])
         for number in looked_at:
-            milvus_words.LOOKED_AT = number
+            full_text.LOOKED_AT = number
             kept, same, own, own_of_all, times = [], [], [], [], []
             for name, query in queries.items():
                 scores = dict(zip(*everything.best(query, len(names)), strict=True))

@@ -50,15 +50,17 @@ class Fault(NamedTuple):
 
 FAULTS = (
     Fault(
-        "core/ordering.py",
+        "core/text/natural_order.py",
         "return not is_number, int(name) if is_number else 0, name",
         "return is_number, int(name) if is_number else 0, name",
     ),
     Fault(
-        "core/positions.py", "np.linspace(0, count - 1, min(count, most))", "np.linspace(0, count, min(count, most))"
+        "core/text/positions.py",
+        "np.linspace(0, count - 1, min(count, most))",
+        "np.linspace(0, count, min(count, most))",
     ),
-    Fault("core/reading.py", "if not stat.S_ISREG(about.st_mode):", "if stat.S_ISDIR(about.st_mode):"),
-    Fault("core/sealed_lines.py", "if _size(path) >= most:", "if _size(path) > 2 * most:"),
+    Fault("core/untrusted_files.py", "if not stat.S_ISREG(about.st_mode):", "if stat.S_ISDIR(about.st_mode):"),
+    Fault("core/disk/sealed_lines.py", "if _size(path) >= most:", "if _size(path) > 2 * most:"),
     Fault(
         "similarity/stacked_attention.py",
         "return (attention_scores(s, over, self.normalise) * self.smoothing).softmax(dim=among)",
@@ -81,11 +83,11 @@ FAULTS = (
     Fault("metrics/kernels.py", "if stop - start > 1:", "if stop - start > 2:"),
     Fault(
         "calibration/baselines.py",
-        "return Judged((scores >= self.least).sum(axis=1), _best(scores))",
-        "return Judged((scores > self.least).sum(axis=1), _best(scores))",
+        "return JudgedQueries((scores >= self.least).sum(axis=1), _best(scores))",
+        "return JudgedQueries((scores > self.least).sum(axis=1), _best(scores))",
     ),
     Fault(
-        "calibration/discovery.py",
+        "calibration/false_discovery.py",
         "return float(min(1.0, np.min(expected_false / np.arange(1, len(expected_false) + 1))))",
         "return float(np.min(expected_false / np.arange(1, len(expected_false) + 1)))",
     ),
@@ -96,7 +98,7 @@ FAULTS = (
         "if owners.size and not (owners.min() >= 0 and owners.max() <= len(self.image_ids)):",
     ),
     Fault(
-        "data/coco.py",
+        "data/layouts/coco.py",
         "if len(paths) > 1 and (None in splits or len(set(splits)) < len(splits)):",
         "if len(paths) > 1 and (None in splits and len(set(splits)) < len(splits)):",
     ),
@@ -106,10 +108,14 @@ FAULTS = (
         'if word.endswith("ing") and len(word) > 50:',
     ),
     Fault("language/pair_models.py", "min(max_length or longest, longest)", "max_length or longest"),
-    Fault("relevance/fit.py", "if len(rows) < FEWEST:", "if len(rows) < FEWEST - 5:"),
-    Fault("relevance/cascade.py", 'if below not in ("zero", "coarse"):', 'if below not in ("zero", "coarse", "fine"):'),
-    Fault("relevance/fact_kernels.py", "if middle >= 0:", "if middle > 0:"),
-    Fault("scenes/reading.py", "if len(self._mentions) + many > MAX_OBJECTS:", "if len(self._mentions) > MAX_OBJECTS:"),
+    Fault("relevance/combine/fit.py", "if len(rows) < FEWEST:", "if len(rows) < FEWEST - 5:"),
+    Fault(
+        "relevance/combine/cascade.py",
+        'if below not in ("zero", "coarse"):',
+        'if below not in ("zero", "coarse", "fine"):',
+    ),
+    Fault("relevance/scene_graph/fact_kernels.py", "if middle >= 0:", "if middle > 0:"),
+    Fault("scenes/reader.py", "if len(self._mentions) + many > MAX_OBJECTS:", "if len(self._mentions) > MAX_OBJECTS:"),
     Fault("scenes/sampling.py", "if self.val_share + self.test_share > 1:", "if self.val_share + self.test_share > 2:"),
     Fault(
         "encoders/preprocessing.py",
@@ -117,40 +123,44 @@ FAULTS = (
         "return (side, int(side * width / height)) if height >= width else",
     ),
     Fault(
-        "encoders/cache.py",
+        "encoders/row_cache.py",
         "return any(head) and not _BEGINNING.startswith(head)",
         "return not _BEGINNING.startswith(head)",
     ),
     Fault("encoders/pretrained/patches.py", "while high - low >= _CLOSE:", "while high - low >= 100 * _CLOSE:"),
     Fault(
-        "models/folder.py",
+        "models/io/folder.py",
         "if (size := os.fstat(file.fileno()).st_size) > most:",
         "if (size := os.fstat(file.fileno()).st_size) > 1000 * most:",
     ),
     Fault(
-        "models/starting.py",
+        "models/joint/initialisation.py",
         "if same_image and same_text and config.dimension == start.config.dimension:",
         "if same_image and same_text:",
     ),
-    Fault("models/regions/concepts.py", "min_count: AtLeastOne", "min_count: int"),
+    Fault("models/regions/consensus/concepts.py", "min_count: AtLeastOne", "min_count: int"),
     Fault(
-        "evaluation/diagnostics.py",
+        "evaluation/analysis/diagnostics.py",
         "any(low >= high for high, low in pairwise(thresholds))",
         "any(low > high for high, low in pairwise(thresholds))",
     ),
-    Fault("evaluation/array_files.py", "if key is None and len(keys) != 1:", "if key is None and len(keys) > 2:"),
     Fault(
-        "training/heartbeats.py",
+        "evaluation/inputs/array_files.py", "if key is None and len(keys) != 1:", "if key is None and len(keys) > 2:"
+    ),
+    Fault(
+        "training/distributed/heartbeats.py",
         'if other != rank and board.check([f"ended/{other}"]):',
         'if other != rank and not board.check([f"ended/{other}"]):',
     ),
     Fault(
-        "training/collapse.py",
+        "training/engine/collapse.py",
         "if step - memory.flat_since >= self.steps and not memory.told:",
         "if step - memory.flat_since >= self.steps:",
     ),
-    Fault("training/loop.py", "if self.state.history or (self.out / HISTORY).exists():", "if self.state.history:"),
-    Fault("training/batches.py", "if pool > 1:", "if pool > 2:"),
+    Fault(
+        "training/engine/loop.py", "if self.state.history or (self.out / HISTORY).exists():", "if self.state.history:"
+    ),
+    Fault("training/batches/epochs.py", "if pool > 1:", "if pool > 2:"),
     Fault(
         "doctor/shared_captions.py",
         "return count * surprise > -math.log(BY_CHANCE)",
@@ -162,17 +172,17 @@ FAULTS = (
         "if cut < CLIPPED_SHARE * len(norms):",
     ),
     Fault(
-        "index/facts.py",
+        "index/build/image_metadata.py",
         "if clean and len(clean) <= LONGEST_TAG and clean.casefold() not in seen",
         "if clean and len(clean) <= LONGEST_TAG and clean not in seen",
     ),
     Fault(
-        "index/lance_filters.py",
+        "index/stores/lance/filters.py",
         "return (found < wanted) & _present(column, kind)",
         "return (found <= wanted) & _present(column, kind)",
     ),
-    Fault("index/diversity.py", "if before and to_firsts[row].any():", "if before and to_firsts[row].all():"),
-    Fault("index/calibrating.py", "if store.count() > len(names):", "if store.count() < len(names):"),
+    Fault("index/search/diversity.py", "if before and to_firsts[row].any():", "if before and to_firsts[row].all():"),
+    Fault("index/cutoff/calibration.py", "if store.count() > len(names):", "if store.count() < len(names):"),
     Fault("quality/queries.py", "if len(names) <= number:", "if len(names) < 0:"),
     Fault("quality/check.py", "if one not in right and score >= bar", "if one not in right"),
     Fault(
@@ -181,19 +191,21 @@ FAULTS = (
         "return max(1, math.floor(memory / (self.need.memory * _GB",
     ),
     Fault("planning/need.py", "if not 0 <= self.captions <= 10_000:", "if not -1 <= self.captions <= 10_000:"),
-    Fault("serving/bodies.py", "if len(content) > LARGEST:", "if len(content) > 100 * LARGEST:"),
+    Fault("serving/access/bodies.py", "if len(content) > LARGEST:", "if len(content) > 100 * LARGEST:"),
     Fault(
-        "serving/columns.py",
+        "serving/state/facets.py",
         "if ordered is not None and (column.least is None or _before(ordered, column.least)):",
         "if ordered is not None and column.least is None:",
     ),
     Fault(
-        "serving/kept_pictures.py",
+        "serving/state/kept_pictures.py",
         "if used < oldest or kept + size > _ROOM_AFTER_SWEEP * self._room:",
         "if used < oldest:",
     ),
-    Fault("serving/connections.py", "return waits and self.transport.get_write_buffer_size() == 0", "return waits"),
-    Fault("grading/app.py", "if not 0 <= place < len(questions):", "if not 0 <= place <= len(questions):"),
+    Fault(
+        "serving/access/connections.py", "return waits and self.transport.get_write_buffer_size() == 0", "return waits"
+    ),
+    Fault("grading/application.py", "if not 0 <= place < len(questions):", "if not 0 <= place <= len(questions):"),
     Fault("grading/questions.py", "if one.image not in shown:", "if one.image in shown:"),
     Fault("demo/comparison.py", "if len(words) > LONGEST:", "if len(words) > 100 * LONGEST:"),
     Fault("demo/pair.py", "if code < 0:", "if code < -100:"),
@@ -203,7 +215,7 @@ FAULTS = (
         "if isinstance(error, BrokenPipeError) and is_unread()",
         "if isinstance(error, BrokenPipeError)",
     ),
-    Fault("cli/door.py", 'reconfigure(errors="backslashreplace")', 'reconfigure(errors="strict")'),
+    Fault("cli/frame/process.py", 'reconfigure(errors="backslashreplace")', 'reconfigure(errors="strict")'),
     Fault(
         "cli/__init__.py",
         "kept = [one for one in given[:end] if one != flag]",

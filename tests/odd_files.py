@@ -1,4 +1,6 @@
-"""What may lie where a file should, and no reader may wait for or read; tests/core/test_reading.py tries them."""
+"""What may lie where a file should, and no reader may wait for or read; tests/core/test_untrusted_files.py tries
+them.
+"""
 
 from __future__ import annotations
 

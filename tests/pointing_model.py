@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import Picture
-from rungwise.data.pictures import load_array
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import Picture
+from rungwise.data.pictures.decoding import load_array
 from rungwise.models.contracts import PairScorer, Pictures, Texts, Vectors
 from rungwise.similarity.explanation import Explanation
 

@@ -22,7 +22,7 @@ def also_tested() -> set[str]:
     said = set()
     for path in TESTS.rglob("test_*.py"):
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        for sentence in re.findall(r"Also tests (.*?)(?:[.:;](?:\s|$)|$)", docstring, flags=re.DOTALL):
+        for sentence in re.findall(r"Also tests\s(.*?)(?:[.:;](?:\s|$)|$)", docstring, flags=re.DOTALL):
             said.update(re.findall(r"rungwise(?:\.\w+)+", sentence))
     return said
 

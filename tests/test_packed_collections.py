@@ -11,14 +11,14 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from rungwise.data.contact_sheet import contact_sheet
+from rungwise.data.pictures.contact_sheet import contact_sheet
 from rungwise.data.readers import read
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.index import Index, Searcher
-from rungwise.index.verification import verify_index
-from rungwise.models.vse import JointEmbedding
-from rungwise.models.vse_config import VSEConfig
+from rungwise.index.maintenance.verify import verify_index
+from rungwise.models.joint.config import VSEConfig
+from rungwise.models.joint.joint_embedding import JointEmbedding
 from rungwise.serving import create_app
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 

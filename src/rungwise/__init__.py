@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rungwise.core.telemetry import switch_off
+from rungwise.core.network.telemetry import switch_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

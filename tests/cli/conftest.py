@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, generate
 
 
 @pytest.fixture(scope="package")

@@ -10,11 +10,11 @@ from urllib.request import urlopen
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.terminal import shortest
-from rungwise.core.sealed_lines import hash_of_text
+from rungwise.cli.frame.terminal import shortest
+from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.judgements import Judgement, add_judgement, now
-from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.relevance.human.log import Judgement, add_judgement, now
+from rungwise.scenes.scene_files import SceneConfig, generate
 from tests.grading.conftest import write_pairs
 
 

@@ -9,7 +9,7 @@ import types
 import pytest
 
 import rungwise.cli as cli
-from rungwise.core import memory
+from rungwise.core.compute import memory
 from rungwise.core.errors import UserError
 from tests.house import modules, tree_of
 

@@ -1,7 +1,7 @@
 """Mistakes in training, and the one line that each of them gets on the command line and from Python.
 
-What is not here: a full disk and a Ctrl-C in tests/training/test_loop.py and tests/hostile, services that do not answer
-in tests/training/test_services.py, memory in tests/training/test_out_of_memory.py.
+What is not here: a full disk and a Ctrl-C in tests/training/engine/test_loop.py and tests/hostile, services that do not
+answer in tests/training/tracking/test_services.py, memory in tests/training/engine/test_out_of_memory.py.
 """
 
 import shutil
@@ -17,11 +17,11 @@ from rungwise.cli import main
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.recipes import load_config
-from rungwise.training.reports import StepReport, Watcher
+from rungwise.training.config.presets import load_config
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.loop import train
 from rungwise.training.stages import run
+from rungwise.training.tracking.reports import StepReport, Watcher
 from tests.training.test_features import folder_of_features
 
 TINY = """
@@ -194,7 +194,7 @@ def on_a_gpu_that_is_not_there(config: TrainConfig, data: ImageCaptions, out: Pa
 
 
 def with_stages_in_the_wrong_function(config: TrainConfig, data: ImageCaptions, out: Path) -> object:
-    from rungwise.training.stage import Stage
+    from rungwise.training.config.stage import Stage
 
     return train(replace(config, stages=(Stage("base"),)), data, out)
 
@@ -205,7 +205,7 @@ def with_a_rate_that_is_too_high(config: TrainConfig, data: ImageCaptions, out: 
 
 
 def with_two_seeds_alike(config: TrainConfig, data: ImageCaptions, out: Path) -> object:
-    from rungwise.training.seeds import train_seeds
+    from rungwise.runs.seeds import train_seeds
 
     return train_seeds(config, data, out, (0, 1, 0))
 
@@ -273,7 +273,7 @@ def test_a_checkpoint_of_another_stage_is_refused(desk: Desk, tmp_path: Path) ->
 def test_ctrl_c_says_how_to_go_on(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rungwise.training.reports import TerminalWatcher
+    from rungwise.training.tracking.reports import TerminalWatcher
 
     def interrupted(self: Watcher, report: StepReport) -> None:
         signal.raise_signal(signal.SIGINT)

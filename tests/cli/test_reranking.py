@@ -12,8 +12,8 @@ from rungwise.cli import main
 from rungwise.data.readers import read
 from rungwise.evaluation import Reranked, Result, evaluate, similarity_source
 from rungwise.models import load
-from rungwise.scenes.collection import SceneConfig, generate
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, generate
 from tests.cli.test_commands import TINY
 
 SCAN = """

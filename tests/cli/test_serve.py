@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main, serve
-from rungwise.index import Index, storage
+from rungwise.index import Index
+from rungwise.index.layout import manifest
 from rungwise.serving import Reranker
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
@@ -31,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
     monkeypatch.setattr("rungwise.serving.server.serve", served)
-    monkeypatch.setattr("rungwise.cli.models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.cli.frame.models.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
@@ -139,11 +140,11 @@ def test_a_line_for_every_request_is_written_where_it_is_asked_for(
 
 def test_a_model_that_is_nowhere_is_told_with_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     index = Index.open(folder)
-    storage.write_manifest(folder, replace(index.manifest, model_location=str(folder / "gone")))
+    manifest.write_manifest(folder, replace(index.manifest, model_location=str(folder / "gone")))
     assert main(["serve", str(folder)]) == 2
     assert "gone: no such folder" in (error := capsys.readouterr().err)
     assert "if the model has moved, name it: --model" in error
-    storage.write_manifest(folder, replace(index.manifest, model_location=""))
+    manifest.write_manifest(folder, replace(index.manifest, model_location=""))
     assert main(["serve", str(folder)]) == 2
     assert "the index does not say where its model is; name it: --model" in capsys.readouterr().err
 

@@ -116,8 +116,8 @@ def encoded(saved: str, mode: str, side: int) -> bytes:
 
 def _tell(folder: Path) -> None:
     """Prints what the pictures of a folder take."""
-    from rungwise.core.memory import peak_within
-    from rungwise.data.pictures import load_array, load_picture, read_header, thumbnail
+    from rungwise.core.compute.memory import peak_within
+    from rungwise.data.pictures.decoding import load_array, load_picture, read_header, thumbnail
     from rungwise.encoders.preprocessing import Preprocessing
 
     ways: dict[str, Callable[[bytes], object]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 
 DATA = ImageCaptions(
     ("a", "b", "c"),

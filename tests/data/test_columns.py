@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.data.columns import MOST_COLUMNS, kind_of, own_name, typed, usable
-from rungwise.data.gathering import Gatherer
+from rungwise.data.layouts.gatherer import Gatherer
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from rungwise.data import ImageCaptions
 from rungwise.data.datasets import dataset_of
 from rungwise.data.readers import read
-from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.scene_files import SceneConfig, generate
 
 
 def collection(*ids: str, layout: str = "", name: str = "collection") -> ImageCaptions:

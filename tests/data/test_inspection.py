@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import TarMember
 from rungwise.data.inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize, inspect, render
-from rungwise.data.packed import TarMember
 from rungwise.data.readers import read
 from tests.odd_files import on_posix, put
 

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from rungwise.demo import pair, worker
-from rungwise.demo.app import create_demo_app
+from rungwise.demo.application import create_demo_app
 from rungwise.demo.pair import titles
 from rungwise.demo.places import NAMES, Places
 from rungwise.demo.progress import Bars
 from rungwise.demo.whole import Demo, make
-from rungwise.scenes.collection import SceneConfig
+from rungwise.scenes.scene_files import SceneConfig
 from rungwise.serving import background_app
 from tests.page.conftest import chromium, new_page
 from tests.serving.conftest import PATIENT

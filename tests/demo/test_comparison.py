@@ -10,10 +10,10 @@ from rungwise.calibration import RUNGS
 from rungwise.core.errors import UserError
 from rungwise.demo.comparison import LONGEST
 from rungwise.demo.examples import choose_examples
-from rungwise.demo.making import fresh_queries
+from rungwise.demo.parts import fresh_queries
 from rungwise.demo.places import NAMES, RELEVANT_FROM
-from rungwise.scenes.collection import SceneQuery
-from rungwise.scenes.reading import read_statement
+from rungwise.scenes.reader import read_statement
+from rungwise.scenes.scene_files import SceneQuery
 from tests.demo.conftest import SMALL
 
 QUERY = "a small red star above a blue heart"

@@ -1,6 +1,6 @@
 """A whole demo on a small scale; ``rungwise demo --check`` runs the full one, in processes and through a socket.
 
-Also tests rungwise.demo, rungwise.demo.making, rungwise.demo.places, rungwise.demo.results, rungwise.demo.sides and
+Also tests rungwise.demo, rungwise.demo.parts, rungwise.demo.places, rungwise.demo.record, rungwise.demo.sides and
 rungwise.cli.demo.
 """
 
@@ -17,13 +17,13 @@ from rungwise import serving
 from rungwise.cli import main
 from rungwise.core.errors import UserError
 from rungwise.demo import whole
-from rungwise.demo.app import create_demo_app
-from rungwise.demo.making import first_object_of, forget, forget_finished, fresh_queries, with_foreign_word
-from rungwise.demo.measuring import MEASURES, per_query
+from rungwise.demo.application import create_demo_app
+from rungwise.demo.measurement import MEASURES, per_query
+from rungwise.demo.parts import discard_finished_runs, discard_runs, first_object_of, fresh_queries, with_foreign_word
 from rungwise.demo.places import FEW_SCENES, NAMES, SCENES, Places, refuse_others
 from rungwise.demo.whole import FEW_QUERIES, QUERIES, made_before
-from rungwise.scenes.collection import held_out_combinations
-from rungwise.scenes.reading import read_statement, read_text
+from rungwise.scenes.reader import read_statement, read_text
+from rungwise.scenes.scene_files import held_out_combinations
 from tests.demo.conftest import SMALL
 from tests.serving.conftest import PATIENT
 
@@ -65,7 +65,7 @@ def test_forgetting_lets_the_next_demo_train_anew(made, tmp_path):
         places.run(name).mkdir(parents=True)
         (places.run(name) / "checkpoint.safetensors").touch()
         (places.run(name) / "kept").touch()
-    forget(places)
+    discard_runs(places)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["kept", "kept"]
 
 
@@ -74,10 +74,10 @@ def test_what_was_interrupted_is_gone_on_with_and_what_was_finished_is_made_anew
     checkpoint = places.run("degrees") / "checkpoint.safetensors"
     checkpoint.parent.mkdir(parents=True)
     checkpoint.touch()
-    forget_finished(places)
+    discard_finished_runs(places)
     assert checkpoint.exists()
     places.results.touch()
-    forget_finished(places)
+    discard_finished_runs(places)
     assert not checkpoint.exists()
     assert not places.results.exists()
 

@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS
-from rungwise.cli.index import MakeIndex
-from rungwise.cli.parsing import options, parse, with_ray
+from rungwise.cli.frame.parser import options, parse, with_ray
+from rungwise.cli.index.command import MakeIndex
 from rungwise.cli.serve import Serve
 from rungwise.core.version import __version__
 from rungwise.index import Index

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.data import ImageCaptions
-from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.scene_files import SceneConfig, generate
 
 
 @pytest.fixture(scope="session")

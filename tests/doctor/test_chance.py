@@ -9,8 +9,8 @@ from rungwise.data import ImageCaptions
 from rungwise.doctor.chance import no_better_than_chance, of_chance
 from rungwise.doctor.run_files import RunFiles
 from rungwise.evaluation import evaluate
-from rungwise.training.config import TrainConfig
-from rungwise.training.snapshot_config import Snapshot
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.config.snapshots import BestEpoch
 
 OWNERS = np.sort(np.random.default_rng(0).integers(0, 60, 200))
 DATA = ImageCaptions(
@@ -48,7 +48,7 @@ def test_a_run_near_chance_is_told_and_one_above_it_is_not() -> None:
 
 def test_nothing_is_said_where_nothing_can_be() -> None:
     near = run_with(i2t_10=1.0, t2i_10=1.0)
-    by_labels = replace(near, config=replace(TrainConfig(), snapshot=Snapshot(measure="MAP", protocol="labels")))
+    by_labels = replace(near, config=replace(TrainConfig(), snapshot=BestEpoch(measure="MAP", protocol="labels")))
     assert not list(no_better_than_chance(by_labels, DATA))
     assert not list(no_better_than_chance(replace(near, history=()), DATA))
     assert not list(no_better_than_chance(near, DATA.select(np.arange(3))))

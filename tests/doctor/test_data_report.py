@@ -2,7 +2,7 @@
 
 ``pytest -s`` prints a line for each. Also tests rungwise.doctor.finding, rungwise.doctor.roles,
 rungwise.doctor.split_sizes, rungwise.doctor.shared_captions, rungwise.doctor.pictures, rungwise.doctor.features,
-rungwise.doctor.words.
+rungwise.doctor.missing_words.
 """
 
 import io
@@ -15,11 +15,11 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from rungwise.data import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.doctor import Finding, Report, Roles, examine_data
 from rungwise.doctor.finding import share
 from rungwise.doctor.shared_captions import captions_in_two_splits
-from rungwise.scenes.collection import SceneConfig, generate
+from rungwise.scenes.scene_files import SceneConfig, generate
 
 FEATURES = 48
 

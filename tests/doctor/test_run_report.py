@@ -21,11 +21,11 @@ from rungwise.data.readers import read
 from rungwise.doctor import Finding, examine_run
 from rungwise.doctor.run_files import is_run, parts_of, read_run
 from rungwise.losses import MaxOfHinges
-from rungwise.scenes.collection import SceneConfig, generate
-from rungwise.training.checkpoint import load_checkpoint
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import config_of
+from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.checkpoint import load_checkpoint
+from rungwise.training.engine.loop import train
 
 IMAGE = {"kind": "convolutions", "size": 24, "channels": [8, 16], "halving": [0, 1], "hidden": 16}
 TEXT = {"word_dimension": 16, "min_count": 1, "pool": "mean"}
@@ -155,7 +155,7 @@ def test_weights_that_are_no_numbers(copy: Path, monkeypatch: pytest.MonkeyPatch
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     name = next(one for one in tensors if one.startswith("model/"))
     tensors[name] = torch.full_like(tensors[name], math.nan)
-    monkeypatch.setattr("rungwise.training.checkpoint.load_checkpoint", lambda path: (state, tensors))
+    monkeypatch.setattr("rungwise.training.engine.checkpoint.load_checkpoint", lambda path: (state, tensors))
     assert found("NaN in the checkpoint", copy, "exploding loss").places == (name,)
 
 
@@ -219,7 +219,7 @@ def test_nothing_trained(copy: Path) -> None:
 def test_no_gradient_arrived(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     still = {name: torch.zeros_like(one) if name.startswith("optimizer/") else one for name, one in tensors.items()}
-    monkeypatch.setattr("rungwise.training.checkpoint.load_checkpoint", lambda path: (state, still))
+    monkeypatch.setattr("rungwise.training.engine.checkpoint.load_checkpoint", lambda path: (state, still))
     assert "No gradient other than 0" in found("all moments are 0", copy, "nothing trained").what
 
 

@@ -5,7 +5,7 @@ from torch import nn
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import VSEConfig
 
 

@@ -56,7 +56,7 @@ def test_it_is_read_and_used_without_torch() -> None:
     code = """
 import sys, numpy as np, io
 from PIL import Image
-from rungwise.data.pictures import load_array
+from rungwise.data.pictures.decoding import load_array
 from rungwise.encoders.preprocessing import Preprocessing
 file = io.BytesIO()
 Image.new("RGB", (40, 30), (255, 0, 0)).save(file, "JPEG")

@@ -1,6 +1,6 @@
 """Where relevance ends, from evaluate to files, comparisons, tables and reports.
 
-Also tests rungwise.evaluation.report_ends.
+Also tests rungwise.evaluation.report.cutoffs.
 """
 
 import io
@@ -14,9 +14,9 @@ from rich.console import Console
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.evaluation import RankedLists, Result, compare, diagnose, evaluate, render_table, report_page
-from rungwise.evaluation.compare import render_comparison
+from rungwise.evaluation.comparison import render_comparison
 from rungwise.evaluation.protocols import ConsecutiveFolds
-from rungwise.metrics import ECE, Brier, CutF1, Judged, NoneAUROC
+from rungwise.metrics import ECE, Brier, CutF1, JudgedQueries, NoneAUROC
 
 MEASURES = ("CutF1(0.5)", "CutPrecision(0.5)", "CutRecall(0.5)", "NoneAUROC(0.5)", "ECE", "ECE@3", "Brier", "R@1")
 
@@ -30,7 +30,7 @@ class Above:
 
     def judge(self, scores, direction, queries):
         self.seen and self.seen[0].append((direction, queries.tolist()))
-        return Judged((scores > self.least).sum(axis=1), scores.max(axis=1), np.clip(scores, 0, 1))
+        return JudgedQueries((scores > self.least).sum(axis=1), scores.max(axis=1), np.clip(scores, 0, 1))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_beliefs_on_another_scale_are_no_difference(world):
     class Louder(Above):
         def judge(self, scores, direction, queries):
             judged = super().judge(scores, direction, queries)
-            return Judged(judged.cuts, 1000 + 5 * judged.beliefs, judged.degrees)
+            return JudgedQueries(judged.cuts, 1000 + 5 * judged.beliefs, judged.degrees)
 
     noisy = dict(world, similarity=np.random.default_rng(1).random(world["relevance"].shape) + world["relevance"] / 2)
     one, other = (evaluate(**noisy, measures=[NoneAUROC(0.5)], ends=method(0.5)) for method in (Above, Louder))

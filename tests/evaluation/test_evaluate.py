@@ -1,4 +1,4 @@
-"""Also tests rungwise.evaluation.scores."""
+"""Also tests rungwise.evaluation.inputs.scores."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from rungwise.evaluation import Reranked, evaluate, similarity_source
 from rungwise.evaluation.evaluate import refuse_own_opinion
 from rungwise.metrics import streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
-from rungwise.relevance.combine import mean
+from rungwise.relevance.combine.combinations import mean
 
 
 def world(images=30, per_image=3, width=16, seed=0):

@@ -1,4 +1,4 @@
-"""Also tests rungwise.evaluation.json_numbers."""
+"""Also tests rungwise.evaluation.statistics.json_numbers."""
 
 import math
 

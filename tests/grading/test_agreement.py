@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rungwise.core.sealed_lines import hash_of_text
-from rungwise.grading.agreement import Agreement, Couple, agreement_of, grades_given
-from rungwise.relevance.judgements import Judgement, Judgements, now
+from rungwise.core.disk.sealed_lines import hash_of_text
+from rungwise.grading.agreement import Couple, GraderAgreement, agreement_of, grades_given
+from rungwise.relevance.human.log import Judgement, Judgements, now
 
 TEXT = hash_of_text("a dog")
 
@@ -85,6 +85,6 @@ def test_who_read_another_text_does_not_disagree() -> None:
 
 def test_no_agreement_is_a_negative_zero() -> None:
     couple = Couple("A", "B", 6, 4, -1e-16, -0.004)
-    line = Agreement(("A", "B"), (6, 6), 6, (couple,), -0.001).lines()[2:]
+    line = GraderAgreement(("A", "B"), (6, 6), 6, (couple,), -0.001).lines()[2:]
     assert "-0.00" not in " ".join(line)
     assert line[0].endswith("Cohen's kappa 0.00, with quadratic weights 0.00")

@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.core.errors import UserError
-from rungwise.core.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.false_negatives import FalseNegative, write_false_negatives
+from rungwise.evaluation.analysis.false_negatives import FalseNegative, write_false_negatives
 from rungwise.grading.questions import Question, Questions, read_questions, with_pictures
-from rungwise.relevance.judgements import Judgement, add_judgement, now
+from rungwise.relevance.human.log import Judgement, add_judgement, now
 from tests.grading.conftest import write_pairs
 
 DATA = ImageCaptions(

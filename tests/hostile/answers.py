@@ -103,7 +103,7 @@ def of_degrees(folder: Path) -> Answer:
 
 
 def of_checkpoint(root: Path) -> Answer:
-    from rungwise.training.checkpoint import load_checkpoint
+    from rungwise.training.engine.checkpoint import load_checkpoint
 
     state, tensors = load_checkpoint(root / "checkpoint.safetensors")
     return {"main": [repr(state), digest(*(tensors[name].numpy() for name in sorted(tensors)))]}
@@ -119,7 +119,7 @@ def of_scored_pairs(path: Path) -> Answer:
 
 def of_pairs(root: Path) -> Answer:
     """Scores that are known; one that is not known any more is an issue, since it is computed again."""
-    from rungwise.relevance.pair_cache import Keys, PairCache
+    from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
     keys = Keys(world.CAPTIONS, "model", symmetric=True).of(np.zeros(7, np.int64), np.arange(1, 8))
     scores, known = PairCache(root / "pairs").look_up(keys)
@@ -137,8 +137,8 @@ def of_facts(root: Path) -> Answer:
 
 def of_kept(root: Path) -> Answer:
     """What a source computed and another run reads."""
-    from rungwise.relevance.kept import KeptFolder
-    from rungwise.relevance.restored import RestoredConsensus
+    from rungwise.relevance.precomputed.cached_sources import RestoredConsensus
+    from rungwise.relevance.storage.cache import KeptFolder
 
     kept = KeptFolder(root).find("cider-d", world.KEPT)
     if kept is None:
@@ -149,7 +149,7 @@ def of_kept(root: Path) -> Answer:
 
 def of_rows(root: Path) -> Answer:
     """Rows that are known, as :func:`of_pairs`."""
-    from rungwise.encoders.cache import RowStore
+    from rungwise.encoders.row_cache import RowStore
 
     store = RowStore(root / "rows-2", (3,), np.float32)
     found = store.find(world.row_keys(8))
@@ -168,7 +168,7 @@ def of_word_vectors(path: Path) -> Answer:
 
 def of_result(root: Path) -> Answer:
     from rungwise.evaluation import Result
-    from rungwise.evaluation.compare import compare
+    from rungwise.evaluation.comparison import compare
 
     first = Result.from_json(root / "first.json")
     second = Result.from_json(root / "second.json")
@@ -185,7 +185,7 @@ def of_calibration(path: Path) -> Answer:
 
 
 def of_fit(path: Path) -> Answer:
-    from rungwise.relevance.fit_file import read_fit
+    from rungwise.relevance.combine.fit_file import read_fit
 
     found = read_fit(path)
     return {"main": [str(found), found.apply(np.random.default_rng(1).normal(size=(50, 2))).tolist()]}

@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
-from rungwise.cli import terminal
-from rungwise.cli.verify import UNCHECKED
+from rungwise.cli.examine.verify import UNCHECKED
+from rungwise.cli.frame import terminal
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict

@@ -28,20 +28,20 @@ from safetensors.torch import load_file, save_file
 from rungwise.core.configuration import from_plain, load_yaml, to_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.readers import read
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, family, load
-from rungwise.models.kinds import REGIONS
+from rungwise.models.io.families import REGIONS
 from rungwise.models.regions.config import RegionConfig
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
-from rungwise.relevance.cross_encoder import CrossEncoder
+from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
-from rungwise.training.checkpoint import RunState, header_of, load_checkpoint
-from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import config_of, kinds, loss_named
+from rungwise.training.config.losses import config_of, kinds, loss_named
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.checkpoint import RunState, header_of, load_checkpoint
 from tests.hostile import configured
 from tests.hostile.watched import Watch
 from tests.scored import tiny_encoder
@@ -233,7 +233,7 @@ class Walk:
         """A folder of sentence-transformers, and one of a cross-encoder."""
         from rungwise.language.pair_models import load_pair_model
         from rungwise.language.sentence_models import load_sentence_model
-        from rungwise.training.pair_models.saving import save_cross_encoder
+        from rungwise.training.pair_models.model_folders import save_cross_encoder
 
         def sentences() -> None:
             load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from rungwise.core.configuration import to_plain
-from rungwise.encoders.features import FeatureConfig
+from rungwise.encoders.feature_sides import FeatureConfig
 from rungwise.encoders.heads import AdapterHead, MLPHead, ResidualHead
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
-from rungwise.models.exporting import export_onnx
+from rungwise.models.export.onnx_export import export_onnx
 
 FEATURES = {"kind": "features", "width": 3}
 

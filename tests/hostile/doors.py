@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rungwise.demo.app import create_demo_app
-from rungwise.demo.comparison import Comparison
+from rungwise.demo.application import create_demo_app
+from rungwise.demo.comparison import SideBySide
 from rungwise.demo.places import NAMES
-from rungwise.demo.results import Results
-from rungwise.demo.sides import Side
+from rungwise.demo.record import Results
+from rungwise.demo.sides import DemoModel
 from rungwise.demo.whole import Demo
-from rungwise.grading.app import create_grading_app
+from rungwise.grading.application import create_grading_app
 from rungwise.grading.questions import Question, Questions
 from rungwise.index import Index
-from rungwise.scenes.collection import SceneConfig, generate, load_scene_file
+from rungwise.scenes.scene_files import SceneConfig, generate, load_scene_file
 from rungwise.serving import ServingLimits, create_app
 from rungwise.serving.server import MakeApp
 from tests.colour_model import ColourModel
@@ -55,7 +55,7 @@ def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:
         return lambda names, _: create_app(
             index, model, allowed_hosts=names, limits=limits, only_here=True, kept=root / "kept"
         )
-    sides = {one: Side(one, index, model, world.calibration()) for one in NAMES}  # type: ignore[arg-type]
+    sides = {one: DemoModel(one, index, model, world.calibration()) for one in NAMES}  # type: ignore[arg-type]
     results = Results({}, (), (), {}, len(data))
-    demo = Demo(Comparison(sides, load_scene_file(scenes)), results)
+    demo = Demo(SideBySide(sides, load_scene_file(scenes)), results)
     return lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=limits)

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from unittest import mock
 
-from rungwise.cli import door
-from rungwise.core.drafts import is_draft
+from rungwise.cli.frame import process
+from rungwise.core.disk.staging import is_draft
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _through_the_command_line
@@ -161,17 +161,19 @@ def named_by_the_parsers() -> set[str]:
 
 
 def _tasks() -> Sequence[str]:
-    from rungwise.cli.relevance import TASKS
+    from rungwise.cli.relevance.command import TASKS
 
     return tuple(TASKS)
 
 
 def _parsers() -> Mapping[str, type]:
     """What the parser of each command reads into."""
-    from rungwise.cli import COMMANDS, main, parsing, upkeep
+    from rungwise.cli import COMMANDS, main
+    from rungwise.cli.frame import parser
+    from rungwise.cli.index import maintenance
     from rungwise.relevance.config import KINDS
 
-    lines = [[name] for name in COMMANDS] + [["index", name] for name in upkeep.COMMANDS]
+    lines = [[name] for name in COMMANDS] + [["index", name] for name in maintenance.COMMANDS]
     lines += [["relevance", name] for name in (*KINDS, *_tasks())]
     found: dict[str, type] = {}
     for line in lines:
@@ -180,7 +182,7 @@ def _parsers() -> Mapping[str, type]:
             found[" ".join(line)] = kind
             raise SystemExit(0)
 
-        with mock.patch.object(parsing.tyro, "cli", ask), suppress(SystemExit):
+        with mock.patch.object(parser.tyro, "cli", ask), suppress(SystemExit):
             main([*line, "--help-all"])
     return found
 
@@ -197,7 +199,7 @@ def _paths_of(kind: type) -> Iterator[str]:
 
 
 def _unwrapped(hint: Any) -> Any:
-    from rungwise.cli.parsing import _unwrapped as unwrapped
+    from rungwise.cli.frame.parser import _unwrapped as unwrapped
 
     return unwrapped(hint)
 
@@ -497,7 +499,7 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
     words += [one.replace("{}", str(place)) for one in attack.output.arguments] + [attack.output.option, told]
     reached = _Reached()
     # As in a process of the command's own: what an object says that could not be made whole is no line of the command.
-    sys.unraisablehook, warnings.showwarning = door._unraised, door._show_ours
+    sys.unraisablehook, warnings.showwarning = process._unraised, process._show_ours
     with ExitStack() as patched:
         _replace_computing(patched, reached)
         code, out, error = _through_the_command_line(words, place)
@@ -515,7 +517,7 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
 
 
 def _forget_what_was_tried() -> None:
-    from rungwise.core import cache_folder
+    from rungwise.core.disk import cache_folder
 
     cache_folder._try.cache_clear()
     cache_folder._instead.cache_clear()
@@ -559,7 +561,7 @@ def _replace_computing(patched: ExitStack, reached: _Reached) -> None:
 
     import rungwise.cli.demo
     import rungwise.evaluation
-    import rungwise.planning.measuring
+    import rungwise.planning.measurement
     from rungwise.relevance.config.base import SourceConfig
 
     def replace(where: Any, name: str, by: Any = None) -> None:
@@ -568,7 +570,7 @@ def _replace_computing(patched: ExitStack, reached: _Reached) -> None:
 
     replace(torch.nn.Module, "__call__")
     replace(SourceConfig, "build")
-    replace(rungwise.planning.measuring, "_stores", lambda work, rates, *_: rates)
+    replace(rungwise.planning.measurement, "_stores", lambda work, rates, *_: rates)
     replace(rungwise.cli.demo, "_made", _end)
 
 

@@ -99,43 +99,43 @@ def _named(path: Path, read: Callable[[Path], object]) -> str | None:
 
 
 def _file(folder: Path) -> str | None:
-    from rungwise.data.pictures import load_picture
+    from rungwise.data.pictures.decoding import load_picture
 
     return _named(folder / "in" / NAME, load_picture)
 
 
 def _smaller(folder: Path) -> str | None:
-    from rungwise.data.pictures import load_picture
+    from rungwise.data.pictures.decoding import load_picture
 
     return _named(folder / "in" / NAME, partial(load_picture, shorter_side=64))
 
 
 def _array(folder: Path) -> str | None:
-    from rungwise.data.pictures import load_array
+    from rungwise.data.pictures.decoding import load_array
 
     return _named(folder / "in" / NAME, load_array)
 
 
 def _bytes(folder: Path) -> None:
-    from rungwise.data.pictures import load_picture
+    from rungwise.data.pictures.decoding import load_picture
 
     load_picture((folder / "in" / NAME).read_bytes())
 
 
 def _header(folder: Path) -> str | None:
-    from rungwise.data.pictures import read_header
+    from rungwise.data.pictures.decoding import read_header
 
     return _named(folder / "in" / NAME, read_header)
 
 
 def _thumbnail(folder: Path) -> str | None:
-    from rungwise.data.pictures import thumbnail
+    from rungwise.data.pictures.decoding import thumbnail
 
     return _named(folder / "in" / NAME, partial(thumbnail, side=64))
 
 
 def _facts(folder: Path) -> None:
-    from rungwise.index.facts import facts_of_picture
+    from rungwise.index.build.image_metadata import facts_of_picture
 
     facts_of_picture((folder / "in" / NAME).read_bytes())
 
@@ -164,7 +164,7 @@ def _told(issues: Any) -> str | None:
 
 
 def _sheet(folder: Path) -> str | None:
-    from rungwise.data.contact_sheet import contact_sheet
+    from rungwise.data.pictures.contact_sheet import contact_sheet
 
     data = _collection(folder)
     contact_sheet(data, folder / "sheet.png", columns=2, rows=1)
@@ -179,14 +179,14 @@ def _drawn_grey(sheet: Path) -> bool:
 
 
 def _likeness(folder: Path) -> str | None:
-    from rungwise.data.likeness import thumbnail_pixels
+    from rungwise.data.pictures.near_duplicates import thumbnail_pixels
 
     return _named(folder / "in" / NAME, thumbnail_pixels)
 
 
 def _tar(folder: Path) -> str | None:
-    from rungwise.data.packed import TarMember
-    from rungwise.data.pictures import load_picture
+    from rungwise.data.files.packed_pictures import TarMember
+    from rungwise.data.pictures.decoding import load_picture
 
     data, archive = (folder / "in" / NAME).read_bytes(), folder / "in.tar"
     with tarfile.open(archive, "w") as tar:
@@ -201,8 +201,8 @@ def _parquet(folder: Path) -> str | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from rungwise.data.packed import ParquetCell
-    from rungwise.data.pictures import load_picture
+    from rungwise.data.files.packed_pictures import ParquetCell
+    from rungwise.data.pictures.decoding import load_picture
 
     path = folder / "in.parquet"
     pq.write_table(pa.table({"image": [{"bytes": (folder / "in" / NAME).read_bytes(), "path": NAME}]}), path)
@@ -211,12 +211,12 @@ def _parquet(folder: Path) -> str | None:
 
 def _query(folder: Path) -> str | None:
     from rungwise.index import Index, Searcher
-    from rungwise.index.queries import Given, Query, Term
+    from rungwise.index.query.query import GivenPicture, Query, Term
     from tests.colour_model import ColourModel, colour_pictures
 
     index = Index.build(colour_pictures(folder / "photos", ["red", "blue"]), ColourModel(), folder / "index")
     picture = folder / "in" / NAME
-    query = Query((Term(Given(picture, str(picture))),))
+    query = Query((Term(GivenPicture(picture, str(picture))),))
     return _named(picture, lambda _: Searcher(index, ColourModel()).search(query, 1))
 
 
@@ -251,7 +251,7 @@ def _grading(folder: Path) -> str | None:
 
 
 def _rows(folder: Path) -> str | None:
-    from rungwise.encoders.picture_rows import pixel_rows
+    from rungwise.encoders.images.image_rows import pixel_rows
     from rungwise.encoders.preprocessing import Preprocessing
 
     rows = pixel_rows(Preprocessing(size=32), _collection(folder).paths, folder / "cache")

@@ -90,11 +90,11 @@ def _collections() -> list[Subject]:
 
 
 def _brought() -> list[Subject]:
-    from rungwise.data.pictures import load_picture, picture_digest, thumbnail
-    from rungwise.evaluation.inputs import read_embeddings, read_owners, read_relevance, read_similarity
-    from rungwise.evaluation.ranked_lists import read_ranked_lists
-    from rungwise.relevance.picture_vectors import read_picture_vectors
-    from rungwise.training.recipes import load_config
+    from rungwise.data.pictures.decoding import load_picture, picture_digest, thumbnail
+    from rungwise.evaluation.inputs.arrays import read_embeddings, read_owners, read_relevance, read_similarity
+    from rungwise.evaluation.inputs.ranked_lists import read_ranked_lists
+    from rungwise.relevance.embedding.picture_vectors import read_picture_vectors
+    from rungwise.training.config.presets import load_config
 
     def file(name: str, path: str, read: Callable[[Path], Any], cover: Cover = "nothing") -> Subject:
         folder, _, inside = path.partition("/")
@@ -179,7 +179,7 @@ def _models_of_others() -> list[Subject]:
 
 
 def _own() -> list[Subject]:
-    from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
 
     index = ("index.json", "issues.jsonl", *(f"{side}/{name}" for side in ("pictures", "captions")
              for name in ("store.json", "vectors-0.npy", "rows-0.jsonl")))  # fmt: skip
@@ -225,14 +225,14 @@ def _synonyms(folder: Path) -> Any:
 
 
 def _judged(path: Path) -> Any:
-    from rungwise.relevance.human import Human
+    from rungwise.relevance.human.source import HumanJudgements
 
-    found = Human.read(path, _collection())
+    found = HumanJudgements.read(path, _collection())
     return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
 
 
 def _judged_any(path: Path) -> Any:
-    from rungwise.relevance.judged_files import read_judged
+    from rungwise.relevance.human.files import read_judged
 
     pascal = [path.with_name(name) for name in ("votes.mat", "pairs.mat")]
     found = read_judged(pascal if path in pascal else [path])
@@ -253,9 +253,9 @@ def _asked(path: Path) -> Any:
 
 
 def _judged_eccv(path: Path) -> Any:
-    from rungwise.relevance.human import Human
+    from rungwise.relevance.human.source import HumanJudgements
 
-    found = Human.eccv(path, path.with_name("eccv_t2i.json"), _collection())
+    found = HumanJudgements.eccv(path, path.with_name("eccv_t2i.json"), _collection())
     return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
 
 

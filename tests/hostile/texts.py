@@ -308,12 +308,15 @@ def entries() -> Iterator[Entry]:
 
 
 def _of_queries() -> Iterator[Entry]:
-    from rungwise.index import query_text, unknown_words, where_text, words
-    from rungwise.index.negation import split_negation
-    from rungwise.index.where import Condition, Where
+    from rungwise.index.filters import parser as where_text
+    from rungwise.index.filters.conditions import Condition, Where
+    from rungwise.index.query import parser as query_text
+    from rungwise.index.query import unknown_words
+    from rungwise.index.query.negation import split_negation
+    from rungwise.index.stores import bm25
     from rungwise.metrics import parse
     from rungwise.planning.need import parse_count
-    from rungwise.scenes.reading import read_text
+    from rungwise.scenes.reader import read_text
 
     cue = (*FRAMES, ("a without b", "x"), ("a no ", " ,"), ("a beach not ", " on"))
     yield Entry("query", partial(query_text.parse_query, pictures=False), (*_QUERY, *_NEGATION), cue)
@@ -325,10 +328,10 @@ def _of_queries() -> Iterator[Entry]:
         where_text.check_columns(Where((Condition(text or "x", "==", 1),)), ["a" * 1000, "title", "no" * 500, "year"])
 
     yield Entry("column of a filter", columns)
-    yield Entry("words of the full text", words.words_of)
-    yield Entry("words that hold a text", lambda text: words.WordIndex([("a", text)]).best(text[:2000], 5))
+    yield Entry("words of the full text", bm25.words_of)
+    yield Entry("words that hold a text", lambda text: bm25.WordIndex([("a", text)]).best(text[:2000], 5))
     known = frozenset(f"{a}{b}{c}word" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij")
-    model = SimpleNamespace(known_words=known, unknown_words=lambda text: tuple(dict.fromkeys(words.words_of(text))))
+    model = SimpleNamespace(known_words=known, unknown_words=lambda text: tuple(dict.fromkeys(bm25.words_of(text))))
     pieces = SimpleNamespace(known_words=known, unknown_words=lambda _: ())
     for name, one in (("a vocabulary of words", model), ("a vocabulary of pieces", pieces)):
         yield Entry(f"unknown words, {name}", partial(_unknown, one, unknown_words.unknown_words),
@@ -351,14 +354,15 @@ def _letters(number: int) -> str:
 
 
 def _written_again(text: str) -> object:
-    from rungwise.index.where_text import columns_of, parse_where, write_where
+    from rungwise.index.filters.parser import columns_of, parse_where, write_where
 
     where = parse_where(text)
     return columns_of(where), parse_where(write_where(where))
 
 
 def _of_captions() -> Iterator[Entry]:
-    from rungwise.data import columns, gathering, inspection
+    from rungwise.data import columns, inspection
+    from rungwise.data.layouts import gatherer
     from rungwise.language import stemming, tokenisers
     from rungwise.language.scene_graphs.chunking import parse
     from rungwise.scenes.captions import plural_of
@@ -372,8 +376,8 @@ def _of_captions() -> Iterator[Entry]:
             f"stemmer, {language}", partial(_stem, stemming, language), ("ing", "ness", "lar", "ost", "ла", "ال")
         )
     yield Entry("scene graph", parse, _GRAPH)
-    yield Entry("caption", gathering.clean_caption, ("\x1b", "\x07 ", "\ud83d"))
-    yield Entry("split's name", gathering.split_in_words, ("train", "val_"))
+    yield Entry("caption", gatherer.clean_caption, ("\x1b", "\x07 ", "\ud83d"))
+    yield Entry("split's name", gatherer.split_in_words, ("train", "val_"))
     yield Entry("cells of a column", _cells, ('["a",', "a;", ",", "1.0", "rungwise.", "tags"))
     yield Entry("column's name", lambda text: columns.own_name(text, {"a": 1}), ("rungwise.", "id", "_"))
     yield Entry("caption that is inspected", _inspected)
@@ -405,10 +409,10 @@ def _inspected(text: str) -> object:
 
 
 def _of_tokenizers() -> Iterator[Entry]:
-    from rungwise.encoders import text as texts
-    from rungwise.encoders.pretrained.cleaning import cleaner
-    from rungwise.encoders.treebank import treebank_vocabulary
-    from rungwise.encoders.vocabulary import pieces, tokenise, unknown_words
+    from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
+    from rungwise.encoders.texts import gru as texts
+    from rungwise.encoders.vocabulary.tokenizer import pieces, tokenise, unknown_words
+    from rungwise.encoders.vocabulary.treebank import treebank_vocabulary
     from rungwise.language.model_folders import repeats_a_repetition
 
     captions = ["a dog's red cat, cannot run", "mr. bean isn't here ...", "一隻狗 runs"] * 3
@@ -439,7 +443,7 @@ def _made_tokenizers() -> dict[str, Any]:
     """Small ones of each kind that published models have, trained here."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    from rungwise.encoders.vocabulary import PATTERNS
+    from rungwise.encoders.vocabulary.tokenizer import PATTERNS
 
     texts = ["a dog's red cat cannot run", "aaaa aaab abab", "the man isn't here", "一隻狗 runs"] * 5
     byte_level = Tokenizer(models.BPE(unk_token=None))
@@ -479,22 +483,26 @@ def _made_tokenizers() -> dict[str, Any]:
 
 
 def _of_settings() -> Iterator[Entry]:
-    from rungwise.core import configuration, printable, reading, setting_names
+    from rungwise.core import configuration, untrusted_files
     from rungwise.core.limits import from_environment
-    from rungwise.data import picture_tables
-    from rungwise.index.facts import facts_of_picture
-    from rungwise.models.card import escaped
-    from rungwise.models.regions.concepts import concepts_in
+    from rungwise.core.output import printable
+    from rungwise.core.text import setting_names
+    from rungwise.data.layouts import picture_tables
+    from rungwise.index.build.image_metadata import facts_of_picture
+    from rungwise.models.io.card import escaped
+    from rungwise.models.regions.consensus.concepts import concepts_in
     from rungwise.serving.ids import possible, sendable
-    from rungwise.training.config import TrainConfig
-    from rungwise.training.recipes import is_preset_name, whole_name
+    from rungwise.training.config.presets import is_preset_name, whole_name
+    from rungwise.training.config.run import TrainConfig
 
     def yaml(text: str) -> None:
         with limited(settings_bytes=1 << 20):
             configuration.parse_yaml(text[: 1 << 18], "a.yaml")
 
     yield Entry("YAML", yaml, _YAML, (("", ""), ("a: ", ""), ("", ":"), ("'", "'")))
-    yield Entry("JSON", lambda text: reading.parse_json(text, "a.json"), _JSON, (("", ""), ('"', '"'), ("[", "]")))
+    yield Entry(
+        "JSON", lambda text: untrusted_files.parse_json(text, "a.json"), _JSON, (("", ""), ('"', '"'), ("[", "]"))
+    )
     yield Entry("README of a data set", lambda text: picture_tables.front_matter(text),
                 ("---\n", "--- \n", "\r\n", "a\n", "---", " \n"),
                 (("", ""), ("---\n", ""), ("---\n\n", "---"), ("---", "x")))  # fmt: skip
@@ -517,19 +525,19 @@ def _of_settings() -> Iterator[Entry]:
 
 
 def _of_short_functions() -> Iterator[Entry]:
-    from rungwise.core import texts
+    from rungwise.core.disk.sealed_lines import hash_of_text
     from rungwise.core.limits import check_length
-    from rungwise.core.page import whole_characters
-    from rungwise.core.sealed_lines import hash_of_text
-    from rungwise.data.gathering import is_torn, split_name
-    from rungwise.encoders.vocabulary import read_vocabulary
-    from rungwise.index.engine_rows import from_engine, to_engine
-    from rungwise.index.words import word_set
+    from rungwise.core.output.html_page import whole_characters
+    from rungwise.core.text import linear as texts
+    from rungwise.data.layouts.gatherer import is_torn, split_name
+    from rungwise.encoders.vocabulary.tokenizer import read_vocabulary
+    from rungwise.index.stores.bm25 import word_set
+    from rungwise.index.stores.engine_rows import from_engine, to_engine
     from rungwise.metrics.classic import MRR
     from rungwise.metrics.measures import parse_as
     from rungwise.models.average import members_of
     from rungwise.relevance.config.sources import names_source
-    from rungwise.scenes.reading import read_statement
+    from rungwise.scenes.reader import read_statement
 
     yield Entry("length of a query", lambda text: check_length(text, "the query"))
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
@@ -568,8 +576,8 @@ def _with_xmp(text: str) -> bytes:
 
 
 def _of_requests() -> Iterator[Entry]:
-    from rungwise.serving.entrance import Entrance
-    from rungwise.serving.tokens import Token
+    from rungwise.serving.access.guard import Entrance
+    from rungwise.serving.access.tokens import Token
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -28,7 +28,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rungwise.training.stage import merged
+from rungwise.training.config.stage import merged
 from tests.hostile.forked import end_with_the_parent
 
 ROOT = Path(__file__).parents[2]
@@ -191,7 +191,7 @@ def _begun(out: Path) -> bool:
 
 def _place(out: Path) -> str:
     """How far a run has come, by what it left."""
-    from rungwise.training.checkpoint import read_state
+    from rungwise.training.engine.checkpoint import read_state
 
     if not _begun(out):
         return "before anything was written"
@@ -235,7 +235,7 @@ def train(case: str, folder: Path, out: Path, at: int) -> None:
 
     from rungwise.core.configuration import from_plain
     from rungwise.data.collection import ImageCaptions
-    from rungwise.training.config import TrainConfig
+    from rungwise.training.config.run import TrainConfig
     from rungwise.training.stages import run
 
     paths = sorted(folder.iterdir())

@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 from safetensors.torch import load
 
-from rungwise.core.sealed_lines import sealed
-from rungwise.core.seals import SEAL, add_to_seal
-from rungwise.training.checkpoint import header_of
+from rungwise.core.disk.sealed_lines import sealed
+from rungwise.core.disk.seals import SEAL, add_to_seal
+from rungwise.training.engine.checkpoint import header_of
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case
 from tests.hostile.damage_texts import EVIL_VALUES, with_value
@@ -65,7 +65,7 @@ def _of_runs() -> list[Subject]:
 
 def _resumed(folder: Path) -> Any:
     from rungwise.data.readers import read
-    from rungwise.training.loop import train
+    from rungwise.training.engine.loop import train
     from tests.hostile import world
 
     config = world.run_config()

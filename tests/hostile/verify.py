@@ -24,7 +24,7 @@ import numpy as np
 
 from rungwise.cli import main
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from tests.hostile import answers, world
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _through_the_command_line
@@ -107,11 +107,12 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
 def _make(root: Path) -> None:
     """Indexes with everything that an index may hold, a run with results, and a fit."""
     from rungwise.data.readers import read
-    from rungwise.index import Index, lance
-    from rungwise.index.grades import Grade, add_grade
-    from rungwise.training.fit_run import fit_run
+    from rungwise.index import Index
+    from rungwise.index.layout.feedback import Grade, add_grade
+    from rungwise.index.stores.lance import store as lance
+    from rungwise.training.fit.grid import fit_run
     from tests.models.regions.aligned_models import small_model
-    from tests.training.test_fit_run import labelled, of
+    from tests.training.fit.test_grid import labelled, of
 
     made = root / "made"
     if made.exists():
@@ -252,11 +253,11 @@ def _is_less(found: Any, good: Any) -> bool:
 
 def _of_index(folder: Path) -> Any:
     """What searches of every kind find, and what they find once the index is compacted."""
-    from rungwise.data.picture_files import picture_bytes
-    from rungwise.data.pictures import thumbnail
+    from rungwise.data.pictures.decoding import thumbnail
+    from rungwise.data.pictures.picture_files import picture_bytes
     from rungwise.index import Index
-    from rungwise.index.thumbnails import SIDE
-    from rungwise.index.where_text import parse_where
+    from rungwise.index.build.thumbnails import SIDE
+    from rungwise.index.filters.parser import parse_where
 
     def hash_of_bytes(data: bytes) -> str:
         return hashlib.sha256(data).hexdigest()
@@ -314,7 +315,7 @@ def _of_pair_model(folder: Path) -> Any:
 
 def _of_fitted(folder: Path) -> Any:
     from rungwise.models import load
-    from tests.training.test_fit_run import labelled
+    from tests.training.fit.test_grid import labelled
 
     model = load(folder, "cpu")
     return [model.fingerprint, answers.digest(model.on(labelled()).block(range(9), range(9)))]
@@ -323,7 +324,7 @@ def _of_fitted(folder: Path) -> Any:
 def _of_run(folder: Path) -> Any:
     """What goes on with a run, and what table and doctor read of it."""
     from rungwise.evaluation import Result
-    from rungwise.training.fit_config import load_run_config
+    from rungwise.training.config.fit import load_run_config
     from rungwise.training.run_folder import CHECKPOINT, HISTORY
 
     results = [Result.from_json(path).plain() for path in sorted((folder / "results").glob("*.json"))]
@@ -360,7 +361,7 @@ def _of_caches(folder: Path) -> Any:
 
 
 def _of_judgements(path: Path) -> Any:
-    from rungwise.relevance.judgements import read_judgements
+    from rungwise.relevance.human.log import read_judgements
 
     found = read_judgements(path)
     return [[repr(one) for one in found], len(found.issues)]

@@ -83,17 +83,17 @@ def _text(path: str) -> Step:
 
 def _files(root: Path) -> list[Writer]:
     from rungwise.calibration import Calibration
-    from rungwise.core.sealed_lines import hash_of_text
-    from rungwise.data.contact_sheet import contact_sheet
+    from rungwise.core.disk.sealed_lines import hash_of_text
+    from rungwise.data.pictures.contact_sheet import contact_sheet
     from rungwise.data.readers import read
     from rungwise.evaluation import Result, evaluate
-    from rungwise.evaluation.compare import compare
-    from rungwise.relevance.fit_file import read_fit, write_fit
-    from rungwise.relevance.judgements import Judgement, add_judgement, read_judgements
-    from rungwise.relevance.ngrams import DocumentFrequencies
-    from rungwise.relevance.picture_vectors import read_picture_vectors, write_picture_vectors
-    from rungwise.relevance.protocols import Agreed, Part
-    from rungwise.relevance.rank_agreement import Estimate
+    from rungwise.evaluation.comparison import compare
+    from rungwise.relevance.agreement.protocols import Agreed, AgreementPart
+    from rungwise.relevance.agreement.scoring import Estimate
+    from rungwise.relevance.combine.fit_file import read_fit, write_fit
+    from rungwise.relevance.embedding.picture_vectors import read_picture_vectors, write_picture_vectors
+    from rungwise.relevance.human.log import Judgement, add_judgement, read_judgements
+    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
 
     def result(seed: int) -> Result:
         scores = np.random.default_rng(seed).normal(size=(40, 40))
@@ -117,7 +117,7 @@ def _files(root: Path) -> list[Writer]:
 
     def agreed(value: float) -> Step:
         numbers = {"accuracy": Estimate(value, 0.0, 1.0)}
-        found = Agreed("a.csv", "pairs", 9, 0, 1, 0.5, (Part("all", 9, numbers),), "as people count", numbers)
+        found = Agreed("a.csv", "pairs", 9, 0, 1, 0.5, (AgreementPart("all", 9, numbers),), "as people count", numbers)
         return lambda place: found.to_json(place / "agreed.json", "tfidf")
 
     def seen(seed: int) -> Step:
@@ -162,9 +162,9 @@ def _files(root: Path) -> list[Writer]:
 
 
 def _caches() -> list[Writer]:
-    from rungwise.encoders.cache import RowStore
+    from rungwise.encoders.row_cache import RowStore
     from rungwise.models.lazy_model import ModelFacts, read_facts, write_facts
-    from rungwise.relevance.pair_cache import Keys, PairCache
+    from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
     def fact(fingerprint: str) -> Step:
         return lambda place: write_facts(ModelFacts(fingerprint, 8, ""), place / "model.json")
@@ -222,16 +222,17 @@ def _caches() -> list[Writer]:
 
 
 def _folders(root: Path) -> list[Writer]:
-    from rungwise.core.drafts import sweep
+    from rungwise.core.disk.folders import entries
+    from rungwise.core.disk.seals import check_seal
+    from rungwise.core.disk.staging import sweep
     from rungwise.core.errors import UserError
-    from rungwise.core.folders import entries
-    from rungwise.core.seals import check_seal
     from rungwise.data.readers import read
-    from rungwise.relevance import CIDErD, CrossEncoder, storage
-    from rungwise.relevance.kept import KeptFolder
-    from rungwise.relevance.restored import kept_rows
-    from rungwise.relevance.shards import remove, write_in_shards
-    from rungwise.scenes.collection import SceneConfig, generate
+    from rungwise.relevance import CIDErD, CrossEncoder
+    from rungwise.relevance.precomputed.cached_sources import kept_rows
+    from rungwise.relevance.precomputed.shards import remove, write_in_shards
+    from rungwise.relevance.storage import saved
+    from rungwise.relevance.storage.cache import KeptFolder
+    from rungwise.scenes.scene_files import SceneConfig, generate
 
     data = read(root / "csv", captions_only=True)
 
@@ -244,7 +245,7 @@ def _folders(root: Path) -> list[Writer]:
 
         def write(place: Path) -> None:
             work = place / "degrees.shards"
-            with storage.replacing(place / "degrees") as draft:
+            with saved.replacing(place / "degrees") as draft:
                 write_in_shards(CIDErD(captions, data.image_of_caption), draft, work, k=2, shards=2)
             remove(work)
 
@@ -298,9 +299,9 @@ def _folders(root: Path) -> list[Writer]:
         def save(place: Path) -> None:
             import torch
 
-            from rungwise.core.folders import replacing_folder
+            from rungwise.core.disk.folders import replacing_folder
             from rungwise.language.pair_models import load_pair_model
-            from rungwise.training.pair_models.saving import CROSS_ENCODER, save_cross_encoder
+            from rungwise.training.pair_models.model_folders import CROSS_ENCODER, save_cross_encoder
 
             torch.manual_seed(seed)
             model = load_pair_model(root / "pair_encoder", outputs=1)
@@ -406,7 +407,7 @@ def _indexes(root: Path) -> list[Writer]:
 
 
 def _tables() -> list[Writer]:
-    from rungwise.index.lance import LanceStore
+    from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
     names, vectors = [f"row {number}" for number in range(6)], np.eye(6, dtype=np.float32)
@@ -448,11 +449,11 @@ def _tables() -> list[Writer]:
 def _runs(root: Path) -> list[Writer]:
     from rungwise.core.configuration import dump_yaml
     from rungwise.data.readers import read
-    from rungwise.training.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-    from rungwise.training.config import TrainConfig
-    from rungwise.training.optimizers import Adam
-    from rungwise.training.stage import Stage
+    from rungwise.training.config.run import TrainConfig
+    from rungwise.training.config.stage import Stage
+    from rungwise.training.engine.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
     from rungwise.training.stages import run
+    from rungwise.training.steps.optimizers import Adam
 
     def checkpoint(step: int) -> Step:
         def save(place: Path) -> None:

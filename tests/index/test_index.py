@@ -1,4 +1,6 @@
-"""Also tests rungwise.index.encoding, rungwise.index.readable and rungwise.index.storage: what an index is made of."""
+"""Also tests rungwise.index.build.encoding, rungwise.index.reader and rungwise.index.layout.manifest: what an index
+is made of.
+"""
 
 import errno
 import itertools
@@ -15,22 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from rungwise.core.disk.seals import digest_of
 from rungwise.core.errors import UserError
+from rungwise.core.formats.npy import NpyWriter
 from rungwise.core.limits import limited
-from rungwise.core.npy import NpyWriter
-from rungwise.core.seals import digest_of
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.heads import LinearHead
-from rungwise.index import ExactStore, Index, Item, Manifest, Searcher, files
-from rungwise.index.files import write_description
-from rungwise.index.parts import Description, State
-from rungwise.index.snapshot import Part, Snapshot
-from rungwise.index.verification import verify_index
+from rungwise.index import ExactStore, Index, Item, Manifest, Searcher
+from rungwise.index.maintenance.verify import verify_index
+from rungwise.index.stores import vector_files
+from rungwise.index.stores.exact.segments import SegmentsDescription, State
+from rungwise.index.stores.exact.snapshot import ExactSnapshot, Segment
+from rungwise.index.stores.vector_files import write_description
 from rungwise.models import EncodedImages
-from rungwise.models.vse import JointEmbedding
-from rungwise.models.vse_config import VSEConfig
+from rungwise.models.joint.config import VSEConfig
+from rungwise.models.joint.joint_embedding import JointEmbedding
 from rungwise.similarity import Cosine, Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
@@ -134,9 +137,9 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.looking._FIRST", 2)
-    monkeypatch.setattr("rungwise.index.looking.MOST", 2)
-    monkeypatch.setattr("rungwise.index.encoding._TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.build.file_reader._FIRST", 2)
+    monkeypatch.setattr("rungwise.index.build.file_reader.MOST", 2)
+    monkeypatch.setattr("rungwise.index.build.encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert list(parts.items()) == list(whole.items())
     np.testing.assert_array_equal(vectors(parts), vectors(whole))
@@ -196,7 +199,7 @@ def test_failed_swap_puts_the_old_index_back(index: Index, tmp_path: Path, monke
     def refuse(one: Path, other: Path) -> bool:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("rungwise.core.folders._exchange", refuse)
+    monkeypatch.setattr("rungwise.core.disk.folders._exchange", refuse)
     with pytest.raises(UserError, match="may not be written"):
         Index.build(colour_pictures(tmp_path / "others", ["green"]), ColourModel(), index.folder, overwrite=True)
     assert len(Index.open(index.folder)) == len(MIXED)
@@ -322,9 +325,11 @@ def test_damaged_index_is_one_line(index: Index, damage: object, message: str) -
 
 def in_memory(rows: np.ndarray) -> Index:
     count, dimension = rows.shape
-    pictures = Part(0, tuple(map(str, range(count))), rows, ({},) * count)
+    pictures = Segment(0, tuple(map(str, range(count))), rows, ({},) * count)
     stores = [
-        ExactStore(Path("nowhere"), State(Description(dimension, Cosine(), side, ()), Snapshot(dimension, parts)))
+        ExactStore(
+            Path("nowhere"), State(SegmentsDescription(dimension, Cosine(), side, ()), ExactSnapshot(dimension, parts))
+        )
         for parts, side in (((pictures,), "image"), ((), "text"))
     ]
     return Index(Manifest("v", "f", "", dimension), *stores)
@@ -470,7 +475,7 @@ def test_a_reader_holds_one_version_whatever_happens_between_two_files(
             writer.remove(["1-green"])
             writer.upsert(now, ColourModel())
 
-    seen, originals = 0, {name: getattr(files, name) for name in ("opened", "mapped", "read_bytes")}
+    seen, originals = 0, {name: getattr(vector_files, name) for name in ("opened", "mapped", "read_bytes")}
     for at in range(100):
         done = iter(range(1000))
 
@@ -479,7 +484,7 @@ def test_a_reader_holds_one_version_whatever_happens_between_two_files(
                 if next(done) == at:
                     with pytest.MonkeyPatch.context() as quiet:
                         for name, before in originals.items():
-                            quiet.setattr(files, name, before)
+                            quiet.setattr(vector_files, name, before)
                         changes((second, first)[at % 2])
                 return original(*args, **kwargs)
 
@@ -487,7 +492,7 @@ def test_a_reader_holds_one_version_whatever_happens_between_two_files(
 
         with monkeypatch.context() as patch, limited(checked_bytes=checked_bytes):
             for name, original in originals.items():
-                patch.setattr(files, name, hooked(original))
+                patch.setattr(vector_files, name, hooked(original))
             opened = Index.open(index.folder)
         assert is_one_version(opened)
         seen += 1

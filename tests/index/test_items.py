@@ -6,8 +6,8 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import PackedPicture, ParquetCell, TarMember
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import PackedPicture, ParquetCell, TarMember
 from rungwise.index import WORDS, Condition
 from rungwise.index.items import ITEM, Item, Items, from_record, ids_of_texts, to_record
 

@@ -1,4 +1,4 @@
-"""Also tests rungwise.index.hits: what a search answers."""
+"""Also tests rungwise.index.answers: what a search answers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.index import (
-    Given,
+    GivenPicture,
     GivenVector,
     Index,
     Like,
@@ -183,7 +183,7 @@ def test_what_is_taken_away_goes_down(captioned: Searcher) -> None:
 
 
 def test_pictures_and_words_are_added(captioned: Searcher) -> None:
-    blue = Given(picture_bytes(COLOURS["blue"]), "blue.png")
+    blue = GivenPicture(picture_bytes(COLOURS["blue"]), "blue.png")
     query = Query((Term(Words("red")), Term(blue), Term(Like("4-yellow"), -0.25)))
     answer = captioned.search(query, 5, options=PLAIN)
     assert answer.reading == 'pictures like "red" and the picture blue.png, less like 0.25 × the picture 4-yellow'
@@ -204,7 +204,7 @@ def test_more_like_a_picture_of_the_index_leaves_it_out(captioned: Searcher) -> 
 
 def test_pictures_that_cannot_be_read_are_named(captioned: Searcher) -> None:
     with pytest.raises(UserError, match=r"^upload\.png: "):
-        captioned.search(Query((Term(Given(b"hello", "upload.png")),)))
+        captioned.search(Query((Term(GivenPicture(b"hello", "upload.png")),)))
 
 
 def test_a_word_that_the_model_never_learnt_is_found_where_it_is_written(captioned: Searcher) -> None:

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.index.store import (
-    Batch,
-    Found,
+from rungwise.index.filters.conditions import Where
+from rungwise.index.stores.base import (
     Metric,
     Record,
     Row,
     Side,
     Store,
+    StoreBatch,
     StoreFacts,
+    StoreHits,
     checked_queries,
     checked_rows,
 )
-from rungwise.index.where import Where
 from rungwise.similarity import Similarity
 
 
@@ -29,7 +29,7 @@ class ToyStore(Store):
         self.rows: dict[str, Row] = {}
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
-        for one, vector, record in zip(*checked_rows(Batch(ids, vectors, records), self.dimension), strict=True):
+        for one, vector, record in zip(*checked_rows(StoreBatch(ids, vectors, records), self.dimension), strict=True):
             self.rows.pop(one, None)
             self.rows[one] = Row(vector, record)
 
@@ -44,11 +44,11 @@ class ToyStore(Store):
         *,
         metric: Metric | None = None,
         exact: bool = False,
-    ) -> Found:
+    ) -> StoreHits:
         ids = [one for one, row in self.rows.items() if where is None or where.holds(one, row.record)]
         scores = np.array([self._scores(query, ids, metric) for query in checked_queries(vectors, self.dimension, k)])
         best = [np.argsort(-row, kind="stable")[:k] for row in scores]
-        return Found(
+        return StoreHits(
             tuple(tuple(ids[place] for place in row) for row in best),
             tuple(row[places].astype(np.float32) for row, places in zip(scores, best, strict=True)),
         )

@@ -20,7 +20,7 @@ from rungwise.language.model_folders import (
     repeats_a_repetition,
 )
 from rungwise.language.sentence_models import load_sentence_model
-from rungwise.relevance.cross_encoder import CrossEncoder
+from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 
 transformers = pytest.importorskip("transformers")
 sentence_transformers = pytest.importorskip("sentence_transformers")

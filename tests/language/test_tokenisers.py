@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.data.gathering import clean_caption
+from rungwise.data.layouts.gatherer import clean_caption
 from rungwise.language import tokenisers
 from rungwise.language.tokenisers import character_bigrams, icu_words, ptb, unicode_words, whitespace
 

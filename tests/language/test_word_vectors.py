@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rungwise.core.errors import UserError
 from rungwise.core.limits import limited
 from rungwise.language.word_vectors import load_word_vectors, nouns_from
-from rungwise.relevance.cbow import CBoW
+from rungwise.relevance.embedding.cbow import CBoW
 
 TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
 WORDS = ["the", "hund", "straße"]

@@ -1,7 +1,7 @@
 import torch
 
 from rungwise.losses.draws import draw, pair_keys
-from rungwise.losses.pairs import Side, two_sides
+from rungwise.losses.pairs import BlockSide, two_sides
 
 
 def test_a_slice_of_a_batch_draws_what_the_whole_draws():
@@ -9,7 +9,7 @@ def test_a_slice_of_a_batch_draws_what_the_whole_draws():
     queries = torch.arange(3, 6)
     own = torch.arange(3)
     paired = queries.unsqueeze(1) == torch.arange(8)
-    part = Side(torch.zeros(3, 8), None, paired, ~paired & False, own, queries, True, query_ids=queries)
+    part = BlockSide(torch.zeros(3, 8), None, paired, ~paired & False, own, queries, True, query_ids=queries)
     keys = [pair_keys(side, torch.Generator().manual_seed(9)) for side in (whole, part)]
     assert (keys[0][3:6] == keys[1]).all()
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.evaluation import Result, compare, evaluate
-from rungwise.evaluation.positives import positives_from_labels
+from rungwise.evaluation.judgements.positives import positives_from_labels
 from rungwise.metrics import AP11, MAP, P, R, parse
 from rungwise.metrics.rankings import DIRECTIONS, rank_all
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
-from rungwise.core import threads
+from rungwise.core.compute import threads
 from rungwise.metrics.counting import (
     RunningLists,
     RunningRanks,

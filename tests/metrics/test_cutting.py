@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.metrics import DIRECTIONS, ECE, Brier, CutF1, CutPrecision, CutRecall, Judged, NoneAUROC, parse
+from rungwise.metrics import DIRECTIONS, ECE, Brier, CutF1, CutPrecision, CutRecall, JudgedQueries, NoneAUROC, parse
 from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import rank_all
 from rungwise.metrics.sources import MatrixSource
@@ -29,7 +29,7 @@ class Method:
     above: float = 0.4
 
     def judge(self, scores, direction, queries):
-        return Judged((scores > self.above).sum(axis=1), np.round(scores.max(axis=1), 1), np.clip(scores, 0, 1))
+        return JudgedQueries((scores > self.above).sum(axis=1), np.round(scores.max(axis=1), 1), np.clip(scores, 0, 1))
 
 
 def world(seed=0, images=7, captions=11, gaps=0.0):
@@ -95,7 +95,7 @@ def test_scores_of_a_scale_are_those_of_shares_of_it():
     class Stretched:
         def judge(self, scores, direction, queries):
             judged = Method().judge(scores, direction, queries)
-            return Judged(judged.cuts, judged.beliefs, 10 * judged.degrees)
+            return JudgedQueries(judged.cuts, judged.beliefs, 10 * judged.degrees)
 
     plain = measured(scores, relevance)
     wide = measured(scores, 10 * relevance, [ECE(scale=10), Brier(3, scale=10)], method=Stretched())
@@ -120,7 +120,7 @@ def test_the_area_and_the_squared_error_are_those_of_scikit_learn(seed):
 
     binary = (rng.random((1, 60)) < 0.3).astype(float)
     expected = rng.random((1, 60))
-    said = Judged(np.array([0]), np.array([0.0]), expected)
+    said = JudgedQueries(np.array([0]), np.array([0.0]), expected)
     [got] = Brier().per_query(rank_all(expected, [[]], binary, judged=said))
     assert got == pytest.approx(brier_score_loss(binary[0], expected[0]), abs=1e-12)
 
@@ -155,8 +155,8 @@ def test_numbers_of_single_queries_come_to_the_whole(measure):
 
 
 def test_what_is_empty_counts_as_the_definition_says():
-    nothing = Judged(np.array([0]), np.array([0.1]))
-    one = Judged(np.array([1]), np.array([0.1]))
+    nothing = JudgedQueries(np.array([0]), np.array([0.1]))
+    one = JudgedQueries(np.array([1]), np.array([0.1]))
     no_degree, right = [[0.1, 0.2]], [[0.9, 0.2]]
     table = [
         (nothing, no_degree, (100, 100, 100)),
@@ -180,11 +180,13 @@ def test_hits_that_nobody_judged_are_neither_right_nor_wrong():
         [[0.9, 0.8, 0.7, 0.1]],
         [[]],
         [[nan, 1.0, nan, 0.6]],
-        judged=Judged(np.array([3]), np.array([0.5]), np.full((1, 4), 0.5)),
+        judged=JudgedQueries(np.array([3]), np.array([0.5]), np.full((1, 4), 0.5)),
     )
     assert [round(float(m.per_query(rankings)[0]), 2) for m in CUTS] == [66.67, 100.0, 50.0]
     assert Brier().per_query(rankings)[0] == pytest.approx((0.25 + 0.01) / 2)
-    nobody = rank_all([[0.9, 0.8]], [[]], [[nan, nan]], judged=Judged(np.array([1]), np.ones(1), np.zeros((1, 2))))
+    nobody = rank_all(
+        [[0.9, 0.8]], [[]], [[nan, nan]], judged=JudgedQueries(np.array([1]), np.ones(1), np.zeros((1, 2)))
+    )
     for measure in ALL:
         assert np.isnan(measure.per_query(nobody)).all()
         assert measure.remarks(nobody)["not judged, left out"] == 1
@@ -227,7 +229,7 @@ def test_the_best_cut_of_each_query_is_the_limit():
             for row, degrees in zip(scores, rows_of(relevance, direction)[queries], strict=True):
                 values = [slow_metrics.cut_f1(row, degrees, cut, T) for cut in range(len(row) + 1)]
                 cuts.append(int(np.argmax(values)))
-            return Judged(np.array(cuts), np.zeros(len(cuts)))
+            return JudgedQueries(np.array(cuts), np.zeros(len(cuts)))
 
     best = measured(scores, relevance, [CutF1(T)], method=Best())["t2i", CutF1(T)]
     for above in (-1, 0.2, 0.5, 0.9, 2):
@@ -279,6 +281,6 @@ def test_what_a_method_must_say_is_asked_for():
     with pytest.raises(UserError, match="needs a method that says where relevance ends; give ends="):
         measure_all(MatrixSource(scores), np.arange(captions) % images, [CutF1(T)], degrees)
     with pytest.raises(UserError, match="this one only cuts; give a Calibration as ends"):
-        ECE().per_query(rank_all(scores, [[]] * images, relevance, judged=Judged(np.zeros(7, int), np.zeros(7))))
+        ECE().per_query(rank_all(scores, [[]] * images, relevance, judged=JudgedQueries(np.zeros(7, int), np.zeros(7))))
     with pytest.raises(UserError, match="give ends="):
         CutF1(T).per_query(rank_all(scores, [[]] * images, relevance))

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.metrics.ends import Ends, Judged, judged_by
+from rungwise.metrics.ends import Ends, JudgedQueries, judged_by
 
 
 class Half:
     """A method that shows half of all candidates; a method needs no base class."""
 
     def judge(self, scores, direction, queries):
-        return Judged(np.full(len(queries), scores.shape[1] // 2), scores.max(axis=1))
+        return JudgedQueries(np.full(len(queries), scores.shape[1] // 2), scores.max(axis=1))
 
 
 def test_any_class_that_judges_is_a_method():
@@ -22,12 +22,12 @@ def test_any_class_that_judges_is_a_method():
 @pytest.mark.parametrize(
     ("judged", "words"),
     [
-        (Judged(np.array([1, 1]), np.zeros(1)), "cuts of shape (2,)"),
-        (Judged(np.array([1.0]), np.zeros(1)), "one whole number for each query"),
-        (Judged(np.array([3]), np.zeros(1)), "shows 3 of 2 candidates"),
-        (Judged(np.array([-1]), np.zeros(1)), "shows -1 of 2 candidates"),
-        (Judged(np.array([1]), np.array([np.nan])), "one finite belief for each query"),
-        (Judged(np.array([1]), np.zeros(1), np.zeros((1, 3))), "one finite degree for each candidate"),
+        (JudgedQueries(np.array([1, 1]), np.zeros(1)), "cuts of shape (2,)"),
+        (JudgedQueries(np.array([1.0]), np.zeros(1)), "one whole number for each query"),
+        (JudgedQueries(np.array([3]), np.zeros(1)), "shows 3 of 2 candidates"),
+        (JudgedQueries(np.array([-1]), np.zeros(1)), "shows -1 of 2 candidates"),
+        (JudgedQueries(np.array([1]), np.array([np.nan])), "one finite belief for each query"),
+        (JudgedQueries(np.array([1]), np.zeros(1), np.zeros((1, 3))), "one finite degree for each candidate"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused(judged, words):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from rungwise.metrics import DIRECTIONS, sources
 from rungwise.metrics.shards import measure_shard, put_together, shards_of
 from rungwise.metrics.sources import MatrixSource, ProductSource
-from rungwise.metrics.streaming import Asked, QueryValues, measure_all
+from rungwise.metrics.streaming import MeasureRequest, QueryValues, measure_all
 
 from .test_streaming import degrees_of, embeddings, measures, worlds
 
 
 def in_shards(source, owners, asked_measures, relevance, count, chunk):
-    asked = Asked.of(source.shape, owners, asked_measures, relevance)
+    asked = MeasureRequest.of(source.shape, owners, asked_measures, relevance)
     found = QueryValues.nothing(source.shape, asked_measures)
     for shard in reversed(shards_of(source, count)):
         put_together(found, measure_shard(source, asked, shard, chunk))

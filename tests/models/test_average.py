@@ -15,7 +15,7 @@ from rungwise.evaluation import evaluate
 from rungwise.models import PairScorer, VSEConfig, contracts, load
 from rungwise.models.average import Average
 from rungwise.models.contracts import AskedScores
-from rungwise.models.vse import JointEmbedding
+from rungwise.models.joint.joint_embedding import JointEmbedding
 from tests.models.regions.small import CAPTIONS, pictures_in, sides_of_pictures
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions, Issue
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.evaluation import evaluate
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.models.contracts import AskedScores, VectorScores

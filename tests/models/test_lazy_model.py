@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.convolutions import ConvolutionsConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.images.convolutions import ConvolutionsConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import AlteredModelError, DualEncoder, JointEmbedding, VSEConfig, load_dual_encoder
 from rungwise.models import lazy_model as tested
 from rungwise.models.lazy_model import LazyModel, ModelFacts, ModelFiles, read_facts, write_facts
@@ -110,7 +110,7 @@ def test_damaged_facts_are_none(model: Path, tmp_path: Path):
 def test_facts_of_other_fields_are_none(tmp_path: Path):
     write_facts(ModelFacts("a", 8, ""), tmp_path / "a.json")
     assert read_facts(tmp_path / "a.json") == ModelFacts("a", 8, "")
-    from rungwise.core.sealed_lines import sealed
+    from rungwise.core.disk.sealed_lines import sealed
 
     (tmp_path / "a.json").write_bytes(sealed({"fingerprint": "a", "dimension": 8}))
     assert read_facts(tmp_path / "a.json") is None

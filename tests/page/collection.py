@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.features import FeatureRows
-from rungwise.data.pictures import load_picture
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.pictures.decoding import load_picture
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.models.contracts import Pictures
 from rungwise.similarity import Cosine

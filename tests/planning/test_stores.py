@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rungwise.index.lance_tuning import GRAPH_UP_TO_ROWS, HELD_BYTES
+from rungwise.index.stores.approximation import GRAPH_UP_TO_ROWS, HELD_BYTES
 from rungwise.planning import STORED, Need
 from rungwise.planning.stores import LONGEST_BUILD, SLOWEST_MS, costs_of
 

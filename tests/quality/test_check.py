@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, Index, Manifest, Where
 from rungwise.index.items import Item, to_record
-from rungwise.index.store import Found, StoreFacts
+from rungwise.index.stores.base import StoreFacts, StoreHits
 from rungwise.quality.check import check, recalls_of, searches
 from rungwise.quality.degrees import CaptionGrading, Graded, Grading, ModelGrading
 from rungwise.quality.queries import Queries, own_captions, own_pictures
@@ -21,7 +21,7 @@ ROWS, DIMENSION = 60, 8
 class Forgetful(ToyStore):
     """An approximate store that never finds every third row."""
 
-    def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> Found:
+    def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> StoreHits:
         missed = frozenset() if exact else frozenset(list(self.rows)[::3])
         return super().search(vectors, k, (where or Where()).and_without(missed), metric=metric)
 
@@ -57,7 +57,7 @@ class Given(Grading):
     def __init__(self, degrees: np.ndarray) -> None:
         self.degrees = degrees
 
-    def grade(self, searches: Sequence[Found], exact: Found, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
         found = tuple([self.degrees[q, [int(i) for i in ids]] for q, ids in enumerate(f.ids)] for f in searches)
         return Graded(found, -np.sort(-self.degrees, axis=1)[:, :k])
 
@@ -125,8 +125,8 @@ def test_nothing_is_compared_where_the_store_is_exact() -> None:
 
 def test_a_copy_served_in_place_of_another_is_no_miss() -> None:
     one, other = np.array([0.9, 0.5], np.float32), np.array([0.9, 0.4], np.float32)
-    assert recalls_of(Found((("a", "copy"),), (one,)), Found((("a", "b"),), (one,)), 2) == [100]
-    assert recalls_of(Found((("a", "c"),), (other,)), Found((("a", "b"),), (one,)), 2) == [50]
+    assert recalls_of(StoreHits((("a", "copy"),), (one,)), StoreHits((("a", "b"),), (one,)), 2) == [100]
+    assert recalls_of(StoreHits((("a", "c"),), (other,)), StoreHits((("a", "b"),), (one,)), 2) == [50]
 
 
 def test_a_picture_does_not_find_itself(index: Index) -> None:

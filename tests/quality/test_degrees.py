@@ -6,7 +6,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.index import Condition, Index, Where
-from rungwise.index.store import Found
+from rungwise.index.stores.base import StoreHits
 from rungwise.quality.degrees import CaptionGrading, ModelGrading
 from rungwise.quality.queries import Queries, own_captions, own_pictures
 from rungwise.relevance import CIDErD, TfIdf
@@ -25,12 +25,12 @@ def data_of(index: Index) -> ImageCaptions:
     return ImageCaptions(tuple(item.id for item in items), tuple(captions), np.arange(len(items)))
 
 
-def searched(index: Index, queries: Queries, k: int, where: Where | None = None) -> Found:
+def searched(index: Index, queries: Queries, k: int, where: Where | None = None) -> StoreHits:
     found = [
         index.picture_store.search(queries.vectors[n][None], k, queries.where(n, where), metric=queries.metric)
         for n in range(len(queries))
     ]
-    return Found(tuple(one.ids[0] for one in found), tuple(one.scores[0] for one in found))
+    return StoreHits(tuple(one.ids[0] for one in found), tuple(one.scores[0] for one in found))
 
 
 def test_captions_are_graded_as_the_source_grades_the_collection(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.index import Condition, Where
-from rungwise.index.lance_tuning import Approximation, alternatives
-from rungwise.index.store import Found, StoreFacts
+from rungwise.index.stores.approximation import Approximation, alternatives
+from rungwise.index.stores.base import StoreFacts, StoreHits
 from rungwise.quality.degrees import ModelGrading
 from rungwise.quality.queries import own_captions, own_pictures
 from rungwise.quality.tuning import candidates, trials_of, tune
@@ -45,7 +45,7 @@ class Tuned(ToyStore):
     def keep(self, settings: Approximation) -> None:
         self.settings = settings
 
-    def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> Found:
+    def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> StoreHits:
         where = where or Where()
         exact = exact or bool(where.conditions and super().count(where) <= self.settings.flat)
         if not exact:

@@ -1,6 +1,6 @@
 """What sources computed is made once: found by all that it depends on, made anew when in doubt.
 
-Also tests rungwise.relevance.config.keeping.
+Also tests rungwise.relevance.config.cache.
 """
 
 import threading
@@ -18,10 +18,10 @@ from rungwise.relevance import Cascade, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config import KINDS, Building, source_config
 from rungwise.relevance.config import words as word_sources
-from rungwise.relevance.config.keeping import Recipe, files_hash, made_once
+from rungwise.relevance.config.cache import Recipe, files_hash, made_once
 from rungwise.relevance.config.models import PairModelConfig
-from rungwise.relevance.kept import Kept, KeptFolder
-from rungwise.relevance.restored import RestoredPairRows, RestoredVectors, kept_rows
+from rungwise.relevance.precomputed.cached_sources import RestoredPairRows, RestoredVectors, kept_rows
+from rungwise.relevance.storage.cache import CachedSource, KeptFolder
 
 CAPTIONS = ("a black dog runs on grass", "a dog is running", "a black cat sleeps", "a man rides a red bicycle")
 DATA = ImageCaptions(tuple("abc"), CAPTIONS, np.array([0, 0, 1, 2]), splits=("train", "train", "val"), name="these")
@@ -173,7 +173,7 @@ def made() -> Degrees:
     return TfIdf(DATA.captions, DATA.image_of_caption)
 
 
-def restored(kept: Kept) -> Degrees:
+def restored(kept: CachedSource) -> Degrees:
     return RestoredPairRows(kept, DATA.captions, DATA.image_of_caption)
 
 
@@ -230,7 +230,7 @@ def test_sources_that_are_quick_say_that_they_were_made(tmp_path: Path) -> None:
 
 
 def test_the_names_of_entries_fit_every_source() -> None:
-    from rungwise.relevance.kept import _ENTRY
+    from rungwise.relevance.storage.cache import _ENTRY
 
     assert all(_ENTRY.fullmatch(f"{kind}-{'0' * 16}") for kind in KINDS)
 

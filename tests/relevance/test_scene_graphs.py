@@ -8,7 +8,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.language.scene_graphs import synonyms
 from rungwise.relevance import Spice
 from rungwise.relevance.config import Building, SpiceConfig, source_config
-from rungwise.relevance.word_likeness import by_word_vectors
+from rungwise.relevance.embedding.word_similarity import by_word_vectors
 
 DATA = ImageCaptions(("a", "b"), ("a red dog", "a pup", "the"), np.array([0, 1, 1]))
 

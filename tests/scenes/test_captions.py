@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from rungwise.scenes.captions import write_captions, write_query
-from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
 from rungwise.scenes.description import COLOURS, RELATIONS, SHAPES
+from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
 
 SYNONYMS = {
     "disc": "circle",

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from rungwise.scenes.collection import SceneConfig, held_out_combinations, sample_picture
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 from rungwise.scenes.facts import facts_in
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
 
 STAR = SceneObject("star", "red", "small", "plain", 0.2, 0.2)
 HEART = SceneObject("heart", "blue", "large", "plain", 0.7, 0.25)

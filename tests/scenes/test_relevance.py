@@ -6,11 +6,11 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.data.readers import read
 from rungwise.relevance.base import Relevance
-from rungwise.relevance.describe import describe
-from rungwise.relevance.stored import load
-from rungwise.scenes.collection import SceneConfig, generate, held_out_combinations, sample_picture
+from rungwise.relevance.description.describe import describe
+from rungwise.relevance.precomputed.saved_degrees import load
 from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
 from rungwise.scenes.relevance import SceneRelevance, own_degrees
+from rungwise.scenes.scene_files import SceneConfig, generate, held_out_combinations, sample_picture
 
 
 def by_definition(scene, statement):

@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 
 from rungwise.index import Index
 from rungwise.models import DualEncoder
-from rungwise.serving import ServingLimits, create_app, readiness
+from rungwise.serving import ServingLimits, create_app
+from rungwise.serving.routes import readiness
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]

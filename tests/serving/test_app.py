@@ -19,17 +19,17 @@ from PIL import Image, ImageFile
 
 from rungwise.core.errors import UnavailableError, UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.index import Index
 from rungwise.models import EncodedImages
-from rungwise.serving import ServingLimits, create_app, work
-from rungwise.serving.batches import Batches
-from rungwise.serving.lanes import Lane
+from rungwise.serving import ServingLimits, create_app, workload
+from rungwise.serving.queues.batches import Batches
+from rungwise.serving.queues.queue import WorkQueue
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, PATIENT
 
-SHOWN = [path for room in ("static", "common") for path in (Path(work.__file__).parent / room).iterdir()]
+SHOWN = [path for room in ("static", "common") for path in (Path(workload.__file__).parent / room).iterdir()]
 
 
 @pytest.fixture
@@ -403,7 +403,7 @@ def test_texts_are_answered_together_and_before_pictures_that_wait_to_be_encoded
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, pictures_due, texts_due = Gate("encoding"), threading.Semaphore(0), threading.Semaphore(0)
-    monkeypatch.setattr(work, "_PICTURE_PATIENCE", 1e9)  # a picture is never due before a text
+    monkeypatch.setattr(workload, "_PICTURE_PATIENCE", 1e9)  # a picture is never due before a text
 
     def counted(submit: Callable[..., object], counter: threading.Semaphore) -> Callable[..., object]:
         def submitting(*given: object, **named: object) -> object:
@@ -413,7 +413,7 @@ def test_texts_are_answered_together_and_before_pictures_that_wait_to_be_encoded
 
         return submitting
 
-    monkeypatch.setattr(Lane, "submit", counted(Lane.submit, pictures_due))
+    monkeypatch.setattr(WorkQueue, "submit", counted(WorkQueue.submit, pictures_due))
     monkeypatch.setattr(Batches, "submit", counted(Batches.submit, texts_due))
     with clients_of(index, model) as (client, asking):
         pictures = [asking.submit(send, client, "red") for _ in range(3)]

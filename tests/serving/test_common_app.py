@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from rungwise.core.errors import UserError
 from rungwise.index import Index
 from rungwise.serving import create_app
+from rungwise.serving.access.guard import HEADERS
 from rungwise.serving.common_app import new_app, without_places
-from rungwise.serving.entrance import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
 
 PLACE = "xyzzy-where-things-lie"

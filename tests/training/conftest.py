@@ -10,18 +10,18 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.locks import LOCK
+from rungwise.core.disk.locks import LOCK
 from rungwise.data import ImageCaptions
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.losses import MaxOfHinges
 from rungwise.models import VSEConfig
-from rungwise.training import loop
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import TrainResult
-from rungwise.training.loss_config import config_of
-from rungwise.training.reports import Watcher
-from rungwise.training.sampling import ByLength
+from rungwise.training.batches.sampling import ByLength
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine import loop
+from rungwise.training.engine.loop import TrainResult
+from rungwise.training.tracking.reports import Watcher
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 

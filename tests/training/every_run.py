@@ -13,14 +13,14 @@ import torch
 from rungwise import losses
 from rungwise.data import ImageCaptions
 from rungwise.data.readers import read
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of
-from rungwise.training.optimizers import SGD
-from rungwise.training.processes import asked_for, is_first, joined
-from rungwise.training.reports import StepReport, Watcher
-from rungwise.training.sampling import LabelLists, OneCaptionPerImage
-from rungwise.training.steps import GlobalNegativesStep, Plain
+from rungwise.training.batches.sampling import LabelLists, OneCaptionPerImageBatches
+from rungwise.training.config.losses import LossConfig, config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.distributed.processes import asked_for, is_first, joined
+from rungwise.training.engine.loop import train
+from rungwise.training.steps.optimizers import SGD
+from rungwise.training.steps.strategies import GlobalNegativesStep, Plain
+from rungwise.training.tracking.reports import StepReport, Watcher
 from tests.training.every_loss import NAMED
 from tests.training.test_features import small
 
@@ -35,7 +35,7 @@ BASE = {
     "learning_rates": (0.02,),
     "epochs": (2,),
     "logs": (),
-    "sampler": OneCaptionPerImage(),
+    "sampler": OneCaptionPerImageBatches(),
 }
 
 RUNS = {

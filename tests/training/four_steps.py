@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.losses import SumOfHinges
-from rungwise.models.vse_config import VSEConfig
-from rungwise.training import loop
-from rungwise.training.config import TrainConfig
-from rungwise.training.loss_config import config_of
-from rungwise.training.processes import asked_for
-from rungwise.training.steps import GlobalNegativesStep, Plain
+from rungwise.models.joint.config import VSEConfig
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.distributed.processes import asked_for
+from rungwise.training.engine import loop
+from rungwise.training.steps.strategies import GlobalNegativesStep, Plain
 
 
 def run(folder: Path, resume: bool = False) -> None:

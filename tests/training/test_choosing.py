@@ -15,15 +15,15 @@ from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions, read
 from rungwise.losses import Ladder
 from rungwise.relevance import CIDErD
-from rungwise.training import loop
-from rungwise.training.config import DataConfig, TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import config_of
-from rungwise.training.snapshot_config import Snapshot
-from rungwise.training.validating import Validation
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import DataConfig, TrainConfig
+from rungwise.training.config.snapshots import BestEpoch
+from rungwise.training.engine import loop
+from rungwise.training.engine.loop import train
+from rungwise.training.engine.validation import Validation
 from tests.training.conftest import Said, dies_at
+from tests.training.distributed.test_processes import finished, torchrun
 from tests.training.test_features import folder_of_features, small
-from tests.training.test_processes import finished, torchrun
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def scripted(patch: pytest.MonkeyPatch, values: list[float]) -> None:
 def test_a_run_ends_when_its_patience_does(
     measure: str, values: list[float], best: int, done: int, data: ImageCaptions, tmp_path: Path
 ) -> None:
-    config = replace(small(), snapshot=Snapshot(measure=measure, patience=2))
+    config = replace(small(), snapshot=BestEpoch(measure=measure, patience=2))
     with pytest.MonkeyPatch.context() as patch:
         scripted(patch, values)
         result = train(config, data, tmp_path / "run")
@@ -62,7 +62,7 @@ def test_a_run_ends_when_its_patience_does(
     assert (result.measure, result.best_value) == (measure, values[best - 1])
     assert result.best_rsum == result.history[best - 1]["rsum"]
     # The model that was kept is the one of the best epoch.
-    only = train(replace(config, epochs=(best,), learning_rates=(2e-2,), snapshot=Snapshot()), data, tmp_path / "only")
+    only = train(replace(config, epochs=(best,), learning_rates=(2e-2,), snapshot=BestEpoch()), data, tmp_path / "only")
     if best < 6:
         assert len(only.history) == best
         one, other = (load_file(tmp_path / run / "checkpoint.safetensors") for run in ("run", "only"))
@@ -76,7 +76,7 @@ def test_a_run_ends_when_its_patience_does(
 def test_patience_survives_a_cut_to_the_bit(
     cut: int, data: ImageCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = replace(small(), checkpoint_steps=2, snapshot=Snapshot(measure="MAP", patience=2))
+    config = replace(small(), checkpoint_steps=2, snapshot=BestEpoch(measure="MAP", patience=2))
     values = [1.0, 3.0, 2.0, 2.5, 9.0, 9.0]
     with monkeypatch.context() as patch:
         scripted(patch, values)
@@ -101,7 +101,7 @@ def test_patience_survives_a_cut_to_the_bit(
 
 
 def graded(measure: str, **data: str) -> TrainConfig:
-    return replace(small(), data=DataConfig(**data), snapshot=Snapshot(measure=measure))  # type: ignore[arg-type]
+    return replace(small(), data=DataConfig(**data), snapshot=BestEpoch(measure=measure))  # type: ignore[arg-type]
 
 
 def test_graded_measures_choose(data: ImageCaptions, tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ import pytest
 from rungwise.cli import main
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions, read
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import SumOfHinges
 from rungwise.models import VSEConfig, load
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import config_of
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.loop import train
 from tests.training.conftest import TrainedRun
 
 NAMES = ("red", "green", "blue", "white")

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import read_tensors
+from rungwise.core.formats.tensors import read_tensors
 from rungwise.losses import MaxOfHinges, SemanticAdaptiveMargin
 from rungwise.models import load
+from rungwise.models.regions.alignment.saf import SAFConfig
+from rungwise.models.regions.alignment.sgr import SGRConfig
 from rungwise.models.regions.caption_head import CaptionHeadConfig
-from rungwise.models.regions.concepts import ConceptConfig
-from rungwise.models.regions.cvse_config import CVSEConfig
-from rungwise.models.regions.saf import SAFConfig
+from rungwise.models.regions.consensus.concepts import ConceptConfig
+from rungwise.models.regions.consensus.config import CVSEConfig
 from rungwise.models.regions.scan import SCANConfig
-from rungwise.models.regions.sgr import SGRConfig
 from rungwise.models.regions.vsrn import VSRNConfig
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of
-from rungwise.training.reports import StepReport, Watcher
-from rungwise.training.steps import CachedGradients
+from rungwise.training.config.losses import LossConfig, config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.loop import train
+from rungwise.training.steps.strategies import CachedGradients
+from rungwise.training.tracking.reports import StepReport, Watcher
 from tests.models.regions.small import coloured_regions, sides_of_features
 from tests.training.every_loss import NAMED
 

@@ -18,17 +18,18 @@ from rungwise.data import ImageCaptions, read
 from rungwise.encoders.heads import LinearHead, MLPHead, StackHead
 from rungwise.losses import Ladder
 from rungwise.models import load
-from rungwise.training import loop, stages
-from rungwise.training.checkpoint import read_state
-from rungwise.training.config import DataConfig, TrainConfig
-from rungwise.training.loss_config import config_of
-from rungwise.training.recipes import load_config
-from rungwise.training.reports import StageReport, StepReport
-from rungwise.training.stage import Stage
+from rungwise.training import stages
+from rungwise.training.config.losses import config_of
+from rungwise.training.config.presets import load_config
+from rungwise.training.config.run import DataConfig, TrainConfig
+from rungwise.training.config.stage import Stage
+from rungwise.training.engine import loop
+from rungwise.training.engine.checkpoint import read_state
 from rungwise.training.stages import run
+from rungwise.training.tracking.reports import StageReport, StepReport
 from tests.training.conftest import files
+from tests.training.engine.test_loop import Diary
 from tests.training.test_features import folder_of_features, small
-from tests.training.test_loop import Diary
 
 CONVSE = {
     "tune": "weights",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rungwise.calibration.baselines import FlatThreshold, LargestGap, Oracle, ShareOfBest, TopK
 from rungwise.calibration.calibration import Calibration, Informed
-from rungwise.calibration.fitting import FEWEST_QUERIES
-from rungwise.calibration.judgement import BEYOND, RUNGS, Background, Judgement, Known
-from rungwise.calibration.unrelated import UNRELATED
+from rungwise.calibration.judgement import BEYOND, RUNGS, Background, Known, QueryJudgement
+from rungwise.calibration.learning.fitting import FEWEST_QUERIES
+from rungwise.calibration.unrelated_standard import UNRELATED
 
 __all__ = [
     "BEYOND",
@@ -17,10 +17,10 @@ __all__ = [
     "Calibration",
     "FlatThreshold",
     "Informed",
-    "Judgement",
     "Known",
     "LargestGap",
     "Oracle",
+    "QueryJudgement",
     "ShareOfBest",
     "TopK",
 ]

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.calibration.fitting import checked_pairs
 from rungwise.calibration.judgement import Values
+from rungwise.calibration.learning.fitting import checked_pairs
 from rungwise.core.errors import UserError
-from rungwise.metrics.ends import Judged
+from rungwise.metrics.ends import JudgedQueries
 from rungwise.metrics.rankings import Direction, Scores
 
 
@@ -39,9 +39,9 @@ class FlatThreshold:
         falling, values = _validation(similarity, relevance, relevant_from)
         return cls(_best_threshold(falling, values))
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
-        return Judged((scores >= self.least).sum(axis=1), _best(scores))
+        return JudgedQueries((scores >= self.least).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
         """Its name and number."""
@@ -64,9 +64,9 @@ class ShareOfBest:
         falling, values = _validation(similarity, relevance, relevant_from)
         return cls(_best_threshold(_shares(falling), values))
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
-        return Judged((_shares(scores) >= self.share).sum(axis=1), _best(scores))
+        return JudgedQueries((_shares(scores) >= self.share).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
         """Its name and number."""
@@ -94,13 +94,13 @@ class LargestGap:
         cuts = np.maximum.accumulate(np.where(larger, np.arange(1, gaps.shape[1] + 1), 0), axis=1)
         return cls(int(np.take_along_axis(values, cuts, axis=1).mean(axis=0).argmax()) + 1)
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
         falling = _falling(scores)[:, : self.within + 1].astype(np.float64)
         if falling.shape[1] < 2:
-            return Judged(np.ones(len(falling), np.int64), np.zeros(len(falling)))
+            return JudgedQueries(np.ones(len(falling), np.int64), np.zeros(len(falling)))
         gaps: Values = falling[:, :-1] - falling[:, 1:]
-        return Judged(gaps.argmax(axis=1) + 1, np.asarray(gaps.max(axis=1), np.float64))
+        return JudgedQueries(gaps.argmax(axis=1) + 1, np.asarray(gaps.max(axis=1), np.float64))
 
     def __repr__(self) -> str:
         """Its name and number."""
@@ -123,9 +123,9 @@ class TopK:
         _, values = _validation(similarity, relevance, relevant_from)
         return cls(int(values.mean(axis=0).argmax()))
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
-        return Judged(np.full(len(scores), min(self.k, scores.shape[1])), _best(scores))
+        return JudgedQueries(np.full(len(scores), min(self.k, scores.shape[1])), _best(scores))
 
     def __repr__(self) -> str:
         """Its name and number."""
@@ -148,7 +148,7 @@ class Oracle:
     relevance: NDArray[np.floating] = field(repr=False)
     relevant_from: float
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`.
 
         Raises:
@@ -161,7 +161,7 @@ class Oracle:
             )
         degrees = self.relevance[queries]
         cuts = f1_of_cuts(scores, degrees, self.relevant_from).argmax(axis=1)
-        return Judged(cuts, np.asarray((degrees >= self.relevant_from).any(axis=1), np.float64))
+        return JudgedQueries(cuts, np.asarray((degrees >= self.relevant_from).any(axis=1), np.float64))
 
     def __repr__(self) -> str:
         """Its name and from which degree on a candidate is relevant."""

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.calibration import storage
-from rungwise.calibration.cut import best_cut
-from rungwise.calibration.discovery import belief_from, chance_of_noise, false_discovery_rates
-from rungwise.calibration.fitting import checked_pairs, learn, of_hits
-from rungwise.calibration.judgement import BEYOND, Background, Judgement, Known, Values
-from rungwise.calibration.null import Null
-from rungwise.calibration.rungs import names_from
-from rungwise.calibration.supervised import Supervised
-from rungwise.calibration.unrelated import Standard, checked_unrelated
+from rungwise.calibration import json_file
+from rungwise.calibration.f1_cut import best_cut
+from rungwise.calibration.false_discovery import belief_from, chance_of_noise, false_discovery_rates
+from rungwise.calibration.judgement import BEYOND, Background, Known, QueryJudgement, Values
+from rungwise.calibration.learning.fitting import checked_pairs, learn, of_hits
+from rungwise.calibration.learning.supervised import Supervised
+from rungwise.calibration.null_distribution import Null
+from rungwise.calibration.rung_names import names_from
+from rungwise.calibration.unrelated_standard import Standard, checked_unrelated
 from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
-from rungwise.metrics.ends import Judged
+from rungwise.metrics.ends import JudgedQueries
 from rungwise.metrics.rankings import Direction, Scores
 
 _LOOKED_AT = 1000
@@ -43,7 +43,7 @@ class Calibration:
     Attributes:
         relevant_from: The least degree that counts as relevant.
         scale: Least and highest degree; expected degrees are between them.
-        boundaries: Least expected degree of the rungs 1 and 2; see :mod:`rungwise.calibration.rungs`.
+        boundaries: Least expected degree of the rungs 1 and 2; see :mod:`rungwise.calibration.rung_names`.
         source: By what it was made, one line for people.
         model_fingerprint: Of the model whose scores it reads; empty for any.
         learnt: From judged pairs; None of an unsupervised calibration.
@@ -76,11 +76,11 @@ class Calibration:
         With scores of unrelated queries, hits are shown that stand higher over the query's centre than the best hits of
         nine in ten of them, and at least two thirds as high as the best hit. A degree is the probability to stand
         higher than the best hits of ten of them, times the share of the height of the query's best hit. See
-        :mod:`rungwise.calibration.unrelated`.
+        :mod:`rungwise.calibration.unrelated_standard`.
 
         Without, a degree is one minus the local false discovery rate: the probability that the hit does not belong to
-        the bulk of the query's own scores. See :mod:`rungwise.calibration.null` and
-        :mod:`rungwise.calibration.discovery`. Few hits stand out of the bulk so clearly.
+        the bulk of the query's own scores. See :mod:`rungwise.calibration.null_distribution` and
+        :mod:`rungwise.calibration.false_discovery`. Few hits stand out of the bulk so clearly.
 
         Args:
             unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts that fit nothing, with all candidates
@@ -181,7 +181,7 @@ class Calibration:
 
     def judge(
         self, scores: Scores, direction: Direction, queries: NDArray[np.int64], known: Sequence[Known] | None = None
-    ) -> Judged:
+    ) -> JudgedQueries:
         """Judge a block of queries by all of their scores; see :class:`rungwise.metrics.ends.Ends`.
 
         Args:
@@ -195,13 +195,15 @@ class Calibration:
         for row, one in enumerate(scores):
             about = known[int(queries[row])] if known is not None else None
             degrees[row], _, cuts[row], beliefs[row] = self._whole(one, about)
-        return Judged(cuts, beliefs, degrees)
+        return JudgedQueries(cuts, beliefs, degrees)
 
     def informed(self, known: Sequence[Known]) -> Informed:
         """This calibration together with what is known of all queries of a collection, for measures."""
         return Informed(self, tuple(known))
 
-    def judge_hits(self, scores: NDArray[np.floating], background: Background, known: Known | None = None) -> Judgement:
+    def judge_hits(
+        self, scores: NDArray[np.floating], background: Background, known: Known | None = None
+    ) -> QueryJudgement:
         """Judge the best hits of one query, as a search finds them.
 
         Args:
@@ -222,7 +224,7 @@ class Calibration:
         if len(falling) > 1 and (falling[1:] > falling[:-1]).any():
             raise UserError("scores: a hit scores higher than the one before it; give hits in falling order")
         degrees, cut, belief = self._judged(falling, Null.of(background), known)
-        return Judgement(degrees, self._rungs(degrees, cut), cut, belief)
+        return QueryJudgement(degrees, self._rungs(degrees, cut), cut, belief)
 
     def check(self, fingerprint: str) -> None:
         """Refuse a model whose scores this calibration was not made for.
@@ -247,7 +249,7 @@ class Calibration:
         Raises:
             UserError: If the file cannot be written.
         """
-        storage.write(self._as_json(), Path(path))
+        json_file.write(self._as_json(), Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> Calibration:
@@ -257,7 +259,7 @@ class Calibration:
             MissingFileError: If there is none.
             UserError: In one line, if it is damaged, of an unknown version or no calibration.
         """
-        return cls(**storage.read(Path(path)))
+        return cls(**json_file.read(Path(path)))
 
     def __str__(self) -> str:
         """One line: its source and the beginning of a hash of all it says."""
@@ -268,7 +270,7 @@ class Calibration:
         return digest_of_json(self._as_json())
 
     def _as_json(self) -> dict[str, object]:
-        return storage.as_json({field.name: getattr(self, field.name) for field in fields(self)})
+        return json_file.as_json({field.name: getattr(self, field.name) for field in fields(self)})
 
     def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
         """Degrees in the order given, the best candidates in falling order of score, the cut and the belief."""
@@ -337,7 +339,7 @@ class Informed:
     calibration: Calibration
     known: tuple[Known, ...]
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """Judge a block of queries; see :class:`rungwise.metrics.ends.Ends`."""
         return self.calibration.judge(scores, direction, queries, self.known)
 

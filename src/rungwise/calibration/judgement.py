@@ -62,7 +62,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class QueryJudgement:
     """What a calibration says of the best hits of one query.
 
     Attributes:
@@ -71,7 +71,7 @@ class Judgement:
         cut: How many of the best hits to show; 0 for "nothing relevant".
         belief: That a candidate is relevant at all, 0..1.
 
-    >>> Judgement(np.array([0.9, 0.1]), np.array([1, 4]), cut=1, belief=0.95).cut
+    >>> QueryJudgement(np.array([0.9, 0.1]), np.array([1, 4]), cut=1, belief=0.95).cut
     1
     """
 

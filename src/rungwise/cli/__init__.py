@@ -36,8 +36,16 @@ COMMANDS = {
     "verify": "whether something that rungwise made is whole, and as it was made",
 }
 
-_MODULES = {"import": "import_model"}
-"""Where a command's name is a word of Python."""
+_MODULES = {
+    **dict.fromkeys(("demo", "serve", "grade"), "{}"),
+    **dict.fromkeys(("inspect", "doctor", "verify"), "examine.{}"),
+    **dict.fromkeys(("table", "compare"), "results.{}"),
+    **dict.fromkeys(("export", "push"), "models.{}"),
+    **dict.fromkeys(("check", "plan"), "index.{}"),
+    "presets": "train.presets",
+    "import": "models.import_model",
+}
+"""Where the command of a name is, if not in ``NAME/command.py``."""
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 """Exit status; 70 is what sysexits calls an internal software error, and 130 is the shells' own of Ctrl-C."""
@@ -56,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: The words after ``rungwise``; None stands for those that this process was started with. Then the
-            process is the command's own: see :func:`rungwise.cli.door.own_process`.
+            process is the command's own: see :func:`rungwise.cli.frame.process.own_process`.
 
     Returns:
         0 when done; 2 for bad input, said in one line; 70 for what nobody foresaw, said in one line too; 130 when
@@ -70,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # or it is ignored, as in the background
             signal.signal(signal.SIGINT, _end)
-        from rungwise.cli.door import own_process
+        from rungwise.cli.frame.process import own_process
 
         traced = _TRACEBACK in given
         own_process(traced=traced)
@@ -93,12 +101,12 @@ def _watched(name: str) -> int | None:
     Nothing is watched where memory and threads have no limit. This is done before a library is loaded, and before a
     thread is left running.
     """
-    from rungwise.core.memory import memory_limit
-    from rungwise.core.threads import settle_for_fewer
+    from rungwise.core.compute.memory import memory_limit
+    from rungwise.core.compute.threads import settle_for_fewer
 
     if not settle_for_fewer() and memory_limit() is None:
         return None
-    from rungwise.cli.watcher import watched
+    from rungwise.cli.frame.watcher import watched
 
     return watched(name, BAD_INPUT)
 
@@ -135,7 +143,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     """Run a command and say how it ended; ``loaded`` is called once its module is imported."""
     import traceback
 
-    from rungwise.cli.door import complain, is_unread, streams
+    from rungwise.cli.frame.process import complain, is_unread, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
     name = _named(given)
@@ -183,9 +191,9 @@ def _explained(error: BaseException) -> tuple[int, str]:
     """Exit status and one line for an error."""
     import errno
 
-    from rungwise.cli.door import failure_of_output
+    from rungwise.cli.frame.process import failure_of_output
+    from rungwise.core.compute.memory import nearly_out, remedy, shortage
     from rungwise.core.errors import UserError, with_options
-    from rungwise.core.memory import nearly_out, remedy, shortage
 
     short = shortage(error)
     cause = error.__cause__
@@ -235,13 +243,13 @@ def _is_sure(short: BaseException) -> bool:
 
     The interpreter's parser says the same of deep nesting, and a lock that somebody else holds is unavailable, too.
     """
-    from rungwise.core.memory import nearly_out
+    from rungwise.core.compute.memory import nearly_out
 
     return nearly_out() or not isinstance(short, MemoryError | BlockingIOError)
 
 
 def _reason(error: BaseException) -> str:
-    from rungwise.core.memory import says_ran_out
+    from rungwise.core.compute.memory import says_ran_out
 
     lines = str(error).strip().splitlines() or ["no reason given"]
     return next(filter(says_ran_out, lines), lines[0])
@@ -278,7 +286,7 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    command = importlib.import_module(f"rungwise.cli.{_MODULES.get(given[0], given[0])}")
+    command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "{}.command").format(given[0]))
     loaded()
     code: int = command.main(given[1:])
     return code

@@ -13,11 +13,11 @@ from urllib.request import urlopen
 
 import tyro
 
-from rungwise.cli.options import Browser, Device, Limits, Port
-from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import chosen_device, console, program, say, shortest
+from rungwise.cli.frame.options import Browser, Device, Limits, Port
+from rungwise.cli.frame.parser import ADVANCED, parse
+from rungwise.cli.frame.terminal import chosen_device, console, program, say, shortest
 from rungwise.core.errors import UserError
-from rungwise.core.progress import Progress
+from rungwise.core.output.progress import Progress
 from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _EXAMPLES = ("rungwise demo", "rungwise demo --folder somewhere --no-browser")
 
 
 @dataclass
-class Demo:
+class DemoCommand:
     """Make pictures, train two models on them, compare both, and open a page with their answers side by side.
 
     Attributes:
@@ -51,8 +51,8 @@ class Demo:
 
 def main(arguments: list[str]) -> int:
     """Run the demo."""
-    asked = parse(Demo, arguments, "rungwise demo", examples=_EXAMPLES)
-    from rungwise.demo.app import create_demo_app
+    asked = parse(DemoCommand, arguments, "rungwise demo", examples=_EXAMPLES)
+    from rungwise.demo.application import create_demo_app
     from rungwise.demo.places import Places, refuse_others
     from rungwise.serving import background_app, serve_app
 
@@ -102,14 +102,14 @@ def _made(places: Places, device: str, *, again: bool = False, small: bool = Fal
 
 
 def _make(places: Places, device: str, *, again: bool, small: bool) -> Made:
-    from rungwise.demo.making import forget
     from rungwise.demo.pair import titles
+    from rungwise.demo.parts import discard_runs
     from rungwise.demo.places import FEW_SCENES, SCENES
     from rungwise.demo.progress import Bars
     from rungwise.demo.whole import FEW_QUERIES, QUERIES, make
 
     if again:
-        forget(places)
+        discard_runs(places)
     say(f"two models learn from the same pictures, side by side; everything is kept in {places.folder}")
     with Progress("drawing pictures", 1, console) as drawing:
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.options import Browser, Limits, Port
-from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import console, program, say, say_issues, shortest
+from rungwise.cli.frame.options import Browser, Limits, Port
+from rungwise.cli.frame.parser import ADVANCED, parse
+from rungwise.cli.frame.terminal import console, program, say, say_issues, shortest
+from rungwise.core.disk.files import explained, require_writable_file
 from rungwise.core.errors import UserError
-from rungwise.core.files import explained, require_writable_file
-from rungwise.core.person_names import person_name
-from rungwise.core.progress import Progress
-from rungwise.core.reading import require_regular
+from rungwise.core.output.progress import Progress
+from rungwise.core.text.person_names import person_name
+from rungwise.core.untrusted_files import require_regular
 from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
     from rungwise.grading.questions import Questions
-    from rungwise.relevance.judgements import Judgements
+    from rungwise.relevance.human.log import Judgements
 
 OUT = "judgements.jsonl"
 """The judgement file beside FILE, unless another one is named."""
@@ -34,7 +34,7 @@ _EXAMPLES = (
 
 
 @dataclass
-class Grade:
+class GradeCommand:
     """Ask people how well captions describe pictures, on a local page, and keep what they say.
 
     The judgements are read by evaluate --positives, by relevance human, and by training (data.judgements).
@@ -65,15 +65,15 @@ class Grade:
 
 def main(arguments: list[str]) -> int:
     """Serve the page until Ctrl-C, or print the agreement."""
-    asked = parse(Grade, arguments, "rungwise grade", examples=_EXAMPLES)
+    asked = parse(GradeCommand, arguments, "rungwise grade", examples=_EXAMPLES)
     require_regular(asked.file)
     out = asked.out or asked.file.with_name(OUT)
     if asked.agreement:
         _say_agreement(out)
         return 0
     data = _check(asked)
-    from rungwise.grading.app import create_grading_app
-    from rungwise.relevance.judgements import require_place
+    from rungwise.grading.application import create_grading_app
+    from rungwise.relevance.human.log import require_place
     from rungwise.serving import serve_app
 
     require_writable_file(out)
@@ -112,7 +112,7 @@ def _next(data: str, judgements: str) -> str:
     return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
 
 
-def _check(asked: Grade) -> Path:
+def _check(asked: GradeCommand) -> Path:
     """The collection; what can be refused before anything is read is refused."""
     if asked.data is None:
         raise UserError(
@@ -131,7 +131,7 @@ def _check(asked: Grade) -> Path:
     return asked.data
 
 
-def _questions(asked: Grade, data: Path) -> Questions:
+def _questions(asked: GradeCommand, data: Path) -> Questions:
     """The pairs to ask about; what is left out is counted and listed."""
     from rungwise.data.readers import read
     from rungwise.grading.questions import read_questions, with_pictures
@@ -147,7 +147,7 @@ def _questions(asked: Grade, data: Path) -> Questions:
 
 def _judgements(out: Path) -> Judgements | None:
     """What people said; None where nobody said anything yet."""
-    from rungwise.relevance.judgements import read_judgements, refuse_other_file
+    from rungwise.relevance.human.log import read_judgements, refuse_other_file
 
     with explained(out):
         refuse_other_file(out)

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.models import near_words, read_model, read_model_of
-from rungwise.cli.options import AlteredModel, Browser, Device, Limits, Port
-from rungwise.cli.parsing import ADVANCED, parse
-from rungwise.cli.terminal import say
-from rungwise.core.cache_folder import usable_cache
+from rungwise.cli.frame.models import near_words, read_model, read_model_of
+from rungwise.cli.frame.options import AlteredModel, Browser, Device, Limits, Port
+from rungwise.cli.frame.parser import ADVANCED, parse
+from rungwise.cli.frame.terminal import say
+from rungwise.core.disk.cache_folder import usable_cache
 from rungwise.core.errors import UserError
-from rungwise.serving.hosts import addresses, bound_address, is_loopback
+from rungwise.serving.access.hosts import addresses, bound_address, is_loopback
+from rungwise.serving.access.tokens import SHORTEST, checked_token, new_token, with_token
 from rungwise.serving.limits import ServingLimits
-from rungwise.serving.tokens import SHORTEST, checked_token, new_token, with_token
 
 if TYPE_CHECKING:
     from rungwise.index import Index

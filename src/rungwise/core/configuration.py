@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError, read_text
-from rungwise.core.setting_names import near_setting
+from rungwise.core.text.setting_names import near_setting
+from rungwise.core.untrusted_files import MissingFileError, read_text
 from rungwise.core.version import __version__
 
 T = TypeVar("T")

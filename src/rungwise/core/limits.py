@@ -44,7 +44,7 @@ class Limits:
         text_bytes: Of a file of captions, judgements or ranked lists.
         picture_bytes: Of a picture file.
         picture_pixels: That the header of a picture may claim.
-        picture_work: Steps that decoding may take beside the pixels; see :mod:`rungwise.data.picture_work`.
+        picture_work: Steps that decoding may take beside the pixels; see :mod:`rungwise.data.pictures.decoding_cost`.
         picture_memory: Bytes that the pictures which a process decodes at the same time may take together.
         unpacked_bytes: Of what a compressed file (gzip, npz) holds.
         line_bytes: Of one line of a text file that is read line by line.
@@ -172,10 +172,10 @@ def check_length(text: str, what: str) -> None:
         raise too_large(what, len(text), "query_characters")
 
 
-def beyond(what: object, name: LimitName) -> UserError:
+def beyond_limit(what: object, name: LimitName) -> UserError:
     """The error of something that goes on beyond its limit, nobody knows how far.
 
-    >>> str(beyond("vectors.gz, unpacked", "unpacked_bytes"))
+    >>> str(beyond_limit("vectors.gz, unpacked", "unpacked_bytes"))
     'vectors.gz, unpacked: goes on beyond 32.0 GiB; if it is meant, set RUNGWISE_MAX_UNPACKED_BYTES higher'
     """
     most = readable(getattr(limits(), name))

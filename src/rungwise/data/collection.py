@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.columns import Column, kind_of
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import Picture
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import Picture
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""

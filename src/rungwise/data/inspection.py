@@ -14,15 +14,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rungwise.core.compute.threads import cores, thread_pool
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError
-from rungwise.core.texts import normalised
-from rungwise.core.threads import cores, thread_pool
+from rungwise.core.text.linear import normalised
+from rungwise.core.untrusted_files import MissingFileError
 from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import PackedPicture
-from rungwise.data.picture_files import picture_bytes
-from rungwise.data.pictures import load_array
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import PackedPicture
+from rungwise.data.pictures.decoding import load_array
+from rungwise.data.pictures.picture_files import picture_bytes
 
 FREQUENT = 4
 """Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""

@@ -6,21 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from rungwise.core.errors import UserError
-from rungwise.core.object_stores import address_of, objects_below
-from rungwise.core.reading import require_there, user_path
-from rungwise.data.coco import coco_files, folder_of_pictures, is_coco_file, read_coco
+from rungwise.core.network.object_stores import address_of, objects_below
+from rungwise.core.untrusted_files import require_there, user_path
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.feature_files import features_file, read_features, with_features
-from rungwise.data.feature_folder import feature_folders, folders_of_rows, read_feature_folder, split_of_rows
-from rungwise.data.flickr8k import is_token_file, read_flickr8k, token_files
-from rungwise.data.folder import PICTURE_SUFFIXES, PictureFolder, read_folder, readable_name
-from rungwise.data.karpathy import karpathy_files, read_karpathy
-from rungwise.data.labelled_mat import MAT_SUFFIX, labelled_mats, read_labelled_mat
-from rungwise.data.packed import PackedPicture
-from rungwise.data.picture_tables import SUFFIX as PARQUET_SUFFIX
-from rungwise.data.picture_tables import holds_pictures, picture_tables, read_picture_tables
-from rungwise.data.precomputed import folders_of_splits, precomputed_splits, read_precomputed
-from rungwise.data.tables import (
+from rungwise.data.files.packed_pictures import PackedPicture
+from rungwise.data.labelled.feature_folder import feature_folders, folders_of_rows, read_feature_folder, split_of_rows
+from rungwise.data.labelled.mat import MAT_SUFFIX, labelled_mats, read_labelled_mat
+from rungwise.data.layouts.coco import coco_files, folder_of_pictures, is_coco_file, read_coco
+from rungwise.data.layouts.feature_files import features_file, read_features, with_features
+from rungwise.data.layouts.flickr8k import is_token_file, read_flickr8k, token_files
+from rungwise.data.layouts.folder import PICTURE_SUFFIXES, PictureFolder, read_folder, readable_name
+from rungwise.data.layouts.karpathy import karpathy_files, read_karpathy
+from rungwise.data.layouts.picture_tables import SUFFIX as PARQUET_SUFFIX
+from rungwise.data.layouts.picture_tables import holds_pictures, picture_tables, read_picture_tables
+from rungwise.data.layouts.precomputed import folders_of_splits, precomputed_splits, read_precomputed
+from rungwise.data.layouts.tables import (
     TABLE_SUFFIXES,
     ignored_files,
     is_json_table,
@@ -28,8 +28,8 @@ from rungwise.data.tables import (
     read_tables,
     table_files,
 )
-from rungwise.data.webdataset import PACKED_SUFFIXES, read_shards, shards
-from rungwise.data.webdataset import SUFFIX as SHARD_SUFFIX
+from rungwise.data.layouts.webdataset import PACKED_SUFFIXES, read_shards, shards
+from rungwise.data.layouts.webdataset import SUFFIX as SHARD_SUFFIX
 
 _ARROW_SUFFIX = ".arrow"
 
@@ -48,7 +48,7 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     beside that. A file of precomputed or labelled features stands for its split.
 
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
-    :mod:`rungwise.data.feature_files`). Where there are both, give that file itself to read its rows.
+    :mod:`rungwise.data.layouts.feature_files`). Where there are both, give that file itself to read its rows.
 
     Args:
         path: A folder, or the file that holds the captions or the features.

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from rungwise.core.digests import digest_of_json
 from rungwise.core.errors import UserError
-from rungwise.core.reading import require_there, user_path
+from rungwise.core.untrusted_files import require_there, user_path
 from rungwise.data.collection import NO_SPLIT, Issue
-from rungwise.data.folder import folder_name
-from rungwise.data.gathering import clean_caption, split_in_file_name, split_name
-from rungwise.data.tables import Table, read_table
-from rungwise.data.textfiles import read_lines
+from rungwise.data.files.text_files import read_lines
+from rungwise.data.layouts.folder import folder_name
+from rungwise.data.layouts.gatherer import clean_caption, split_in_file_name, split_name
+from rungwise.data.layouts.tables import Table, read_table
 
 TRAIN, DEV, TEST = "train", "val", "test"
 """Splits by the names that they have here, whatever the data call them."""

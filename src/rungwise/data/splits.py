@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
-from rungwise.core.texts import near_names
+from rungwise.core.text.linear import near_names
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
 
 _VALIDATES = ("val", "valid", "validation", "dev")

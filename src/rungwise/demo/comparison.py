@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rungwise.calibration import RUNGS
 from rungwise.core.errors import UserError
 from rungwise.demo.places import NAMES, RELEVANT_FROM, TITLES, Name
-from rungwise.demo.sides import Side
-from rungwise.metrics.ends import Judged
-from rungwise.scenes.collection import SceneFile
+from rungwise.demo.sides import DemoModel
+from rungwise.metrics.ends import JudgedQueries
 from rungwise.scenes.description import Scene, Statement
 from rungwise.scenes.facts import facts_in
-from rungwise.scenes.reading import read_text
+from rungwise.scenes.reader import read_text
 from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneFile
 
 LONGEST = 500
 """Characters of a query."""
@@ -55,7 +55,7 @@ class ShownHit:
 
 
 @dataclass(frozen=True)
-class Column:
+class ModelColumn:
     """One model's answer.
 
     Attributes:
@@ -82,7 +82,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ComparedAnswer:
     """Both answers to a query.
 
     Attributes:
@@ -107,21 +107,21 @@ class Answer:
     ideal: tuple[float, ...]
     chance: float | None
     chance_measures: Mapping[str, float]
-    columns: tuple[Column, ...]
+    columns: tuple[ModelColumn, ...]
 
 
-class Comparison:
+class SideBySide:
     """Asks both models and knows the truth.
 
     Args:
         sides: The two models, on the same pictures.
         scenes: What the pictures show.
 
-    >>> Comparison.answer.__doc__.split(".")[0]
+    >>> SideBySide.answer.__doc__.split(".")[0]
     'What both models answer, and what is true of it'
     """
 
-    def __init__(self, sides: Mapping[Name, Side], scenes: SceneFile) -> None:
+    def __init__(self, sides: Mapping[Name, DemoModel], scenes: SceneFile) -> None:
         self.sides = sides
         self.ids = next(iter(sides.values())).ids
         self._file = scenes
@@ -137,7 +137,7 @@ class Comparison:
         """(statements, pictures) exact degrees."""
         return np.ascontiguousarray(SceneRelevance(self.scenes, statements).dense().T)
 
-    def answer(self, query: str) -> Answer:
+    def answer(self, query: str) -> ComparedAnswer:
         """What both models answer, and what is true of it.
 
         Args:
@@ -154,16 +154,16 @@ class Comparison:
         with self._lock:  # the models compute one query at a time in any case
             return self._kept(words)
 
-    def _answer(self, query: str) -> Answer:
+    def _answer(self, query: str) -> ComparedAnswer:
         reading = read_text(query)
         statement = None if reading.unknown else reading.statement
         degrees = None if statement is None else self.degrees([statement])[0]
         columns = tuple(self._column(name, query, statement, degrees) for name in NAMES)
         if degrees is None:
-            return Answer(query, 0, reading.unknown, len(self.ids), 0, 0, (), None, {}, columns)
-        from rungwise.demo.measuring import by_chance
+            return ComparedAnswer(query, 0, reading.unknown, len(self.ids), 0, 0, (), None, {}, columns)
+        from rungwise.demo.measurement import by_chance
 
-        return Answer(
+        return ComparedAnswer(
             query=query,
             facts=statement.facts if statement else 0,
             unknown=(),
@@ -178,7 +178,7 @@ class Comparison:
 
     def _column(
         self, name: Name, query: str, statement: Statement | None, degrees: NDArray[np.float32] | None
-    ) -> Column:
+    ) -> ModelColumn:
         side = self.sides[name]
         found, known = side.scores([query])
         scores = found[0]
@@ -200,7 +200,7 @@ class Comparison:
                 )
             )
         right = None if degrees is None else np.flatnonzero(degrees[order] == 1)
-        return Column(
+        return ModelColumn(
             name=name,
             title=TITLES[name],
             shown=shown,
@@ -215,9 +215,9 @@ class Comparison:
 
 def _measures(scores: NDArray[np.float32], degrees: NDArray[np.float32], shown: int, belief: float) -> dict[str, float]:
     # These bring compiled kernels along, which nobody waits for before the page is open.
-    from rungwise.demo.measuring import per_query
+    from rungwise.demo.measurement import per_query
 
-    values = per_query(scores[None], degrees[None], Judged(np.array([shown]), np.array([belief])))
+    values = per_query(scores[None], degrees[None], JudgedQueries(np.array([shown]), np.array([belief])))
     return _shown({name: float(own[0]) for name, own in values.items()})
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from rungwise.demo.comparison import Answer, Comparison
-from rungwise.scenes.collection import SceneQuery
+from rungwise.demo.comparison import ComparedAnswer, SideBySide
+from rungwise.scenes.scene_files import SceneQuery
 
 Outcome = Literal["found", "missed", "absent"]
 
@@ -20,7 +20,7 @@ _FOUND, _A_LADDER = 4, 4
 
 
 @dataclass(frozen=True)
-class Example:
+class ExampleQuery:
     """A query to try.
 
     Attributes:
@@ -29,7 +29,7 @@ class Example:
             end of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
             ``"absent"``: no picture is relevant, and it says so.
 
-    >>> Example("a purple elephant", "absent").outcome
+    >>> ExampleQuery("a purple elephant", "absent").outcome
     'absent'
     """
 
@@ -38,8 +38,8 @@ class Example:
 
 
 def choose_examples(
-    comparison: Comparison, held_out: Sequence[SceneQuery], fresh: Sequence[SceneQuery]
-) -> tuple[Example, ...]:
+    comparison: SideBySide, held_out: Sequence[SceneQuery], fresh: Sequence[SceneQuery]
+) -> tuple[ExampleQuery, ...]:
     """The first queries of each outcome, in the order in which they come; what does not occur is left out.
 
     Args:
@@ -55,13 +55,13 @@ def choose_examples(
         ("absent", elsewhere, 1),
     )
     return tuple(
-        Example(text, outcome)
+        ExampleQuery(text, outcome)
         for outcome, texts, most in wanted
         for text in islice((text for text in texts if _outcome(comparison.answer(text)) == outcome), most)
     )
 
 
-def _outcome(answer: Answer) -> Outcome | None:
+def _outcome(answer: ComparedAnswer) -> Outcome | None:
     own = answer.columns[-1]
     if answer.relevant == 0:
         return None if own.shown else "absent"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from rungwise.core.disk.folders import entries, require_writable_folder
 from rungwise.core.errors import UserError
-from rungwise.core.folders import entries, require_writable_folder
 from rungwise.scenes.sampling import SceneConfig
 
 Name = Literal["triplet", "degrees"]

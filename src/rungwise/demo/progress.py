@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core.printable import printable
-from rungwise.core.progress import QUIET_SECONDS, Pace, format_duration, line
+from rungwise.core.output.printable import printable
+from rungwise.core.output.progress import QUIET_SECONDS, Pace, format_duration, line
 from rungwise.demo.places import Name
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import Background, Calibration, Judgement, Known
+from rungwise.calibration import Background, Calibration, Known, QueryJudgement
 from rungwise.core.errors import UserError
 from rungwise.demo.places import NAMES, Name, Places
 from rungwise.index import Index
-from rungwise.index.calibrating import known_of
-from rungwise.index.queries import Query
-from rungwise.metrics.ends import Judged
+from rungwise.index.cutoff.calibration import known_of
+from rungwise.index.query.query import Query
+from rungwise.metrics.ends import JudgedQueries
 
 if TYPE_CHECKING:
     from rungwise.models import DualEncoder, JointEmbedding
@@ -27,7 +27,7 @@ _POOL = 200
 
 
 @dataclass(frozen=True)
-class Side:
+class DemoModel:
     """A model and the index that it built.
 
     Attributes:
@@ -43,7 +43,7 @@ class Side:
     calibration: Calibration
 
     @classmethod
-    def open(cls, name: Name, places: Places, device: str | None = None) -> Side:
+    def open(cls, name: Name, places: Places, device: str | None = None) -> DemoModel:
         """What an earlier demo made.
 
         Raises:
@@ -75,7 +75,7 @@ class Side:
         similarity = self.index.similarity.array(self._vectors, vectors)
         return np.ascontiguousarray(similarity.T, dtype=np.float32), known_of_all(texts, vectors, self.model)
 
-    def judge(self, falling: NDArray[np.float32], known: Known) -> Judgement:
+    def judge(self, falling: NDArray[np.float32], known: Known) -> QueryJudgement:
         """Where relevance ends for one text, as a search of its index says it.
 
         Args:
@@ -84,7 +84,7 @@ class Side:
         """
         return self.calibration.judge_hits(falling[:_POOL], Background(falling, len(falling)), known)
 
-    def judged(self, scores: NDArray[np.float32], known: Sequence[Known]) -> Judged:
+    def judged(self, scores: NDArray[np.float32], known: Sequence[Known]) -> JudgedQueries:
         """Where relevance ends for some texts.
 
         Args:
@@ -105,13 +105,13 @@ def known_of_all(texts: Sequence[str], vectors: NDArray[np.float32], model: Dual
     return [known_of(Query.of(text), vector, model) or Known() for text, vector in zip(texts, vectors, strict=True)]
 
 
-def both(places: Places, device: str | None = None) -> dict[Name, Side]:
+def both(places: Places, device: str | None = None) -> dict[Name, DemoModel]:
     """Both models as an earlier demo left them.
 
     Raises:
-        UserError: As :meth:`Side.open`, and if they do not know the same pictures.
+        UserError: As :meth:`DemoModel.open`, and if they do not know the same pictures.
     """
-    sides = {name: Side.open(name, places, device) for name in NAMES}
+    sides = {name: DemoModel.open(name, places, device) for name in NAMES}
     first, *others = sides.values()
     for other in others:
         if other.ids != first.ids:

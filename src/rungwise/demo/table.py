@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rungwise.demo.measuring import Compared, Line
+from rungwise.demo.measurement import Compared, MeasureLine
 
 
 def rendered(compared: Compared) -> str:
     """A comparison as lines of text.
 
-    >>> print(rendered(Compared("searches", 100, 600, (Line("CS@100", 0.31, 0.42, 0.0, 0.05, 0.17),))))
+    >>> print(rendered(Compared("searches", 100, 600, (MeasureLine("CS@100", 0.31, 0.42, 0.0, 0.05, 0.17),))))
     searches: 100, in 600 pictures
                                      triplet  degrees  chance  degrees - triplet
     CS@100                             0.310    0.420   0.000  +0.050 .. +0.170
@@ -18,7 +18,7 @@ def rendered(compared: Compared) -> str:
     return "\n".join((title, head, *(_row(line) for line in compared.lines)))
 
 
-def _row(line: Line) -> str:
+def _row(line: MeasureLine) -> str:
     digits = 3 if line.name.startswith("CS") else 1
     numbers = f"{line.triplet:>7.{digits}f}{line.degrees:>9.{digits}f}{line.chance:>8.{digits}f}"
     return f"{line.name:<33}{numbers}  {line.low:+.{digits}f} .. {line.high:+.{digits}f}"

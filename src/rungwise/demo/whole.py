@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
-from rungwise.demo.comparison import Comparison
+from rungwise.demo.comparison import SideBySide
 from rungwise.demo.places import RECIPES, SCENES, Name, Places
-from rungwise.demo.results import Results
+from rungwise.demo.record import Results
 from rungwise.demo.sides import both
-from rungwise.scenes.collection import SceneConfig, SceneFile, held_out_queries, load_scene_file
+from rungwise.scenes.scene_files import SceneConfig, SceneFile, held_out_queries, load_scene_file
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
-    from rungwise.demo.examples import Example
-    from rungwise.demo.measuring import Compared
+    from rungwise.demo.examples import ExampleQuery
+    from rungwise.demo.measurement import Compared
     from rungwise.demo.progress import Bars
 
 QUERIES = 100
@@ -40,7 +40,7 @@ class Demo:
         results: What was measured.
     """
 
-    comparison: Comparison
+    comparison: SideBySide
     results: Results
 
 
@@ -56,7 +56,7 @@ def made_before(places: Places, device: str | None = None) -> Demo | None:
         sides = both(places, device)
         if any(results.fingerprints.get(name) != side.model.fingerprint for name, side in sides.items()):
             return None
-        return Demo(Comparison(sides, load_scene_file(places.scenes)), results)
+        return Demo(SideBySide(sides, load_scene_file(places.scenes)), results)
     except UserError:
         return None
 
@@ -87,19 +87,19 @@ def make(
     Raises:
         UserError: If anything of it fails; its line says what.
     """
-    from rungwise.demo import making
+    from rungwise.demo import parts
     from rungwise.demo.pair import train_both
 
-    making.forget_finished(places)
+    parts.discard_finished_runs(places)
     clock = _Clock(done)
     with clock.part("drawing"):
-        data = making.make_scenes(places, drawing, scenes)
+        data = parts.make_scenes(places, drawing, scenes)
     with clock.part("training, indexing and calibrating, both at once"):
         train_both(places, device, bars, recipes)
     with clock.part("measuring"):
         sides = both(places, device)
         file = load_scene_file(places.scenes)
-        comparison = Comparison(sides, file)
+        comparison = SideBySide(sides, file)
         compared = _compared(comparison, places, file, data, queries)
         examples = _examples(comparison, places, file, queries)
     results = Results(
@@ -127,9 +127,9 @@ class _Clock:
 
 
 def _compared(
-    comparison: Comparison, places: Places, file: SceneFile, data: ImageCaptions, queries: int
+    comparison: SideBySide, places: Places, file: SceneFile, data: ImageCaptions, queries: int
 ) -> tuple[Compared, ...]:
-    from rungwise.demo.measuring import compared, per_query
+    from rungwise.demo.measurement import compared, per_query
 
     held_out = held_out_queries(places.scenes, queries, _MEASURED)
     test = data.split("test")
@@ -157,9 +157,9 @@ def _compared(
     return tuple(found)
 
 
-def _examples(comparison: Comparison, places: Places, file: SceneFile, queries: int) -> tuple[Example, ...]:
+def _examples(comparison: SideBySide, places: Places, file: SceneFile, queries: int) -> tuple[ExampleQuery, ...]:
     from rungwise.demo.examples import choose_examples
-    from rungwise.demo.making import fresh_queries
+    from rungwise.demo.parts import fresh_queries
 
     held_out = held_out_queries(places.scenes, queries, _SHOWN)
     return choose_examples(comparison, held_out, fresh_queries(file.config, file.held_out, queries))

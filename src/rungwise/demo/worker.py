@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rungwise.core.errors import UserError
 from rungwise.demo.places import NAMES, Places
-from rungwise.training.reports import EpochReport, StepReport, Watcher
+from rungwise.training.tracking.reports import EpochReport, StepReport, Watcher
 
 
 class Telling(Watcher):
@@ -65,8 +65,8 @@ def main(arguments: list[str]) -> int:
     try:
         # Imported here, so that what is missing or damaged is told in a line as well.
         from rungwise.data.readers import read
-        from rungwise.demo.making import index_test, train_one
-        from rungwise.training.recipes import load_training
+        from rungwise.demo.parts import index_test, train_one
+        from rungwise.training.config.presets import load_training
 
         data = read(places.scenes)
         model = train_one(name, places, data, Telling(), load_training(recipe), device)

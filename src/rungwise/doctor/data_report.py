@@ -9,6 +9,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits, with_validation
 from rungwise.doctor.features import odd_features
 from rungwise.doctor.finding import Finding, Report, faults_first, first, share
+from rungwise.doctor.missing_words import learnt_words
 from rungwise.doctor.pictures import Progress, look_at, pictures_in_two_splits
 from rungwise.doctor.roles import Roles
 from rungwise.doctor.shared_captions import captions_in_two_splits
@@ -19,7 +20,6 @@ from rungwise.doctor.split_sizes import (
     missing_splits,
     unsplit,
 )
-from rungwise.doctor.words import learnt_words
 
 MIN_COUNT = 4
 """How often the vocabularies of the VSE++ family want to see a word."""

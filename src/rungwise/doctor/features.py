@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.roles import Roles
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.run_files import RunFiles
-from rungwise.training.collapse import LEAST_SPREAD
-from rungwise.training.snapshot_config import Snapshot
+from rungwise.training.config.snapshots import BestEpoch
+from rungwise.training.engine.collapse import LEAST_SPREAD
 
 FLAT = 0.01
 """A loss this near to where it rests, as a share of it, rests there."""
@@ -190,9 +190,9 @@ def _stuck(run: RunFiles) -> Finding | None:
 
 
 def _overfit(run: RunFiles) -> Finding | None:
-    snapshot = run.config.snapshot if run.config is not None else Snapshot()
+    snapshot = run.config.snapshot if run.config is not None else BestEpoch()
     if not run.series(snapshot.name):
-        snapshot = Snapshot()
+        snapshot = BestEpoch()
     name, better, measured = snapshot.name, snapshot.chosen.better, dict(run.series(snapshot.name))
     best = 0
     for epoch, value in sorted(measured.items()):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.compute.threads import cores, thread_pool
 from rungwise.core.errors import UserError
-from rungwise.core.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.likeness import SIDE, alike_across, thumbnail_pixels
-from rungwise.data.picture_files import picture_name, read_picture, unreadable_picture
-from rungwise.data.pictures import load_array
+from rungwise.data.pictures.decoding import load_array
+from rungwise.data.pictures.near_duplicates import SIDE, alike_across, thumbnail_pixels
+from rungwise.data.pictures.picture_files import picture_name, read_picture, unreadable_picture
 from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.roles import Roles
 

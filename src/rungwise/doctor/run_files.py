@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.configuration import load_yaml
 from rungwise.core.errors import UserError
-from rungwise.core.reading import is_regular, parse_json, read_text
+from rungwise.core.untrusted_files import is_regular, parse_json, read_text
 from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, STEPS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rungwise.training.checkpoint import RunState
-    from rungwise.training.config import TrainConfig
+    from rungwise.training.config.run import TrainConfig
+    from rungwise.training.engine.checkpoint import RunState
 
 _SEED = "seed-"
 
@@ -105,8 +105,8 @@ def _number(name: str) -> int:
 
 def read_run(folder: Path) -> RunFiles:
     """Read what is there; what cannot be read is told in ``left_out``."""
-    from rungwise.training.checkpoint import load_checkpoint  # torch, which no run needs that is not there
-    from rungwise.training.config import TrainConfig
+    from rungwise.training.config.run import TrainConfig
+    from rungwise.training.engine.checkpoint import load_checkpoint  # torch, which no run needs that is not there
 
     left_out: list[str] = []
     config, state = None, None

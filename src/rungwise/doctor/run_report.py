@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import is_regular, read_text
+from rungwise.core.untrusted_files import is_regular, read_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.readers import read
 from rungwise.data.splits import with_share, with_splits, with_validation
@@ -16,19 +16,19 @@ from rungwise.doctor.chance import no_better_than_chance
 from rungwise.doctor.data_report import unheard
 from rungwise.doctor.finding import Finding, Report, faults_first
 from rungwise.doctor.losses import course
+from rungwise.doctor.missing_words import captions_of, missing_words
 from rungwise.doctor.pictures import Progress
 from rungwise.doctor.roles import Roles
 from rungwise.doctor.run_files import RunFiles, is_run, parts_of, read_run
 from rungwise.doctor.rungs import empty_rungs
-from rungwise.doctor.words import captions_of, missing_words
 from rungwise.encoders.sides import TOKENIZER
-from rungwise.encoders.vocabulary import read_vocabulary
-from rungwise.training.fit_config import is_fit
+from rungwise.encoders.vocabulary.tokenizer import read_vocabulary
+from rungwise.training.config.fit import is_fit
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from rungwise.training.config import TrainConfig
+    from rungwise.training.config.run import TrainConfig
 
 _UNSEEN = "chance, words and rungs were not looked at"
 

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
-from rungwise.core.positions import evenly_spread
+from rungwise.core.text.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
 from rungwise.doctor.finding import Finding, share
-from rungwise.models.pairs import captions_of
+from rungwise.models.training_pairs import captions_of
 from rungwise.relevance.base import Relevance
 from rungwise.relevance.config import Building
-from rungwise.training.batch_degrees import BatchDegrees
-from rungwise.training.config import TrainConfig
-from rungwise.training.degrees import training_degrees, with_training_thresholds
-from rungwise.training.samplers import rung_counts
-from rungwise.training.sampling import Drawn
+from rungwise.training.batches.batch_degrees import BatchDegrees
+from rungwise.training.batches.samplers import rung_counts
+from rungwise.training.batches.sampling import Drawn
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.run_degrees import training_degrees, with_training_thresholds
 
 EMPTY = 0.95
 """Share of the queries for which a rung holds no candidate; the rung then teaches nothing."""

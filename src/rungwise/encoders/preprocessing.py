@@ -96,7 +96,7 @@ class Preprocessing(Bounded):
 
     @property
     def decoded_side(self) -> int | None:
-        """What :func:`~rungwise.data.pictures.load_picture` takes as ``shorter_side`` for :meth:`apply`."""
+        """What :func:`~rungwise.data.pictures.decoding.load_picture` takes as ``shorter_side`` for :meth:`apply`."""
         return self.resized_side if self.decoding == "scaled" else None
 
     @property
@@ -162,7 +162,7 @@ class Preprocessing(Bounded):
         """:meth:`apply` by Pillow and numpy alone; where torchvision would resize, at most 2 levels of 255 apart.
 
         Args:
-            picture: (3, H, W) uint8, as :func:`~rungwise.data.pictures.load_array` gives it.
+            picture: (3, H, W) uint8, as :func:`~rungwise.data.pictures.decoding.load_array` gives it.
 
         Returns:
             :attr:`prepared_shape` uint8.

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 
 if TYPE_CHECKING:
     from rungwise.encoders.preprocessing import Preprocessing
@@ -45,13 +45,13 @@ class SavedFiles(Protocol):
         ...
 
 
-def in_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
+def require_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
     """The texts of a collection, for a side that reads words.
 
     Raises:
         UserError: If the data have rows of features in their place.
 
-    >>> in_words(["a dog"])
+    >>> require_words(["a dog"])
     ['a dog']
     """
     if isinstance(texts, FeatureRows):

@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.calibration import Calibration
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
-from rungwise.core.npy import in_file
+from rungwise.core.formats.npy import in_file
 from rungwise.core.version import __version__
-from rungwise.evaluation.called_right import CalledRight
-from rungwise.evaluation.order_alone import OrderAlone
-from rungwise.evaluation.positives import RightAnswers, check_positives
+from rungwise.evaluation.inputs.rank_only import RankOnly
+from rungwise.evaluation.inputs.scores import checked_degrees, checked_owners, similarity_source
+from rungwise.evaluation.inputs.shortlists import Reranked
+from rungwise.evaluation.judgements.human_positives import HumanPositives
+from rungwise.evaluation.judgements.positives import RightAnswers, check_positives
 from rungwise.evaluation.protocols import Fold, Protocol, protocol_named
-from rungwise.evaluation.reranked import Reranked
 from rungwise.evaluation.result import Reranking, Result
-from rungwise.evaluation.scores import checked_degrees, checked_owners, similarity_source
-from rungwise.evaluation.sharded import Shards, check_divisible, measuring
+from rungwise.evaluation.sharding import Shards, check_divisible, measuring
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse_all
-from rungwise.metrics.ends import Ends, Judged, name_of_ends
+from rungwise.metrics.ends import Ends, JudgedQueries, name_of_ends
 from rungwise.metrics.rankings import Scores, positives_of
 from rungwise.metrics.sources import ProductSource, SimilaritySource
 from rungwise.metrics.streaming import QueryValues
@@ -49,7 +49,7 @@ def evaluate(
     measures: Iterable[str | Measure | Total] | None = None,
     protocol: str | Protocol = "full",
     positives: RightAnswers | None = None,
-    called_right: CalledRight | None = None,
+    called_right: HumanPositives | None = None,
     similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
     ends: Ends | None = None,
     images: int | None = None,
@@ -74,10 +74,10 @@ def evaluate(
         similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that answers integer positions
             with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
             second time when a graded measure reads the lists of caption queries. Also a
-            :class:`~rungwise.evaluation.ranked_lists.RankedLists`; of a direction without lists nothing is reported.
-            Also a :class:`~rungwise.evaluation.reranked.Reranked`, whose first candidates another model orders anew.
-            Also what :func:`~rungwise.evaluation.scores.similarity_source` answers.
-        image_embeddings: (images, D), or what :func:`~rungwise.evaluation.inputs.read_embeddings` answers.
+            :class:`~rungwise.evaluation.inputs.ranked_lists.RankedLists`; of a direction without lists nothing is
+            reported. Also a :class:`~rungwise.evaluation.inputs.shortlists.Reranked`, whose first candidates another
+            model orders anew. Also what :func:`~rungwise.evaluation.inputs.scores.similarity_source` answers.
+        image_embeddings: (images, D), or what :func:`~rungwise.evaluation.inputs.arrays.read_embeddings` answers.
         text_embeddings: (captions, D), likewise.
         image_of_caption: (captions,) the position of each caption's image.
         relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
@@ -85,9 +85,9 @@ def evaluate(
         measures: Measures or their names; each is taken in both directions. Default: the protocol's.
         protocol: A protocol or its name.
         positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
-            :mod:`rungwise.evaluation.positives`.
+            :mod:`rungwise.evaluation.judgements.positives`.
         called_right: What people called right, which counts beside what the protocol calls right; see
-            :mod:`rungwise.evaluation.called_right`.
+            :mod:`rungwise.evaluation.judgements.human_positives`.
         similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
             (a, b); or a :class:`~rungwise.similarity.Similarity`, whose prepared vectors the embeddings are.
             Default: the inner product in float32 of the embeddings as they come: the cosine if they are normalised.
@@ -155,7 +155,7 @@ def evaluate(
     rule.check_positives(positives is not None)
     if positives is not None:
         check_positives(positives, *source.shape)
-    directions = source.directions if isinstance(source, OrderAlone) else DIRECTIONS
+    directions = source.directions if isinstance(source, RankOnly) else DIRECTIONS
     folds = rule.folds(owners, count)
     passes, parts, added = [], [], Counter[str]()
     with measuring(shards) as measure:
@@ -169,7 +169,7 @@ def evaluate(
                 annotated = positives or positives_of(of_caption, len(fold.images))
                 right = called_right.beside(annotated, fold)
                 added.update({way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS})
-            if isinstance(part, OrderAlone):
+            if isinstance(part, RankOnly):
                 _refuse_unanswered(part, single, right or positives_of(of_caption, len(fold.images)))
             graded = degrees.select(fold.images, fold.captions) if degrees else None
             method = ends if whole or ends is None else _InFold(ends, fold)
@@ -226,7 +226,7 @@ def evaluate(
     )
 
 
-def evaluate_with_people(called_right: CalledRight, **arguments: Any) -> Result:
+def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Result:
     """Measure with what people called right, and with the annotation alone; the result holds both.
 
     Args:
@@ -238,7 +238,7 @@ def evaluate_with_people(called_right: CalledRight, **arguments: Any) -> Result:
 
     >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
     >>> found = evaluate_with_people(
-    ...     CalledRight(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"])
+    ...     HumanPositives(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"])
     >>> found["i2t/R@1"], found.judgements.before["i2t/R@1"], found.judgements.added
     (100.0, 50.0, {'i2t': 1, 't2i': 1})
     """
@@ -277,7 +277,7 @@ def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) 
         )
 
 
-def _refuse_unanswered(source: OrderAlone, measures: Iterable[Measure], positives: RightAnswers) -> None:
+def _refuse_unanswered(source: RankOnly, measures: Iterable[Measure], positives: RightAnswers) -> None:
     for measure in measures:
         if why := source.reads(measure, positives):
             raise UserError(why)
@@ -303,7 +303,7 @@ class _InFold:
         self._ends = ends
         self._places: dict[Direction, NDArray[np.int64]] = {"i2t": fold.images, "t2i": fold.captions}
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """See :class:`rungwise.metrics.ends.Ends`."""
         return self._ends.judge(scores, direction, self._places[direction][queries])
 
@@ -352,7 +352,7 @@ def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
     return ids
 
 
-def _right(rule: Protocol, positives: RightAnswers | None, called_right: CalledRight | None) -> str:
+def _right(rule: Protocol, positives: RightAnswers | None, called_right: HumanPositives | None) -> str:
     annotated = rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}"
     return annotated if called_right is None else f"{annotated}, and {called_right}"
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rungwise.core.checks import Check, checked
+from rungwise.core.disk.files import replacing
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
-from rungwise.core.reading import read_json, user_path
-from rungwise.evaluation.by_class import ByClass
-from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
-from rungwise.evaluation.json_numbers import IN_FILE, Number, as_json
-from rungwise.evaluation.judging import Judging
+from rungwise.core.untrusted_files import read_json, user_path
+from rungwise.evaluation.judgements.record import JudgementRecord
 from rungwise.evaluation.result_file import OfQueries, check, checksum, read_as, values_of
+from rungwise.evaluation.statistics.by_class import ByClass
+from rungwise.evaluation.statistics.intervals import Interval, bootstrap, interval_of
+from rungwise.evaluation.statistics.json_numbers import IN_FILE, Number, as_json
 from rungwise.metrics import Measure, Total, parse_all
 
 FORMAT = "rungwise-result/1"
@@ -29,7 +29,7 @@ FORMAT = "rungwise-result/1"
 
 @dataclass(frozen=True)
 class Reranking:
-    """What a second stage put in a new order; see :mod:`rungwise.evaluation.reranked`.
+    """What a second stage put in a new order; see :mod:`rungwise.evaluation.inputs.shortlists`.
 
     Attributes:
         model_hash: Of the second model; empty where nobody said it.
@@ -80,7 +80,8 @@ class Result:
         warnings: What is odd about what was evaluated, one line each.
         reranking: What a second model put in a new order; None where one model ranked alone.
         judgements: People's judgements that count beside the annotation; None where there are none.
-        by_class: The numbers class by class, where they were asked for; see :mod:`rungwise.evaluation.by_class`.
+        by_class: The numbers class by class, where they were asked for; see
+            :mod:`rungwise.evaluation.statistics.by_class`.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
@@ -109,7 +110,7 @@ class Result:
     version: str = ""
     warnings: tuple[str, ...] = ()
     reranking: Reranking | None = None
-    judgements: Judging | None = None
+    judgements: JudgementRecord | None = None
     by_class: ByClass | None = None
     _per_query: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
     _image_of_query: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
@@ -158,7 +159,7 @@ class Result:
         return self._query_ids.get(direction) or tuple(str(place) for place in range(self.queries[direction]))
 
     def interval(self, name: str, level: float = 0.95, draws: int = 1000, seed: int = 0) -> Interval:
-        """Bootstrap interval of a number over images; see :func:`rungwise.evaluation.intervals.bootstrap`.
+        """Bootstrap interval of a number over images; see :func:`rungwise.evaluation.statistics.intervals.bootstrap`.
 
         Raises:
             KeyError: If it was not measured, or there are no values per query.

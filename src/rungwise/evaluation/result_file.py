@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 
 from rungwise.core.configuration import adapter
 from rungwise.core.errors import UserError
-from rungwise.evaluation.by_class import ByClass, ClassNumbers
-from rungwise.evaluation.json_numbers import IN_FILE
+from rungwise.evaluation.statistics.by_class import ByClass, ClassNumbers
+from rungwise.evaluation.statistics.json_numbers import IN_FILE
 from rungwise.metrics import DIRECTIONS, Measure, Total, parse
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
 """People in the loop: a local page that asks people how well captions describe pictures, and keeps what they say.
 
-What they say goes into a judgement file (:mod:`rungwise.relevance.judgements`), which evaluation and training read.
+What they say goes into a judgement file (:mod:`rungwise.relevance.human.log`), which evaluation and training read.
 """

@@ -10,8 +10,8 @@ from itertools import combinations
 
 import numpy as np
 
-from rungwise.relevance.graders import cohen_kappa, krippendorff_alpha
-from rungwise.relevance.judgements import GRADES, Judgements
+from rungwise.relevance.agreement.graders import cohen_kappa, krippendorff_alpha
+from rungwise.relevance.human.log import GRADES, Judgements
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Couple:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class GraderAgreement:
     """What graders said and how well they agree.
 
     Attributes:
@@ -56,7 +56,7 @@ class Agreement:
     def lines(self) -> list[str]:
         """For people.
 
-        >>> Agreement(("Ada",), (3,), 0, (), None).lines()
+        >>> GraderAgreement(("Ada",), (3,), 0, (), None).lines()
         ['Ada: 3 pairs', 'no pair was graded by two people yet, so there is no agreement to measure']
         """
         said = [f"{who}: {_pairs(count)}" for who, count in zip(self.graders, self.given, strict=True)]
@@ -70,11 +70,11 @@ class Agreement:
         return [*said, f"all: Krippendorff's alpha (ordinal) {_number(self.alpha)} over {_pairs(self.shared)}"]
 
 
-def agreement_of(judgements: Judgements) -> Agreement:
+def agreement_of(judgements: Judgements) -> GraderAgreement:
     r"""How well the graders of some judgements agree.
 
-    >>> from rungwise.core.sealed_lines import hash_of_text
-    >>> from rungwise.relevance.judgements import Judgement
+    >>> from rungwise.core.disk.sealed_lines import hash_of_text
+    >>> from rungwise.relevance.human.log import Judgement
     >>> text = hash_of_text("a dog")
     >>> given = {"Ada": (4, 1, 2), "Bo": (4, 1, 1)}
     >>> found = agreement_of(Judgements(tuple(
@@ -99,7 +99,7 @@ def agreement_of(judgements: Judgements) -> Agreement:
             couples.append(Couple(*names, int(both.sum()), alike, _defined(kappa), _defined(weighted)))
     shared = int((graded.sum(axis=0) >= 2).sum()) if len(ratings) else 0
     alpha = _defined(krippendorff_alpha(ratings)) if shared else None
-    return Agreement(judgements.graders, tuple(graded.sum(axis=1).tolist()), shared, tuple(couples), alpha)
+    return GraderAgreement(judgements.graders, tuple(graded.sum(axis=1).tolist()), shared, tuple(couples), alpha)
 
 
 def grades_given(grades: Iterable[int | None]) -> dict[int, int]:

@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
+from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.core.errors import UserError
-from rungwise.core.sealed_lines import hash_of_text
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.pictures import small_image
-from rungwise.data.tables import Table, read_table
-from rungwise.relevance.id_lists import Finder
+from rungwise.data.layouts.tables import Table, read_table
+from rungwise.data.pictures.decoding import small_image
+from rungwise.relevance.human.ids import Finder
 
 Direction = Literal["", "i2t", "t2i"]
 

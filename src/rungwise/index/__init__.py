@@ -1,35 +1,32 @@
 """Vectors and what they belong to, kept in stores and made searchable."""
 
-from rungwise.index.answers import Answer, End, SearchOptions
-from rungwise.index.exact import ExactStore
-from rungwise.index.grades import Grade, Grades
-from rungwise.index.hits import CaptionHit, Hit
+from rungwise.index.answers import Answer, CaptionHit, End, Hit, SearchOptions
+from rungwise.index.filters.conditions import Both, Condition, Either, Not, Where
+from rungwise.index.filters.parser import WhereError, check_columns, parse_where, write_where
 from rungwise.index.index import Index
 from rungwise.index.items import Item
-from rungwise.index.lance import LanceStore
-from rungwise.index.milvus import MilvusStore
-from rungwise.index.queries import LESS, Given, GivenVector, Like, Query, Term, Words
-from rungwise.index.query_text import parse_query
+from rungwise.index.layout.feedback import Grade, Grades
+from rungwise.index.layout.manifest import Manifest
+from rungwise.index.query.parser import parse_query
+from rungwise.index.query.query import LESS, GivenPicture, GivenVector, Like, Query, Term, Words
+from rungwise.index.query.unknown_words import Meaning, UnknownWord
 from rungwise.index.searcher import Searcher
-from rungwise.index.storage import Manifest
-from rungwise.index.store import WORDS, Batch, Found, Row, Store, StoreFacts
-from rungwise.index.unknown_words import Meaning, UnknownWord
-from rungwise.index.where import Both, Condition, Either, Not, Where
-from rungwise.index.where_text import WhereError, check_columns, parse_where, write_where
+from rungwise.index.stores.base import WORDS, Row, Store, StoreBatch, StoreFacts, StoreHits
+from rungwise.index.stores.exact.store import ExactStore
+from rungwise.index.stores.lance.store import LanceStore
+from rungwise.index.stores.milvus.store import MilvusStore
 
 __all__ = [
     "LESS",
     "WORDS",
     "Answer",
-    "Batch",
     "Both",
     "CaptionHit",
     "Condition",
     "Either",
     "End",
     "ExactStore",
-    "Found",
-    "Given",
+    "GivenPicture",
     "GivenVector",
     "Grade",
     "Grades",
@@ -47,7 +44,9 @@ __all__ = [
     "SearchOptions",
     "Searcher",
     "Store",
+    "StoreBatch",
     "StoreFacts",
+    "StoreHits",
     "Term",
     "UnknownWord",
     "Where",

@@ -8,15 +8,38 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from rungwise.core.errors import UserError
-from rungwise.index.diversity import check_diversity
-from rungwise.index.hits import Hit
-from rungwise.index.reranking import check_reranks
-from rungwise.index.unknown_words import UnknownWord
+from rungwise.index.query.unknown_words import UnknownWord
+from rungwise.index.stores.base import StoreHits
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import PairScorer
 
 WordUse = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A picture that was found: the user's id, and how alike it is.
+
+    >>> Hit("dog-7", score=0.5)
+    Hit(id='dog-7', score=0.5)
+    """
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True)
+class CaptionHit:
+    """A caption that was found, and the ids of the pictures that have it.
+
+    >>> CaptionHit("a dog", score=0.5, ids=("dog-7", "dog-9")).ids
+    ('dog-7', 'dog-9')
+    """
+
+    text: str
+    score: float
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -118,3 +141,42 @@ class Answer:
     notes: tuple[str, ...] = ()
     more: bool = False
     end: End | None = None
+
+
+def hits_of(found: StoreHits) -> list[list[Hit]]:
+    """What a store of pictures found for several queries, best first.
+
+    >>> import numpy as np
+    >>> hits_of(StoreHits((("dog-7",),), (np.array([0.5], np.float32),)))
+    [[Hit(id='dog-7', score=0.5)]]
+    """
+    return [
+        [Hit(one, score) for one, score in zip(ids, scores.tolist(), strict=True)]
+        for ids, scores in zip(found.ids, found.scores, strict=True)
+    ]
+
+
+def check_diversity(diversity: float) -> None:
+    """Refuse a degree of diversity outside 0..1.
+
+    >>> check_diversity(2)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: diversity is 2; give a number from 0 (by likeness alone) to 1
+    """
+    if not 0 <= diversity <= 1:
+        raise UserError(f"diversity is {diversity}; give a number from 0 (by likeness alone) to 1")
+
+
+def check_reranks(scorer: PairScorer) -> None:
+    """See that a model can look at the pictures of an index and at a query.
+
+    Raises:
+        UserError: If rows of features stand for its pictures or texts.
+    """
+    for reads, what in ((scorer.reads_pictures, "pictures"), (scorer.reads_words, "words")):
+        if not reads:
+            kind = scorer.kind or type(scorer).__name__
+            raise UserError(
+                f"the reranker, a model of kind {kind!r}, was trained on rows of features in place of {what} and reads"
+                f" no {what}; rerank by one that was trained on {what}"
+            )

@@ -8,21 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rungwise.core.disk.locks import UPDATE_LOCK
 from rungwise.core.errors import UserError
-from rungwise.core.locks import UPDATE_LOCK
-from rungwise.core.person_names import person_name
+from rungwise.core.text.person_names import person_name
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.index import opening, storage, stores
-from rungwise.index.encoding import Progress, one_line, require_ids, require_pictures
-from rungwise.index.grades import Grade, GradeName, add_grade, now, take_back
+from rungwise.index.build.encoding import Progress, one_line, require_ids, require_pictures
+from rungwise.index.build.file_reader import FilesOfItems
+from rungwise.index.build.thumbnails import Thumbnails
+from rungwise.index.build.update import Changes, Stored, Target, Update
 from rungwise.index.items import source_of
-from rungwise.index.lance_tuning import Approximation
-from rungwise.index.looking import Files
-from rungwise.index.places import alone, writing_alone
-from rungwise.index.readable import ReadableIndex
-from rungwise.index.thumbnails import Thumbnails
-from rungwise.index.tunable import Tunable
-from rungwise.index.update import Changes, Stored, Target, Update
+from rungwise.index.layout import manifest as storage
+from rungwise.index.layout import store_pair
+from rungwise.index.layout.feedback import Grade, GradeName, add_grade, now, take_back
+from rungwise.index.layout.location import alone, writing_alone
+from rungwise.index.reader import ReadableIndex
+from rungwise.index.stores import factory
+from rungwise.index.stores.approximation import Approximation
+from rungwise.index.stores.tunable import Tunable
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -58,7 +60,7 @@ class Index(ReadableIndex):
         left_out: As given.
 
     >>> import tempfile
-    >>> from rungwise.index.exact import ExactStore
+    >>> from rungwise.index.stores.exact.store import ExactStore
     >>> from rungwise.similarity import Cosine
     >>> place = Path(tempfile.mkdtemp())
     >>> pictures = ExactStore.create(place / "pictures", 2, Cosine())
@@ -84,10 +86,10 @@ class Index(ReadableIndex):
         model_location: str = "",
         progress: Progress | None = None,
         overwrite: bool = False,
-        store: stores.Wished = "exact",
+        store: factory.Wished = "exact",
         half: bool = False,
         thumbnails: bool = False,
-        files: Files | None = None,
+        files: FilesOfItems | None = None,
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
@@ -116,7 +118,7 @@ class Index(ReadableIndex):
         ):
             require_pictures(data)
             require_ids(data)
-            manifest, both = opening.created(
+            manifest, both = store_pair.create_stores(
                 draft, data.name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
             kept = Thumbnails(draft) if thumbnails else None
@@ -137,7 +139,7 @@ class Index(ReadableIndex):
         *,
         name: str = "collection",
         model_location: str = "",
-        store: stores.Wished = "auto",
+        store: factory.Wished = "auto",
         half: bool = False,
         thumbnails: bool = False,
         data: ImageCaptions | None = None,
@@ -159,7 +161,7 @@ class Index(ReadableIndex):
         """
         folder = Path(folder)
         with storage.replacing_folder(folder, overwrite=False) as draft:
-            manifest, _ = opening.created(
+            manifest, _ = store_pair.create_stores(
                 draft, name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
             storage.write_issues(draft, manifest, ())
@@ -204,7 +206,7 @@ class Index(ReadableIndex):
         *,
         progress: Progress | None = None,
         stored: Stored | None = None,
-        files: Files | None = None,
+        files: FilesOfItems | None = None,
         rehash: bool = False,
         allow_empty: bool = False,
         thumbnails: bool | None = None,
@@ -228,7 +230,7 @@ class Index(ReadableIndex):
             progress: Called with how many more pictures are done, out of all that the collection has.
             stored: Called with the ids of each batch when it is in.
             files: Opens and encodes what is new in other processes, such as
-                :class:`~rungwise.index.workers.Workers`; this process does it if None.
+                :class:`~rungwise.index.build.workers.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
@@ -246,7 +248,7 @@ class Index(ReadableIndex):
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
-                    opening.refuse_thumbnails(self.folder, bool(thumbnails))
+                    store_pair.refuse_thumbnails(self.folder, bool(thumbnails))
                     self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
                     storage.write_manifest(self.folder, self.manifest)
                 update = Update(

@@ -14,12 +14,12 @@ from typing import Any, overload
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.core.object_stores import address_of
+from rungwise.core.network.object_stores import address_of
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.columns import Value
-from rungwise.data.packed import PackedPicture, Picture, packed_picture
-from rungwise.index.store import WORDS, Record
-from rungwise.index.where import OWN
+from rungwise.data.files.packed_pictures import PackedPicture, Picture, packed_picture
+from rungwise.index.filters.conditions import OWN
+from rungwise.index.stores.base import WORDS, Record
 
 ITEM = f"{OWN}item"
 """The entry of a record that holds what no filter sees of a picture."""
@@ -48,7 +48,7 @@ _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ItemSource:
     """What a row was made from, by which an update sees whether it still stands.
 
     Attributes:
@@ -57,7 +57,7 @@ class Source:
         said: Digest of all that the collection says of the picture: place, captions and columns.
         content: SHA-256 of the picture's file, or of its row of features; empty where it is not known.
 
-    >>> Source(6102, 0, "5e", "9a").same_file(Source(6102, 0, "77", ""))
+    >>> ItemSource(6102, 0, "5e", "9a").same_file(ItemSource(6102, 0, "77", ""))
     True
     """
 
@@ -66,7 +66,7 @@ class Source:
     said: str
     content: str = ""
 
-    def same_file(self, other: Source) -> bool:
+    def same_file(self, other: ItemSource) -> bool:
         """Whether size and time say that the file is the same."""
         return self.size >= 0 and (self.size, self.modified) == (other.size, other.modified)
 
@@ -164,23 +164,23 @@ def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
     return {text: tuple(ids) for text, ids in bearers.items()}
 
 
-def said_of(item: Item, folder: Path | None) -> str:
+def item_digest(item: Item, folder: Path | None) -> str:
     """Digest of all that a collection says of a picture; the same wherever pictures and index stand together.
 
     >>> item = Item("a", Path("/photos/a.jpg"), ("a dog",), ("a#0",), {"year": 2021})
-    >>> said_of(item, Path("/photos/index")) == said_of(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
+    >>> item_digest(item, Path("/photos/index")) == item_digest(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
     True
-    >>> said_of(item, None) == said_of(replace(item, captions=("a cat",)), None)
+    >>> item_digest(item, None) == item_digest(replace(item, captions=("a cat",)), None)
     False
     """
     said = json.dumps([_place_of(item, folder), item.captions, sorted(item.columns.items())]).encode()
     return hashlib.blake2b(said, digest_size=12).hexdigest()
 
 
-def source_of(record: Record) -> Source | None:
+def source_of(record: Record) -> ItemSource | None:
     """What a row was made from; None where it does not say, or it is not as it was written.
 
-    >>> item, source = Item("a", Path("/a.jpg")), Source(6102, 17, "5e", "9a")
+    >>> item, source = Item("a", Path("/a.jpg")), ItemSource(6102, 17, "5e", "9a")
     >>> source_of(to_record(item, None, source)) == source
     True
     """
@@ -188,10 +188,10 @@ def source_of(record: Record) -> Source | None:
     said = own.get("source") if isinstance(own, dict) else None
     if not isinstance(said, list) or [type(one) for one in said] != [int, int, str, str]:
         return None
-    return Source(*said)
+    return ItemSource(*said)
 
 
-def to_record(item: Item, folder: Path | None, source: Source | None = None) -> dict[str, Any]:
+def to_record(item: Item, folder: Path | None, source: ItemSource | None = None) -> dict[str, Any]:
     """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
 
     A picture in a larger file has the path of that file, and its place in it as well. Columns and captions stand where
@@ -204,7 +204,7 @@ def to_record(item: Item, folder: Path | None, source: Source | None = None) -> 
     >>> record = to_record(item, Path("/photos/index"))
     >>> record["year"], record["captions"], record["rungwise.item"]
     (2021, ['a dog'], {'path': '../dogs/a.jpg', 'caption_ids': ['a#0']})
-    >>> from rungwise.data.packed import TarMember
+    >>> from rungwise.data.files.packed_pictures import TarMember
     >>> packed = Item("a", TarMember(Path("/photos/dogs.tar"), 512, 6102, "a.jpg"))
     >>> to_record(packed, Path("/photos/index"))["rungwise.item"]
     {'path': '../dogs.tar', 'caption_ids': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}

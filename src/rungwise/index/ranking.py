@@ -1,39 +1,28 @@
-"""The ranking that a search answers from: vectors, full text, reranking, folding and diversity, one after the other.
-
-Every step looks at a part of the ranking whose length does not depend on how much is asked for. So the ranking of a
-longer answer begins with that of a shorter one, and pages follow each other without doubles.
-
-Where relevance ends is part of the ranking: what stands before the end comes first. The judgement says how many
-pictures of each rung there are; the ranking, which also knows full text and reranking, says which.
-"""
+"""What search and cutoff hand each other: the pictures that a query may find, and how the best of them were judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rungwise.calibration.judgement import BEYOND
-from rungwise.index.diversity import Folding, diversified, unit_rows
-from rungwise.index.ends import Judged
-from rungwise.index.fusion import fused
-from rungwise.index.store import Metric, Row, Store
-from rungwise.index.where import Where
+from rungwise.calibration.judgement import BEYOND, QueryJudgement
+from rungwise.index.filters.conditions import Where
+from rungwise.index.stores.base import Metric, Row, Store
+from rungwise.similarity.arrays import unit_rows
 
 POOL = 200
 """Pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
 _STEP = 16
 """Depths are multiples of it, so that pages of an approximate index come from few different searches."""
-_FOLDED_AT_MOST = 400
-"""Pictures of the ranking among which near-duplicates are looked for."""
-HASH = "hash"
-"""The column with the hash of a picture's content."""
+_ROUNDING = 1e-6
+"""How far the score of a hit may be from the same one computed in another way."""
 
 
 @dataclass(frozen=True)
-class Group:
+class RankedGroup:
     """A picture of the ranking, and the near-duplicates that are folded under it.
 
     Attributes:
@@ -49,7 +38,7 @@ class Group:
     degree: float = 0.0
 
 
-class Candidates:
+class PictureCandidates:
     """The pictures that a query may find, by their vectors.
 
     Args:
@@ -99,12 +88,12 @@ class Candidates:
         """Equal for searches of one version of a store that find the same."""
         return self.vector.tobytes(), self.metric, self.where, self._exact
 
-    def without_filter(self) -> Candidates:
+    def without_filter(self) -> PictureCandidates:
         """All pictures but those that the query names."""
         if not self.where.conditions:
             return self
         where = Where().and_without(self.where.without)
-        return Candidates(self.store, self.vector, self.metric, where, self._exact)
+        return PictureCandidates(self.store, self.vector, self.metric, where, self._exact)
 
     def rows(self, ids: Sequence[str]) -> dict[str, Row]:
         """Vectors and records; ids that are gone meanwhile are left out."""
@@ -124,122 +113,43 @@ class Candidates:
         return [self._scores[one] for one in ids]
 
 
-def groups_of(
-    candidates: Candidates,
-    needed: int,
-    *,
-    by_words: Sequence[str],
-    reorder: Callable[[Sequence[str]], list[str]] | None,
-    fold: bool,
-    diversity: float,
-    judged: Judged | None = None,
-    certain: Collection[str] = (),
-) -> list[Group]:
-    """At least this many pictures of the ranking, each with what is folded under it; fewer where there are fewer.
+@dataclass(frozen=True)
+class JudgedRanking:
+    """The best hits of the whole index, judged.
 
-    Where they are judged, all that stand before the end are among them.
+    Attributes:
+        scores: (hits,) falling.
+        judgement: Of these hits.
+        relevant_from: The least degree that counts as relevant.
+        source: By what, in a line.
 
-    Args:
-        candidates: By their vectors.
-        needed: How many.
-        by_words: Those that full text found, best first.
-        reorder: Puts the first of them in a new order.
-        fold: Whether near-duplicates are folded.
-        diversity: See :func:`~rungwise.index.diversity.diversified`.
-        judged: The best of the whole index, judged; None puts nothing after an end.
-        certain: Which of ``by_words`` stand before the end, whatever their vectors say.
+    >>> judgement = QueryJudgement(np.array([0.9, 0.6, 0.1]), np.array([1, 3, 4]), cut=2, belief=0.9)
+    >>> judged = JudgedRanking(np.array([0.5, 0.4, 0.2]), judgement, 0.5, "an example")
+    >>> rungs, degrees = judged.at([0.45, 0.4, 0.1])
+    >>> rungs.tolist(), degrees.tolist()
+    ([3, 3, 4], [0.6, 0.6, 0.1])
     """
-    head: list[str] = []
-    if by_words or reorder:
-        head = fused([candidates.nearest(POOL), by_words])
-        head = reorder(head) if reorder else head
-    before = 0
-    if judged is not None:
-        head, before = _ended(candidates, head, judged, certain)
-    known = set(head)
 
-    def ordered(depth: int) -> list[str]:
-        if len(head) >= depth:
-            return head[:depth]
-        rest = candidates.nearest(depth + len(by_words) if head else depth)
-        return (head + [one for one in rest if one not in known])[:depth]
+    scores: NDArray[np.floating]
+    judgement: QueryJudgement
+    relevant_from: float
+    source: str
 
-    if not fold:
-        ids = ordered(max(needed, before, POOL if diversity else 0))
-        groups = [[place] for place in range(len(ids))]
-    else:
-        ids, groups = _folded(candidates, ordered, needed, max(before, POOL if diversity else 0))
-    if diversity and groups:
-        groups = _diversified(candidates, ids, groups, diversity)
-    if judged is None:
-        return [Group(ids[first], tuple(ids[place] for place in others)) for first, *others in groups]
-    rungs, degrees = _judgements(candidates, ids, before, judged, certain)
-    groups.sort(key=lambda group: int(rungs[group[0]]))  # variety within each rung
-    return [
-        Group(ids[first], tuple(ids[place] for place in others), int(rungs[first]), float(degrees[first]))
-        for first, *others in groups
-    ]
+    @property
+    def cut(self) -> int:
+        """How many of the best of the whole index are relevant."""
+        return self.judgement.cut
 
+    def at(self, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The rungs and degrees of hits with these scores, (hits,) each: those of the best hit that scores no higher.
 
-def _ended(
-    candidates: Candidates, head: Sequence[str], judged: Judged, certain: Collection[str]
-) -> tuple[list[str], int]:
-    """The ranking with those before the end first, and how many they are; what follows them may be left to vectors."""
-    # No more pass a filter than are relevant in the whole index.
-    nearest = candidates.nearest(max(POOL, judged.cut))
-    given = list(dict.fromkeys([*head, *nearest]))
-    rungs, _ = judged.at(candidates.scores(given))
-    is_before = [rung < BEYOND or one in certain for one, rung in zip(given, rungs.tolist(), strict=True)]
-    before = [one for one, is_in in zip(given, is_before, strict=True) if is_in]
-    after = [one for one, is_in in zip(given, is_before, strict=True) if not is_in]
-    return before + after if head else before, len(before)
-
-
-def _judgements(
-    candidates: Candidates, ids: Sequence[str], before: int, judged: Judged, certain: Collection[str]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(ids,) rungs and degrees: before the end, both are handed out in the order of the ranking."""
-    rungs, degrees = judged.at(candidates.scores(ids))
-    sure = np.array([one in certain for one in ids], bool)
-    rungs[sure] = np.minimum(rungs[sure], BEYOND - 1)
-    degrees[sure] = np.maximum(degrees[sure], judged.relevant_from)
-    rungs[before:] = BEYOND
-    rungs[:before].sort()
-    degrees[:before] = -np.sort(-degrees[:before])
-    return rungs, degrees
-
-
-def _diversified(
-    candidates: Candidates, ids: Sequence[str], groups: list[list[int]], diversity: float
-) -> list[list[int]]:
-    first = [group for group in groups if group[0] < POOL]
-    firsts = [ids[group[0]] for group in first]
-    scores = np.array(candidates.scores(firsts))
-    if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
-        scores = -np.arange(len(first), dtype=np.float64)
-    rows = candidates.rows(firsts)
-    vectors = np.stack([rows[one].vector for one in firsts])
-    return [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
-
-
-def _folded(
-    candidates: Candidates, ordered: Callable[[int], Sequence[str]], needed: int, least: int
-) -> tuple[list[str], list[list[int]]]:
-    """The ranking, and positions in it grouped; from some depth on every picture stands by itself."""
-    folding, ids = Folding(), list[str]()
-    depth = max(needed + needed // 4 + 8, least)
-    while True:
-        some = ordered(depth)
-        new = some[len(ids) : _FOLDED_AT_MOST]
-        if new:
-            rows = candidates.rows(new)
-            new = [one for one in new if one in rows]  # others were removed meanwhile
-            hashes = [rows[one].record.get(HASH) for one in new]
-            known = [one if isinstance(one, str) and one else None for one in hashes]
-            folding.add(np.stack([rows[one].vector for one in new]), known)
-            ids += new
-        after = list(some[_FOLDED_AT_MOST:])
-        if len(folding.groups) + len(after) >= needed or len(some) < depth:
-            places = range(len(ids), len(ids) + len(after))
-            return ids + after, folding.groups + [[place] for place in places]
-        depth *= 2
+        Equal scores are judged alike. Whatever scores less than all that was judged stands beyond the end.
+        """
+        given = np.asarray(scores, np.float64)
+        if not len(self.scores):
+            return np.full(len(given), BEYOND, np.int64), np.zeros(len(given))
+        near = given + _ROUNDING * np.maximum(1.0, np.abs(given))
+        places = np.searchsorted(-self.scores.astype(np.float64), -near, side="left")
+        within = np.minimum(places, len(self.scores) - 1)
+        rungs = np.where(places < len(self.scores), self.judgement.rungs[within], BEYOND)
+        return rungs.astype(np.int64), np.asarray(self.judgement.degrees[within], np.float64)

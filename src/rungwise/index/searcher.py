@@ -12,25 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.core.limits import check_length
-from rungwise.data.packed import PackedPicture, Picture
-from rungwise.index.answers import Answer, SearchOptions, WordUse
-from rungwise.index.calibrating import refit
-from rungwise.index.encoding import one_line
-from rungwise.index.endings import Endings, end_of
-from rungwise.index.fusion import MOST_OF
-from rungwise.index.hits import CaptionHit, Hit, hits_of
+from rungwise.data.files.packed_pictures import PackedPicture, Picture
+from rungwise.index.answers import Answer, CaptionHit, Hit, SearchOptions, WordUse, hits_of
+from rungwise.index.build.encoding import one_line
+from rungwise.index.cutoff.calibration import refit
+from rungwise.index.cutoff.cutoff import Cutoff, end_of
+from rungwise.index.filters.conditions import Where
+from rungwise.index.filters.parser import check_columns, columns_of
 from rungwise.index.index import Index
-from rungwise.index.queries import Given, GivenVector, Like, Query, Words
-from rungwise.index.query_text import parse_query
-from rungwise.index.query_vectors import combined
-from rungwise.index.ranking import Candidates, groups_of
-from rungwise.index.reranking import reranked
-from rungwise.index.seen import Seen
-from rungwise.index.store import WORDS, check_k, checked_queries
-from rungwise.index.unknown_words import Meaning, UnknownWord, unknown_words
-from rungwise.index.where import Where
-from rungwise.index.where_text import check_columns, columns_of
-from rungwise.index.words import word_set, words_of
+from rungwise.index.query.parser import parse_query
+from rungwise.index.query.query import GivenPicture, GivenVector, Like, Query, Words
+from rungwise.index.query.unknown_words import Meaning, UnknownWord, unknown_words
+from rungwise.index.query.vectors import combined
+from rungwise.index.ranking import PictureCandidates
+from rungwise.index.search.fusion import MOST_OF
+from rungwise.index.search.pipeline import groups_of
+from rungwise.index.search.reranking import reranked
+from rungwise.index.search.state_cache import StateCache
+from rungwise.index.stores.base import WORDS, check_k, checked_queries
+from rungwise.index.stores.bm25 import word_set, words_of
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -61,7 +61,7 @@ class Searcher:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from rungwise.data import ImageCaptions
-    >>> from rungwise.data.features import FeatureRows
+    >>> from rungwise.data.files.feature_rows import FeatureRows
     >>> from rungwise.models import DualEncoder, EncodedImages
     >>> from rungwise.similarity import Cosine
     >>> class Letters(DualEncoder):  # images are given as how many a and b they show, texts are counted
@@ -87,7 +87,7 @@ class Searcher:
         self.index = index
         self.model = model
         self._meaning = meaning
-        self._seen, self._endings = Seen(index), Endings(index, model)
+        self._seen, self._endings = StateCache(index), Cutoff(index, model)
 
     def search(
         self,
@@ -140,7 +140,7 @@ class Searcher:
         if where is not None and where.conditions:
             self._check_columns(where)
         store = self.index.picture_store
-        candidates = Candidates(
+        candidates = PictureCandidates(
             store,
             self._vector_of(query, vectors or {}),
             None if query.has_words else "cosine",
@@ -283,7 +283,7 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
-        other._seen, other._endings = Seen(index), self._endings.on(index)
+        other._seen, other._endings = StateCache(index), self._endings.on(index)
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
@@ -298,7 +298,7 @@ class Searcher:
                     parts.append(self._queries(texts[text], 1))
                 case Like(item_id):
                     parts.append(self._queries(rows[item_id], 1))
-                case Given(picture, name):
+                case GivenPicture(picture, name):
                     parts.append(self._encoded(picture, name))
                 case GivenVector(vector):
                     parts.append(self._queries(vector, 1))
@@ -317,7 +317,9 @@ class Searcher:
                 self.index.item(one)  # which says that there is none
         return {one: row.vector for one, row in rows.items()}
 
-    def _found_by_words(self, query: Query, candidates: Candidates, use: WordUse) -> tuple[list[str], frozenset[str]]:
+    def _found_by_words(
+        self, query: Query, candidates: PictureCandidates, use: WordUse
+    ) -> tuple[list[str], frozenset[str]]:
         """Ids that full text brings, best first; none that has all words of what is wanted less.
 
         Returns:
@@ -371,7 +373,7 @@ class Searcher:
     def _check_columns(self, where: Where) -> None:
         """Refuse columns that no picture has; all pictures are looked through only where one seems to be missing."""
         if not set(columns_of(where)) <= self._seen.columns:
-            self._seen = Seen(self.index)
+            self._seen = StateCache(self.index)
             check_columns(where, self._seen.all_columns)
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rungwise.core.errors import UserError
-from rungwise.core.hub import hub_folder
-from rungwise.core.reading import read_json, require_regular
+from rungwise.core.network.hub import hub_folder
+from rungwise.core.untrusted_files import read_json, require_regular
 
 PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
 """What is fetched of a repository of the hub: texts, tokenizers and weights that are not pickled."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_json
+from rungwise.core.untrusted_files import read_json
 from rungwise.language.model_folders import checked_folder
 from rungwise.language.sentence_models import (
     PACKAGED_MODEL,

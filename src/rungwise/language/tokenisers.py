@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from rungwise.core.errors import UserError
-from rungwise.core.texts import normalised, unescaped
+from rungwise.core.text.linear import normalised, unescaped
 
 Tokeniser = Callable[[str], list[str]]
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
-from rungwise.core.limits import beyond, limits
-from rungwise.core.reading import opened, user_path
+from rungwise.core.limits import beyond_limit, limits
+from rungwise.core.untrusted_files import opened_file, user_path
 
 _HEADER = re.compile(rb"\s*([0-9]+)\s+([0-9]+)\s*")
 _GZIP = b"\x1f\x8b"
@@ -126,7 +126,7 @@ def _reading(path: Path) -> Iterator[BufferedReader[Any]]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader[Any]]:
-    with opened(path, None) as file:
+    with opened_file(path, None) as file:
         packed = file.peek(2)[:2] == _GZIP
         yield io.BufferedReader(_Unpacked(path, file), 1 << 17) if packed else file
 
@@ -146,7 +146,7 @@ class _Unpacked(io.RawIOBase):
         buffer[: len(data)] = data
         self._count += len(data)
         if self._count > limits().unpacked_bytes:
-            raise beyond(f"{self._path}, unpacked", "unpacked_bytes")
+            raise beyond_limit(f"{self._path}, unpacked", "unpacked_bytes")
         return len(data)
 
     def _next(self, most: int) -> bytes:
@@ -174,7 +174,7 @@ def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[
     most = limits().line_bytes
     for number, line in enumerate(iter(lambda: file.readline(most + 1), b""), start=first):
         if len(line) > most:
-            raise beyond(f"{path}, line {number}", "line_bytes")
+            raise beyond_limit(f"{path}, line {number}", "line_bytes")
         yield number, line
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypedDict, get_args
 from torch import Tensor, nn
 
 from rungwise.losses.batch import Batch, Reads, WholeBatch
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 Reduction = Literal["sum", "mean", "none"]
 LossValue = Tensor | tuple[Tensor, Tensor]
@@ -190,7 +190,7 @@ class BlockLoss(Loss):
         }
 
     @abstractmethod
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): what each query of one side loses."""
 
     def value(self, batch: Batch) -> LossValue:

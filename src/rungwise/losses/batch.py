@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rungwise.losses.pairs import ExtraPositives, Side, two_sides
+from rungwise.losses.pairs import BlockSide, ExtraPositives, two_sides
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Reads:
     """What a loss reads beyond the similarities and the positives.
 
     Attributes:
-        relevance: relevance degrees of the block (:attr:`Side.relevance <rungwise.losses.pairs.Side.relevance>`).
+        relevance: relevance degrees of the block (:attr:`BlockSide.relevance
+            <rungwise.losses.pairs.BlockSide.relevance>`).
         within: similarities within each modality (``Side.within`` and ``Side.same``).
         candidate_captions: how well each candidate's own captions describe the image of a pair
             (``Side.image_degrees``); needs relevance.
@@ -71,7 +72,7 @@ class Batch(ABC):
 
     def sides(
         self, reads: Reads, extra_positives: ExtraPositives = "mask", mask_above: float | None = None
-    ) -> tuple[Side, Side]:
+    ) -> tuple[BlockSide, BlockSide]:
         """The block seen by the images and by the captions, with all that is read.
 
         Args:
@@ -94,7 +95,9 @@ class Batch(ABC):
         return i2t.first(self.asking[0]), t2i.first(self.asking[1])
 
     @abstractmethod
-    def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
+    def across(
+        self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None
+    ) -> tuple[BlockSide, BlockSide]:
         """The two sides of the block of images and captions, with relevance and places as they are read."""
 
     @abstractmethod
@@ -102,11 +105,11 @@ class Batch(ABC):
         """The images, and the captions, against their own modality."""
 
     @abstractmethod
-    def image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+    def image_degrees(self, i2t: BlockSide, t2i: BlockSide) -> Tensor:
         """(P, images): how well the captions of each image describe the image of each pair of ``t2i``."""
 
     @abstractmethod
-    def pairs(self, i2t: Side) -> int:
+    def pairs(self, i2t: BlockSide) -> int:
         """How many pairs of the whole batch lose something."""
 
 
@@ -147,7 +150,9 @@ class WholeBatch(Batch):
         """As the base class says."""
         return None if self.queries is None else (self.queries, self.queries)
 
-    def across(self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None) -> tuple[Side, Side]:
+    def across(
+        self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None
+    ) -> tuple[BlockSide, BlockSide]:
         """As the base class says; relevance that was passed is there in any case, and places count from 0."""
         return two_sides(self.similarity, self.relevance, self.positives, extra_positives, mask_above)
 
@@ -169,12 +174,12 @@ class WholeBatch(Batch):
             Within(_square("text", self.text_similarity, same_captions), same_captions),
         )
 
-    def image_degrees(self, i2t: Side, t2i: Side) -> Tensor:
+    def image_degrees(self, i2t: BlockSide, t2i: BlockSide) -> Tensor:
         """As the base class says."""
         degrees = i2t.graded()
         return degrees if i2t.aligned else degrees_of_images(degrees, i2t.paired)[i2t.query]
 
-    def pairs(self, i2t: Side) -> int:
+    def pairs(self, i2t: BlockSide) -> int:
         """As the base class says."""
         return len(i2t.query)
 

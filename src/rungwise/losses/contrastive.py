@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rungwise.losses.base import BlockLoss, Reduction
 from rungwise.losses.hinge import max_of_hinges
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 from rungwise.losses.temperature import Temperature
 
 
@@ -63,7 +63,7 @@ class ContrastiveSum(BlockLoss):
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature, learnable)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): CSN over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         return side.sum_per_query(contrastive_sum(rows, pair, side.left_out, self.temperature()))
@@ -104,7 +104,7 @@ class ContrastiveMax(BlockLoss):
         """Its own margin."""
         return self.margin
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): CMN over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         hinges = max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)

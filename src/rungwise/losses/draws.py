@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rungwise.losses.pairs import Side
+from rungwise.losses.pairs import BlockSide
 
 _GOLDEN = -0x61C8864680B583EB  # 2**64 / golden ratio, as a signed number
 _MIX = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
@@ -22,7 +22,7 @@ def _mixed(x: Tensor) -> Tensor:
     return x ^ ((x >> 31) & ((1 << 33) - 1))
 
 
-def pair_keys(side: Side, generator: torch.Generator | None = None) -> Tensor:
+def pair_keys(side: BlockSide, generator: torch.Generator | None = None) -> Tensor:
     """A random int64 for every pair and candidate, fixed by the generator's next number and both ids.
 
     Args:

@@ -14,7 +14,7 @@ from torch import Tensor
 from rungwise.losses.base import BlockLoss, Loss, Reduction
 from rungwise.losses.batch import Reads
 from rungwise.losses.draws import draw, pair_keys
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 
 def hardest(similarity: Tensor, eligible: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ class SumOfHinges(BlockLoss):
         """Its own margin."""
         return self.margin
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): SH over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         return side.sum_per_query(sum_of_hinges(rows, pair, side.rows(side.excluded), self.margin))
@@ -164,7 +164,7 @@ class MaxOfHinges(BlockLoss):
         """The negative set, where it is larger than the batch."""
         return max(batch_size, self.negative_set or 0)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): MH over each query's pairs."""
         rows, pair, excluded = side.rows(side.similarity), side.of_pairs(side.similarity), side.rows(side.excluded)
         if self.negative_set is not None:

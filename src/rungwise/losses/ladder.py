@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from rungwise.losses.base import BlockLoss, Reduction, require
 from rungwise.losses.batch import Reads
 from rungwise.losses.hinge import hardest, max_of_hinges, sum_of_hinges
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 Sampling = Literal["sum", "hard_contrastive"]
 Levels = Literal["single", "cumulative"]
@@ -221,7 +221,7 @@ class Ladder(BlockLoss):
         """That of the first rung."""
         return self.margins[0]
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): the ladder over each query's pairs."""
         first, rung = (sum_of_hinges, rung_sum) if self.sampling == "sum" else (max_of_hinges, rung_hardest)
         if self.masking == "product":

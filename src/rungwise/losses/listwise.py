@@ -16,7 +16,7 @@ from torch import Tensor
 from rungwise.losses.base import BlockLoss, LossValue, Reduction, require
 from rungwise.losses.batch import Reads
 from rungwise.losses.draws import draw, pair_keys
-from rungwise.losses.pairs import HALF, ExtraPositives, Side
+from rungwise.losses.pairs import HALF, BlockSide, ExtraPositives
 
 Irrelevant = Literal["no_shared_label", "other_item"]
 
@@ -134,7 +134,7 @@ class AdaptiveListwise(BlockLoss):
         labelled = self.irrelevant == "no_shared_label"
         return super().reads | Reads(relevance=labelled, draws=self.sampled is not None)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): l over each query's pairs, before alpha."""
         irrelevant = side.rows(~side.excluded)
         if self.irrelevant == "no_shared_label":

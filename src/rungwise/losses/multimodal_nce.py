@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rungwise.losses.base import BlockLoss, Reduction
 from rungwise.losses.batch import Reads
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 from rungwise.losses.temperature import Temperature
 
 
@@ -54,7 +54,7 @@ class MultiModalNCE(BlockLoss):
         """Similarities within each modality."""
         return super().reads | Reads(within=True)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): MVN over each query's pairs; the side needs its ``within`` and ``same``."""
         if side.within is None or side.same is None:
             raise ValueError("MultiModalNCE needs the similarities within each modality")

@@ -1,7 +1,7 @@
 """Which entries of a block are pairs, which are negatives, and which are neither.
 
 Every loss reads a block of similarities, (images, captions), once from the images' side and once from the captions'
-side. A :class:`Side` is the block seen from one of them: rows are queries, columns are candidates.
+side. A :class:`BlockSide` is the block seen from one of them: rows are queries, columns are candidates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
-class Side:
+class BlockSide:
     """One direction of a block, for Q queries over C candidates with P pairs.
 
     Attributes:
@@ -92,7 +92,7 @@ class Side:
             )
         return self.relevance
 
-    def first(self, queries: int) -> Side:
+    def first(self, queries: int) -> BlockSide:
         """The block for its first queries alone; every candidate stays.
 
         Args:
@@ -122,10 +122,10 @@ class Side:
             same=cut(self.same),
         )
 
-    def turned(self) -> Side:
+    def turned(self) -> BlockSide:
         """The block seen by the candidates; pairs are listed in the same order."""
         relevance = None if self.relevance is None else self.relevance.T
-        return Side(
+        return BlockSide(
             self.similarity.T,
             relevance,
             self.paired.T,
@@ -145,7 +145,7 @@ def one_side(
     own: Tensor | None,
     extra_positives: ExtraPositives = "mask",
     mask_above: float | None = None,
-) -> Side:
+) -> BlockSide:
     """Some queries of a block over all its candidates.
 
     Args:
@@ -182,9 +182,9 @@ def one_side(
     exact = similarity.float() if similarity.dtype in HALF else similarity
     if own is not None and (positives is None or extra_positives != "pair"):
         rows = torch.arange(len(own), device=similarity.device)
-        return Side(exact, relevance, paired, masked, rows, own, aligned=True)
+        return BlockSide(exact, relevance, paired, masked, rows, own, aligned=True)
     query, column = paired.nonzero(as_tuple=True)
-    return Side(exact, relevance, paired, masked, query, column, aligned=False)
+    return BlockSide(exact, relevance, paired, masked, query, column, aligned=False)
 
 
 def two_sides(
@@ -193,7 +193,7 @@ def two_sides(
     positives: Tensor | None = None,
     extra_positives: ExtraPositives = "mask",
     mask_above: float | None = None,
-) -> tuple[Side, Side]:
+) -> tuple[BlockSide, BlockSide]:
     """The block seen by its images (i2t) and by its captions (t2i).
 
     Square block: the diagonal is the pair, and other True entries of ``positives`` are treated as ``extra_positives``

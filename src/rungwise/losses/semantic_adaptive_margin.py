@@ -21,7 +21,7 @@ from rungwise.losses.base import BlockLoss, Reduction, require
 from rungwise.losses.batch import Reads
 from rungwise.losses.draws import pair_keys
 from rungwise.losses.hinge import max_of_hinges
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 Negatives = Literal["random", "hardest", "softest"]
 
@@ -76,7 +76,7 @@ class SemanticAdaptiveMargin(BlockLoss):
         drawn = self.negatives == "random"
         return super().reads | Reads(relevance=True, candidate_captions=True, draws=drawn)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): SAM over each query's pairs; the captions' side needs its ``image_degrees``."""
         kind = side.similarity.dtype
         degrees = side.rows(side.graded()) if side.image_degrees is None else side.image_degrees
@@ -90,7 +90,7 @@ class SemanticAdaptiveMargin(BlockLoss):
             loss = loss + max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)
         return side.sum_per_query(loss)
 
-    def _choice(self, side: Side, rows: Tensor, eligible: Tensor) -> Tensor:
+    def _choice(self, side: BlockSide, rows: Tensor, eligible: Tensor) -> Tensor:
         """(P, 1): column of each pair's negative, any column where none is eligible."""
         if self.negatives == "hardest":
             return rows.masked_fill(~eligible, -torch.inf).argmax(dim=1, keepdim=True)

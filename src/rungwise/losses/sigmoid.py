@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rungwise.losses.base import BlockLoss, Reduction
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 from rungwise.losses.temperature import Temperature
 
 
@@ -47,7 +47,7 @@ class Sigmoid(BlockLoss):
         self.temperature = Temperature(temperature, learnable)
         self.bias: float | Tensor = nn.Parameter(torch.tensor(float(bias))) if learnable else bias
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): the sum over each query's entries."""
         logits = side.similarity / self.temperature() + self.bias
         return F.softplus(torch.where(side.paired, -logits, logits)).masked_fill(side.masked, 0).sum(dim=1)

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from rungwise.losses.base import BlockLoss, Reduction
 from rungwise.losses.batch import Reads
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 CHUNK = 1 << 20  # entries ranked at a time: bounds the float64 copies, and fits the cache
 
@@ -121,7 +121,7 @@ class SmoothNDCG(BlockLoss):
         """Relevance."""
         return super().reads | Reads(relevance=True)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): 1 - smooth NDCG of each query."""
         gains = side.graded().to(side.similarity.dtype).clamp(min=0).masked_fill(side.masked, 0)
         ranks = smooth_rank(side.similarity, ~side.masked, self.temperature)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rungwise.losses.base import BlockLoss, Reduction
 from rungwise.losses.batch import Reads
-from rungwise.losses.pairs import ExtraPositives, Side
+from rungwise.losses.pairs import BlockSide, ExtraPositives
 from rungwise.losses.temperature import Temperature
 
 
@@ -79,7 +79,7 @@ class SoftContrastive(BlockLoss):
         """Relevance."""
         return super().reads | Reads(relevance=True)
 
-    def per_query(self, side: Side) -> Tensor:
+    def per_query(self, side: BlockSide) -> Tensor:
         """(Q,): the cross-entropy over each query's pairs."""
         rows, degrees = side.rows(side.similarity), side.rows(side.graded())
         loss = soft_contrastive(rows, degrees, side.left_out, self.temperature(), self.target_temperature)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from rungwise.metrics.classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
 from rungwise.metrics.cutting import ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
-from rungwise.metrics.ends import Ends, Judged
+from rungwise.metrics.ends import Ends, JudgedQueries
 from rungwise.metrics.graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
 from rungwise.metrics.measures import Measure, Total, families, parse_as
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Rankings, rank_all
@@ -76,7 +76,7 @@ __all__ = [
     "CutRecall",
     "Direction",
     "Ends",
-    "Judged",
+    "JudgedQueries",
     "Kendall",
     "MAPAtR",
     "MeanR",

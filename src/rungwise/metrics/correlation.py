@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.threads import SORTING, in_threads
-from rungwise.core.topk import taken, top_columns
+from rungwise.core.compute.threads import SORTING, in_threads
+from rungwise.core.compute.topk import taken, top_columns
 
 
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.compute.threads import in_threads
 from rungwise.core.errors import UserError
-from rungwise.core.threads import in_threads
 
 
 def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.int64]:

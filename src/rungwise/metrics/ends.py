@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.metrics.rankings import Direction, Judged, Scores
+from rungwise.metrics.rankings import Direction, JudgedQueries, Scores
 
 
 class Ends(Protocol):
     """A method that says where relevance ends; a :class:`rungwise.calibration.Calibration` is one."""
 
-    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """Judge a block of queries by all of their scores.
 
         Args:
@@ -38,7 +38,7 @@ def name_of_ends(ends: Ends) -> str:
     return own.__name__ if says_nothing else " ".join(str(ends).split())
 
 
-def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> Judged:
+def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
     """What a method says of a block of queries, once it is known to fit the block.
 
     Args:
@@ -52,7 +52,7 @@ def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray
 
     >>> class Nothing:
     ...     def judge(self, scores, direction, queries):
-    ...         return Judged(np.zeros(len(queries), dtype=np.int64), np.zeros(len(queries)))
+    ...         return JudgedQueries(np.zeros(len(queries), dtype=np.int64), np.zeros(len(queries)))
     >>> judged_by(Nothing(), np.zeros((2, 3)), "t2i", np.arange(2)).cuts
     array([0, 0])
     """
@@ -67,7 +67,7 @@ def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray
         raise UserError(f"ends: {name} does not give one finite belief for each query; correct the method")
     if degrees is not None and (degrees.shape != scores.shape or not np.isfinite(degrees).all()):
         raise UserError(f"ends: {name} does not give one finite degree for each candidate; correct the method")
-    return Judged(cuts.astype(np.int64), beliefs, degrees)
+    return JudgedQueries(cuts.astype(np.int64), beliefs, degrees)
 
 
-__all__ = ["Ends", "Judged", "judged_by", "name_of_ends"]
+__all__ = ["Ends", "JudgedQueries", "judged_by", "name_of_ends"]

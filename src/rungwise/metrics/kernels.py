@@ -1,4 +1,4 @@
-"""Compiled inner loops of ranking; :mod:`rungwise.core.threads` puts them on threads.
+"""Compiled inner loops of ranking; :mod:`rungwise.core.compute.threads` puts them on threads.
 
 Everything here is exact: ranks and lists break ties by the lower candidate index, and nothing depends on how rows or
 columns are shared out.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.core.compiled import kernel
+from rungwise.core.compute.kernels import kernel
 
 _STRIP = 2048
 """Columns that are counted at a time, so that counts and bars stay in the nearest cache."""

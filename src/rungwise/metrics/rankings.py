@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.compute.topk import taken, top_columns
 from rungwise.core.errors import UserError
-from rungwise.core.topk import taken, top_columns
 from rungwise.metrics.counting import count_ranks
 
 Direction = Literal["i2t", "t2i"]
@@ -112,7 +112,7 @@ class KeptLists:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedQueries:
     """What a method says of a block of queries.
 
     Attributes:
@@ -120,7 +120,7 @@ class Judged:
         beliefs: (queries,) its belief that a candidate is relevant at all; higher is surer.
         degrees: (queries, candidates) the degrees that it expects; None from a method that only cuts.
 
-    >>> Judged(np.array([2]), np.array([0.9])).degrees is None
+    >>> JudgedQueries(np.array([2]), np.array([0.9])).degrees is None
     True
     """
 
@@ -162,7 +162,7 @@ class Rankings:
         lists: KeptLists | None = None,
         sets: Mapping[object, Positives] | None = None,
         places: NDArray[np.int64] | None = None,
-        judged: Judged | None = None,
+        judged: JudgedQueries | None = None,
     ) -> None:
         self._judged = judged
         self.positives = positives
@@ -200,7 +200,7 @@ class Rankings:
         return self._relevance
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> JudgedQueries:
         """What a method says of where relevance ends.
 
         Raises:
@@ -371,7 +371,7 @@ def rank_all(
     positives: Sequence[Sequence[int]],
     relevance: ArrayLike | None = None,
     direction: Direction = "i2t",
-    judged: Judged | None = None,
+    judged: JudgedQueries | None = None,
 ) -> Rankings:
     """Rankings of a small matrix in memory, for a look at a few queries.
 

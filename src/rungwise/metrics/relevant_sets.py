@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.topk import top_columns
+from rungwise.core.compute.topk import top_columns
 from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction, Positives, positives_of
 

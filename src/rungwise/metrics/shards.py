@@ -17,7 +17,7 @@ from rungwise.metrics.counting import RunningRanks
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import DIRECTIONS, Direction, Rankings
 from rungwise.metrics.sources import Divisible, Run
-from rungwise.metrics.streaming import Asked, CaptionQueryLists, QueryValues, no_values
+from rungwise.metrics.streaming import CaptionQueryLists, MeasureRequest, QueryValues, no_values
 
 _BLOCK_VALUES = 1 << 22
 """Scores that are measured at a time, unless one query has more: what is made of them takes some hundred MB."""
@@ -27,7 +27,7 @@ _LONGEST_LIST = 1000
 
 
 @dataclass(frozen=True)
-class Shard:
+class QueryShard:
     """Some queries of one direction.
 
     Attributes:
@@ -63,17 +63,17 @@ class ShardValues:
                 self.remarks.setdefault(measure, Counter()).update(remarks)
 
 
-def shards_of(source: Divisible, count: int) -> list[Shard]:
+def shards_of(source: Divisible, count: int) -> list[QueryShard]:
     """The queries of both directions in at most ``count`` shards a direction.
 
     >>> from rungwise.metrics.sources import MatrixSource
     >>> [shard.run for shard in shards_of(MatrixSource(np.eye(3)), 2)]
     [(0, 1), (1, 3), (0, 1), (1, 3)]
     """
-    return [Shard(way, run) for way in DIRECTIONS for run in source.runs(way, count)]
+    return [QueryShard(way, run) for way in DIRECTIONS for run in source.runs(way, count)]
 
 
-def measure_shard(source: Divisible, asked: Asked, shard: Shard, chunk: int | None = None) -> ShardValues:
+def measure_shard(source: Divisible, asked: MeasureRequest, shard: QueryShard, chunk: int | None = None) -> ShardValues:
     """Every measure of the queries of a shard.
 
     Args:
@@ -88,7 +88,7 @@ def measure_shard(source: Divisible, asked: Asked, shard: Shard, chunk: int | No
     >>> from rungwise.metrics import R
     >>> from rungwise.metrics.sources import MatrixSource
     >>> source = MatrixSource(np.array([[0.9, 0.1, 0.2], [0.3, 0.2, 0.8]]))
-    >>> found = measure_shard(source, Asked.of((2, 3), np.array([0, 1, 1]), [R(1)]), Shard("t2i", (1, 3)))
+    >>> found = measure_shard(source, MeasureRequest.of((2, 3), np.array([0, 1, 1]), [R(1)]), QueryShard("t2i", (1, 3)))
     >>> found.queries, found.values[R(1)]
     (array([1, 2]), array([100., 100.]))
     """
@@ -112,7 +112,7 @@ def measure_shard(source: Divisible, asked: Asked, shard: Shard, chunk: int | No
     return found
 
 
-def _in_passing(source: Divisible, asked: Asked, run: Run, found: ShardValues) -> list[Measure]:
+def _in_passing(source: Divisible, asked: MeasureRequest, run: Run, found: ShardValues) -> list[Measure]:
     """Measure caption queries while blocks of images go by; gives the measures that need whole rows."""
     captions = source.captions_of(run)
     found.queries[:] = captions

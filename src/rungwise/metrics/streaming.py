@@ -97,7 +97,7 @@ def measure_all(
     array([100., 100., 100.])
     """
     images, captions = similarity.shape
-    asked = Asked.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
+    asked = MeasureRequest.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
     right, graded, ungraded = asked.right, asked.graded, asked.ungraded
     apart = positives is not None or similarity.order_alone
     found = QueryValues.nothing(similarity.shape, measures)
@@ -133,7 +133,7 @@ def measure_all(
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureRequest:
     """What is measured of some scores, with everything that measures read besides them.
 
     Attributes:
@@ -163,7 +163,7 @@ class Asked:
         relevance: CheckedDegrees | None = None,
         positives: Mapping[Direction, Positives] | None = None,
         ends: Ends | None = None,
-    ) -> Asked:
+    ) -> MeasureRequest:
         """See :func:`measure_all` for all arguments.
 
         Raises:

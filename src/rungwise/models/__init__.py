@@ -9,30 +9,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rungwise.models.contracts import DualEncoder, EncodedImages, PairScorer, PairScores, VectorScores
-from rungwise.models.folder import AlteredModelError
-from rungwise.models.kinds import family
+from rungwise.models.io.families import family
+from rungwise.models.io.folder import AlteredModelError
+from rungwise.models.io.hub_upload import push_to_hub
 from rungwise.models.loading import load, load_dual_encoder
-from rungwise.models.publishing import push_to_hub
 
 if TYPE_CHECKING:
-    from rungwise.models.evaluated import add_evaluation
-    from rungwise.models.pairs import Pairs, TrainableEncoder, TrainableScorer
-    from rungwise.models.saving import AnyModel, ModelConfig, SavedModel
-    from rungwise.models.vse import JointEmbedding
-    from rungwise.models.vse_config import VSEConfig
-    from rungwise.models.vsepp import import_vsepp
+    from rungwise.models.card_evaluation import add_evaluation
+    from rungwise.models.io.saved_model import AnyModel, ModelConfig, SavedModel
+    from rungwise.models.joint.config import VSEConfig
+    from rungwise.models.joint.joint_embedding import JointEmbedding
+    from rungwise.models.joint.vsepp import import_vsepp
+    from rungwise.models.training_pairs import Pairs, TrainableEncoder, TrainableScorer
 
 _LATER = {
-    "AnyModel": "saving",
-    "JointEmbedding": "vse",
-    "ModelConfig": "saving",
-    "Pairs": "pairs",
-    "SavedModel": "saving",
-    "TrainableEncoder": "pairs",
-    "TrainableScorer": "pairs",
-    "VSEConfig": "vse_config",
-    "add_evaluation": "evaluated",
-    "import_vsepp": "vsepp",
+    "AnyModel": "io.saved_model",
+    "JointEmbedding": "joint.joint_embedding",
+    "ModelConfig": "io.saved_model",
+    "Pairs": "training_pairs",
+    "SavedModel": "io.saved_model",
+    "TrainableEncoder": "training_pairs",
+    "TrainableScorer": "training_pairs",
+    "VSEConfig": "joint.config",
+    "add_evaluation": "card_evaluation",
+    "import_vsepp": "joint.vsepp",
 }
 """Module of every name that is loaded late."""
 

@@ -1,7 +1,7 @@
 """What a model is to everything that uses one: a pair scorer, and a dual encoder, which is a pair scorer.
 
-Evaluation asks for scores of a collection, an index for vectors, and training for what :mod:`rungwise.models.pairs`
-adds. None of them knows what a model is made of.
+Evaluation asks for scores of a collection, an index for vectors, and training for what
+:mod:`rungwise.models.training_pairs` adds. None of them knows what a model is made of.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import Picture
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import Picture
 from rungwise.similarity import Similarity
 from rungwise.similarity.explanation import Explanation
 
@@ -280,7 +280,7 @@ class PairScorer(ABC):
     def decoded_side(self) -> int | None:
         """Shorter side in pixels to which large pictures are decoded; None where every pixel is.
 
-        See :func:`rungwise.data.pictures.load_picture`. It decides how much memory a picture takes.
+        See :func:`rungwise.data.pictures.decoding.load_picture`. It decides how much memory a picture takes.
         """
         return None
 

@@ -15,19 +15,19 @@ from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
-from rungwise.core.cache_folder import default_cache
 from rungwise.core.configuration import STRICT, from_plain
 from rungwise.core.digests import digest_of_json
+from rungwise.core.disk.cache_folder import default_cache
+from rungwise.core.disk.files import replacing
+from rungwise.core.disk.sealed_lines import sealed, unsealed
+from rungwise.core.disk.seals import digest_of, names_below
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
-from rungwise.core.reading import read_bytes, stamp
-from rungwise.core.sealed_lines import sealed, unsealed
-from rungwise.core.seals import digest_of, names_below
+from rungwise.core.untrusted_files import read_bytes, stamp
 from rungwise.core.version import __version__
-from rungwise.encoders.pretrained.source import Source
+from rungwise.encoders.pretrained.model_source import ModelSource
 from rungwise.models.average import members_of
 from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Progress, Texts, Vectors
-from rungwise.models.folder import ModelFolder
+from rungwise.models.io.folder import ModelFolder
 
 _READERS = ("torch", "timm", "transformers", "tokenizers", "open_clip_torch", "onnxruntime")
 """Libraries that have a say in what is read of a model's files."""
@@ -88,13 +88,13 @@ class ModelFiles:
         """
         if members_of(source) is not None:
             return None
-        published = Source.named(source)
+        published = ModelSource.named(source)
         if published is None:
             folder = ModelFolder.open(source).path
             if Path(source).is_dir():
                 return cls(source, folder)
             # Under a name without a prefix, what is no model of rungwise is refused when it is opened.
-            return None if Source.of_folder(folder) else cls(str(folder), folder)
+            return None if ModelSource.of_folder(folder) else cls(str(folder), folder)
         published.require_library()
         if published.library == "open_clip" and (published.folder is None or _names_another(published.folder)):
             return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rungwise.core.devices import choose_device
+from rungwise.core.compute.devices import choose_device
 from rungwise.core.errors import UserError
-from rungwise.core.reading import is_regular
-from rungwise.encoders.pretrained.source import Source
+from rungwise.core.untrusted_files import is_regular
+from rungwise.encoders.pretrained.model_source import ModelSource
 from rungwise.models.average import Average, members_of
 from rungwise.models.contracts import DualEncoder, PairScorer
-from rungwise.models.folder import IMAGE_GRAPH
-from rungwise.models.kinds import read_stored
+from rungwise.models.io.families import read_stored
+from rungwise.models.io.folder import IMAGE_GRAPH
 
 
 def without_torch(source: Path | str) -> bool:
@@ -47,10 +47,10 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
     """
     if (names := members_of(str(source))) is not None:
         return Average([load(name, device, altered=altered) for name in names])
-    if (found := Source.named(source)) is not None:
-        from rungwise.models import published  # torch, which exported models do without
+    if (found := ModelSource.named(source)) is not None:
+        from rungwise.models.joint import pretrained  # torch, which exported models do without
 
-        return published.opened(found, choose_device(device))
+        return pretrained.open_published(found, choose_device(device))
     # Before anything is read; but to look for a GPU takes torch.
     place = device if without_torch(source) else choose_device(device)
     return read_stored(source, place, altered=altered)

@@ -3,7 +3,7 @@
 Importing it loads nothing heavy: the command line reads a :class:`Need` before it knows what for.
 """
 
-from rungwise.planning.measuring import Sample, measured
+from rungwise.planning.measurement import MeasuredSample, measured
 from rungwise.planning.need import Device, Need, StoreKind, parse_count
 from rungwise.planning.plan import Plan, plan, title
 from rungwise.planning.quantity import Quantity
@@ -13,12 +13,12 @@ from rungwise.planning.text import plan_text
 __all__ = [
     "STORED",
     "Device",
+    "MeasuredSample",
     "Need",
     "Plan",
     "Quantity",
     "Rate",
     "Rates",
-    "Sample",
     "StoreKind",
     "measured",
     "parse_count",

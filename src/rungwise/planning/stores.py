@@ -147,7 +147,7 @@ def _exact(of: _Reckoning) -> StoreCosts:
 
 
 def _lance(of: _Reckoning) -> StoreCosts:
-    from rungwise.index.lance_tuning import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
+    from rungwise.index.stores.approximation import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
 
     n, r = of.need.pictures, of.need.rows
     largest = max(n, r - n)

@@ -3,7 +3,7 @@
 It stands above :mod:`rungwise.index`, which knows nothing of measures, and above the rooms whose measures it takes.
 """
 
-from rungwise.quality.check import Case, Check, Latency, Loss, Number, check
+from rungwise.quality.check import Case, DegreeLoss, IndexCheck, Latency, Number, check
 from rungwise.quality.degrees import CaptionGrading, Grading, ModelGrading
 from rungwise.quality.queries import Queries, given_texts, own_captions, own_pictures
 from rungwise.quality.tuning import Trial, Tuning, tune
@@ -11,10 +11,10 @@ from rungwise.quality.tuning import Trial, Tuning, tune
 __all__ = [
     "CaptionGrading",
     "Case",
-    "Check",
+    "DegreeLoss",
     "Grading",
+    "IndexCheck",
     "Latency",
-    "Loss",
     "ModelGrading",
     "Number",
     "Queries",

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.evaluation.intervals import Interval, bootstrap, interval_of
-from rungwise.index.store import Found, Store, StoreFacts, Vectors
-from rungwise.index.where import Where
+from rungwise.evaluation.statistics.intervals import Interval, bootstrap, interval_of
+from rungwise.index.filters.conditions import Where
+from rungwise.index.stores.base import Store, StoreFacts, StoreHits, Vectors
 from rungwise.metrics import CS, NDCG, Recall
 from rungwise.metrics.measures import Measure
 from rungwise.metrics.rankings import KeptLists, Positives, Rankings
@@ -69,7 +69,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Loss:
+class DegreeLoss:
     """A graded measure of the ranking that is served, and of the exact one.
 
     Attributes:
@@ -78,7 +78,7 @@ class Loss:
         exact: Mean over queries.
         difference: Served minus exact, query by query.
 
-    >>> Loss("nDCG@10", 80.0, 80.5, Number(-0.5, Interval(-0.7, -0.3))).difference.value
+    >>> DegreeLoss("nDCG@10", 80.0, 80.5, Number(-0.5, Interval(-0.7, -0.3))).difference.value
     -0.5
     """
 
@@ -110,11 +110,11 @@ class Case:
     recall: Number | None
     incomplete: int
     ungraded: int
-    losses: tuple[Loss, ...]
+    losses: tuple[DegreeLoss, ...]
 
 
 @dataclass(frozen=True)
-class Check:
+class IndexCheck:
     """What :func:`check` found.
 
     Attributes:
@@ -140,7 +140,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Answered:
+class StoreAnswers:
     """What a store answered to all queries, one at a time.
 
     Attributes:
@@ -148,7 +148,7 @@ class Answered:
         seconds: (queries,) how long each took.
     """
 
-    found: Found
+    found: StoreHits
     seconds: tuple[float, ...]
 
 
@@ -160,7 +160,7 @@ def check(
     k: int = 10,
     filters: Mapping[str, Where | None] | None = None,
     progress: Progress | None = None,
-) -> Check:
+) -> IndexCheck:
     """Compare what a store serves with what an exact search finds.
 
     Args:
@@ -178,8 +178,8 @@ def check(
     >>> from rungwise.quality.degrees import ModelGrading
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rungwise.index.exact import ExactStore
-    >>> from rungwise.index.storage import Manifest
+    >>> from rungwise.index.stores.exact.store import ExactStore
+    >>> from rungwise.index.layout.manifest import Manifest
     >>> from rungwise.similarity import Cosine
     >>> place = Path(tempfile.mkdtemp())
     >>> pets = ExactStore.create(place / "pictures", 2, Cosine())
@@ -213,7 +213,7 @@ def check(
                 losses_of(searches, graded, queries.clusters, k),
             )
         )
-    return Check(store.about(), len(queries), queries.kind, k, grading.title, tuple(cases))
+    return IndexCheck(store.about(), len(queries), queries.kind, k, grading.title, tuple(cases))
 
 
 def searches(store: Store, queries: Queries, filters: int = 1) -> int:
@@ -229,7 +229,7 @@ def answered(
     *,
     exact: bool = False,
     progress: Progress | None = None,
-) -> Answered:
+) -> StoreAnswers:
     """Ask a store one query at a time, as a server does.
 
     Args:
@@ -262,10 +262,10 @@ def answered(
         scores.append(values)
         if progress:
             progress(1)
-    return Answered(Found(tuple(ids), tuple(scores)), tuple(seconds))
+    return StoreAnswers(StoreHits(tuple(ids), tuple(scores)), tuple(seconds))
 
 
-def recalls_of(served: Found, exact: Found, k: int) -> NDArray[np.float64]:
+def recalls_of(served: StoreHits, exact: StoreHits, k: int) -> NDArray[np.float64]:
     """(queries,) percent of the exact hits that are served: Recall@k, where the exact hits are the right ones.
 
     A picture that is served in place of another that is just as alike, such as its copy, is right too.
@@ -275,8 +275,8 @@ def recalls_of(served: Found, exact: Found, k: int) -> NDArray[np.float64]:
         exact: Hits of the same queries by the exact search.
         k: Length of the lists.
 
-    >>> served = Found((("b", "c"),), (np.array([0.8, 0.7], np.float32),))
-    >>> exact = Found((("a", "b"),), (np.array([0.9, 0.8], np.float32),))
+    >>> served = StoreHits((("b", "c"),), (np.array([0.8, 0.7], np.float32),))
+    >>> exact = StoreHits((("a", "b"),), (np.array([0.9, 0.8], np.float32),))
     >>> recalls_of(served, exact, 2)
     array([50.])
     """
@@ -302,7 +302,7 @@ def mean_of(measure: Measure, values: NDArray[np.float64], clusters: NDArray[np.
     return Number(measure.aggregate(values), interval_of(drawn[0]))
 
 
-def _ranks(served: Found, exact: Found, number: int) -> list[int]:
+def _ranks(served: StoreHits, exact: StoreHits, number: int) -> list[int]:
     """At which place each exact hit of a query is served, or another that is just as alike; else a place too far."""
     right, scores = exact.ids[number], exact.scores[number]
     places = {one: place for place, one in enumerate(served.ids[number], start=1)}
@@ -317,7 +317,9 @@ def _ranks(served: Found, exact: Found, number: int) -> list[int]:
     return [places[one] if one in places else others.pop(0) if others else _NOWHERE for one in right]
 
 
-def losses_of(searches: Sequence[Found], graded: Graded, clusters: NDArray[np.int64], k: int) -> tuple[Loss, ...]:
+def losses_of(
+    searches: Sequence[StoreHits], graded: Graded, clusters: NDArray[np.int64], k: int
+) -> tuple[DegreeLoss, ...]:
     """nDCG@k and CS@k of what is served beside the exact ranking.
 
     Args:
@@ -336,12 +338,12 @@ def losses_of(searches: Sequence[Found], graded: Graded, clusters: NDArray[np.in
         served, exact = (measure.aggregate(one.per_query(name)) for one in both)
         drawn = bootstrap(both, [name])[name]
         difference = Number(served - exact, interval_of(drawn[0] - drawn[1]))
-        found.append(Loss(str(measure), served, exact, difference))
+        found.append(DegreeLoss(str(measure), served, exact, difference))
     return tuple(found)
 
 
 def graded_values(
-    measure: Measure, found: Found, degrees: DegreeRows, ideal: NDArray[np.float64]
+    measure: Measure, found: StoreHits, degrees: DegreeRows, ideal: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(queries,) values of a graded measure; NaN where nothing was found.
 
@@ -351,7 +353,7 @@ def graded_values(
         degrees: Of the hits.
         ideal: (queries, k) the largest degrees that there are.
 
-    >>> found = Found((("a",),), (np.ones(1, np.float32),))
+    >>> found = StoreHits((("a",),), (np.ones(1, np.float32),))
     >>> graded_values(NDCG(1), found, [np.array([0.5])], np.array([[1.0]]))
     array([50.])
     """

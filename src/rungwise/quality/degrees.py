@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.inputs import read_relevance, split_key
-from rungwise.evaluation.scores import checked_degrees
+from rungwise.evaluation.inputs.arrays import read_relevance, split_key
+from rungwise.evaluation.inputs.scores import checked_degrees
+from rungwise.index.filters.conditions import Where
 from rungwise.index.index import Index
-from rungwise.index.store import Found
-from rungwise.index.where import Where
+from rungwise.index.stores.base import StoreHits
 from rungwise.metrics.counting import RunningLists
 from rungwise.quality.queries import Queries
 from rungwise.relevance.base import CHUNK_BYTES
@@ -53,7 +53,7 @@ class Grading(ABC):
     title: str
 
     @abstractmethod
-    def grade(self, searches: Sequence[Found], exact: Found, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
         """Degrees of what was found.
 
         Args:
@@ -71,7 +71,7 @@ class CaptionGrading(Grading):
         index: Whose pictures and captions; all are read once.
         queries: Of the check. A picture that is a query stands for the mean of its captions.
         source: A name of a source such as ``"cider-d"``, options in braces, or stored degrees as
-            :func:`rungwise.evaluation.inputs.read_relevance` takes them.
+            :func:`rungwise.evaluation.inputs.arrays.read_relevance` takes them.
 
     Raises:
         UserError: If the index has no captions, the source cannot be made of them, or stored degrees are of others.
@@ -103,7 +103,7 @@ class CaptionGrading(Grading):
     def _positions(self) -> dict[str, int]:
         return {one: position for position, one in enumerate(self._ids)}
 
-    def grade(self, searches: Sequence[Found], exact: Found, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
         """See :meth:`Grading.grade`; one pass over the captions of all pictures."""
         asked, positions = len(self._queries), self._positions
         hits = [[np.array([positions[i] for i in ids], np.int64) for ids in found.ids] for found in searches]
@@ -162,7 +162,7 @@ class ModelGrading(Grading):
         self._store = index.picture_store
         self._queries = queries
 
-    def grade(self, searches: Sequence[Found], exact: Found, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
         """See :meth:`Grading.grade`; the exact list is the ideal one."""
         graded = tuple([self._similarities(query, ids) for query, ids in enumerate(found.ids)] for found in searches)
         ideal = np.zeros((len(self._queries), k))

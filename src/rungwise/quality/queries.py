@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.errors import UserError
+from rungwise.index.filters.conditions import Where
 from rungwise.index.index import Index
-from rungwise.index.store import Metric, Store, Vectors
-from rungwise.index.where import Where
+from rungwise.index.stores.base import Metric, Store, Vectors
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder

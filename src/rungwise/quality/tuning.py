@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from rungwise.core.errors import UserError
-from rungwise.index.lance_tuning import Approximation
-from rungwise.index.store import Store
-from rungwise.index.tunable import Tunable
-from rungwise.index.where import Where
+from rungwise.index.filters.conditions import Where
+from rungwise.index.stores.approximation import Approximation
+from rungwise.index.stores.base import Store
+from rungwise.index.stores.tunable import Tunable
 from rungwise.metrics import NDCG
-from rungwise.quality.check import Answered, Latency, Progress, answered, graded_values, recalls_of
+from rungwise.quality.check import Latency, Progress, StoreAnswers, answered, graded_values, recalls_of
 from rungwise.quality.degrees import Grading
 from rungwise.quality.queries import Queries
 
@@ -141,7 +141,7 @@ def tune(
         raise UserError(f"a loss of {allowed} was allowed; it is a share from 0 to below 1, such as 0.001")
     filters = filters or {"": None}
     tried, tunable = trials_of(store, filters), approximate_store(store)
-    measured: list[list[tuple[float, float, Answered]]] = [[] for _ in tried]
+    measured: list[list[tuple[float, float, StoreAnswers]]] = [[] for _ in tried]
     for where in filters.values():
         exact = answered(store, queries, k, where, exact=True, progress=progress)
         served = [answered(tunable.trying(settings), queries, k, where, progress=progress) for settings in tried]
@@ -162,7 +162,7 @@ def tune(
     return Tuning(tuple(trials), tried[0], measure, allowed, within[0] if within else None)
 
 
-def _trial(settings: Approximation, measured: Sequence[tuple[float, float, Answered]]) -> Trial:
+def _trial(settings: Approximation, measured: Sequence[tuple[float, float, StoreAnswers]]) -> Trial:
     latencies = [Latency.of(one.seconds) for _, _, one in measured]
     return Trial(
         settings,

@@ -10,38 +10,38 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.relevance.base import Degrees, Relevance
 from rungwise.relevance.captions import CaptionPairSource, CaptionSource
-from rungwise.relevance.stored import Stored, load
+from rungwise.relevance.precomputed.saved_degrees import SavedDegrees, load
 
 if TYPE_CHECKING:
-    from rungwise.relevance.bi_encoder import BiEncoder
-    from rungwise.relevance.cascade import Cascade
-    from rungwise.relevance.cbow import CBoW
-    from rungwise.relevance.cider import CIDEr, CIDErD
-    from rungwise.relevance.combined import Combined
-    from rungwise.relevance.cross_encoder import CrossEncoder
-    from rungwise.relevance.human import Human
-    from rungwise.relevance.labels import Labels
-    from rungwise.relevance.model_scores import ModelScores
-    from rungwise.relevance.ngrams import DocumentFrequencies
-    from rungwise.relevance.spice import Spice
-    from rungwise.relevance.tfidf import TfIdf
-    from rungwise.relevance.visual import Visual
+    from rungwise.relevance.combine.cascade import Cascade
+    from rungwise.relevance.combine.fitted import Combined
+    from rungwise.relevance.embedding.bi_encoder import BiEncoder
+    from rungwise.relevance.embedding.cbow import CBoW
+    from rungwise.relevance.embedding.cross_encoder import CrossEncoder
+    from rungwise.relevance.embedding.model_scores import ModelScores
+    from rungwise.relevance.embedding.visual import Visual
+    from rungwise.relevance.human.labels import Labels
+    from rungwise.relevance.human.source import HumanJudgements
+    from rungwise.relevance.lexical.cider import CIDEr, CIDErD
+    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
+    from rungwise.relevance.lexical.tfidf import TfIdf
+    from rungwise.relevance.scene_graph.spice import Spice
 
 _LATER = {
-    "BiEncoder": "bi_encoder",
-    "CBoW": "cbow",
-    "CIDEr": "cider",
-    "CIDErD": "cider",
-    "Cascade": "cascade",
-    "Combined": "combined",
-    "CrossEncoder": "cross_encoder",
-    "DocumentFrequencies": "ngrams",
-    "Human": "human",
-    "Labels": "labels",
-    "ModelScores": "model_scores",
-    "Spice": "spice",
-    "TfIdf": "tfidf",
-    "Visual": "visual",
+    "BiEncoder": "embedding.bi_encoder",
+    "CBoW": "embedding.cbow",
+    "CIDEr": "lexical.cider",
+    "CIDErD": "lexical.cider",
+    "Cascade": "combine.cascade",
+    "Combined": "combine.fitted",
+    "CrossEncoder": "embedding.cross_encoder",
+    "DocumentFrequencies": "lexical.ngrams",
+    "HumanJudgements": "human.source",
+    "Labels": "human.labels",
+    "ModelScores": "embedding.model_scores",
+    "Spice": "scene_graph.spice",
+    "TfIdf": "lexical.tfidf",
+    "Visual": "embedding.visual",
 }
 """Module of every name that is loaded late."""
 
@@ -57,12 +57,12 @@ __all__ = [
     "CrossEncoder",
     "Degrees",
     "DocumentFrequencies",
-    "Human",
+    "HumanJudgements",
     "Labels",
     "ModelScores",
     "Relevance",
+    "SavedDegrees",
     "Spice",
-    "Stored",
     "TfIdf",
     "Visual",
     "load",

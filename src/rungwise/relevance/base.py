@@ -16,10 +16,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.compute.topk import taken, top_columns
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
-from rungwise.core.topk import taken, top_columns
-from rungwise.relevance import storage
+from rungwise.relevance.storage import saved
 
 Direction = Literal["i2t", "t2i"]
 """Which side asks: images for captions, or captions for images."""
@@ -261,14 +261,14 @@ class Degrees(ABC):
             UserError: If the disk is full, the path cannot be written, it is there and holds something else, or another
                 process writes there now.
         """
-        with storage.replacing(Path(path)) as draft:
+        with saved.replacing(Path(path)) as draft:
             self.write(draft, k=k, direction=direction)
 
     def write(self, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
         """Write the files of :meth:`save` into an empty folder.
 
         Args:
-            folder: Such as :func:`rungwise.relevance.storage.replacing` gives.
+            folder: Such as :func:`rungwise.relevance.storage.saved.replacing` gives.
             k: See :meth:`save`.
             direction: See :meth:`save`.
 
@@ -277,7 +277,7 @@ class Degrees(ABC):
         """
         if k is None:
             every = (part for _, part in self.chunks())
-            storage.write(folder, self.saved_header(None, direction), every, image_of_caption=self.image_of_caption)
+            saved.write(folder, self.saved_header(None, direction), every, image_of_caption=self.image_of_caption)
         else:
             indices, values = self.topk(k, direction)
             self.write_lists(folder, k, direction, [values], [indices])
@@ -297,7 +297,7 @@ class Degrees(ABC):
         Raises:
             OSError: If the disk is full.
         """
-        storage.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
+        saved.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
 
     def saved_header(self, k: int | None, direction: Direction) -> dict[str, Any]:
         """What a folder of saved degrees says of itself."""

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.captions import hash_of_captions
-from rungwise.scenes.collection import load_scene_file
 from rungwise.scenes.description import ATTRIBUTES, MAX_OBJECTS, RELATIONS, Scene, Statement
+from rungwise.scenes.scene_files import load_scene_file
 
 _SLOTS = tuple(permutations(range(MAX_OBJECTS)))
 _PAIRS = tuple(permutations(range(MAX_OBJECTS), 2))
@@ -78,14 +78,14 @@ class SceneRelevance(Degrees):
         """The relevance of a collection that was read from a folder of scenes, or of a part of it.
 
         Args:
-            folder: What :func:`rungwise.scenes.collection.generate` made.
+            folder: What :func:`rungwise.scenes.scene_files.generate` made.
             data: Images and captions of that folder, in any order; they are known by their ids.
 
         Raises:
             UserError: If the folder holds no finished scenes, or an id is not among them.
 
         >>> import tempfile
-        >>> from rungwise.scenes.collection import SceneConfig, generate
+        >>> from rungwise.scenes.scene_files import SceneConfig, generate
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     data = generate(Path(folder), SceneConfig(pictures=20, side=32)).split("test")
         ...     relevance = SceneRelevance.load(Path(folder), data)

@@ -12,14 +12,14 @@ from rungwise.serving.client import Client
 from rungwise.serving.limits import ServingLimits
 
 if TYPE_CHECKING:
+    from rungwise.serving.access.request_log import RequestLog
     from rungwise.serving.app import create_app
-    from rungwise.serving.reranker import Reranker
     from rungwise.serving.server import background, background_app, serve, serve_app
-    from rungwise.serving.watching import RequestLog
+    from rungwise.serving.state.reranker import Reranker
 
 _LATER = {
-    "Reranker": "reranker",
-    "RequestLog": "watching",
+    "Reranker": "state.reranker",
+    "RequestLog": "access.request_log",
     "background": "server",
     "background_app": "server",
     "create_app": "app",

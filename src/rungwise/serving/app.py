@@ -1,7 +1,7 @@
 """The application: the search page, and its interface over HTTP.
 
 Pictures are named by their ids, which are looked up in the index and never taken for paths, so that no request can
-reach any other file. What costs much waits for its turn (:mod:`rungwise.serving.work`).
+reach any other file. What costs much waits for its turn (:mod:`rungwise.serving.workload`).
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from rungwise.core.cache_folder import usable_cache
+from rungwise.core.disk.cache_folder import usable_cache
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
-from rungwise.serving import changing, grading, readiness, searching, shapes, why
-from rungwise.serving.answers import json_answer, refusals
+from rungwise.serving.access.request_log import RequestLog
 from rungwise.serving.common_app import new_app
-from rungwise.serving.current import Current
 from rungwise.serving.ids import sendable
-from rungwise.serving.kept_pictures import KeptPictures
 from rungwise.serving.limits import ServingLimits
 from rungwise.serving.metrics import KIND, Metrics
-from rungwise.serving.overview import Overviews
 from rungwise.serving.pages import mount_page
-from rungwise.serving.reranker import Reranker
-from rungwise.serving.watching import RequestLog
-from rungwise.serving.work import Lanes, Work
+from rungwise.serving.routes import feedback, pictures, readiness, search, why
+from rungwise.serving.schemas import responses
+from rungwise.serving.schemas.json_answers import json_answer, refusals
+from rungwise.serving.state.kept_pictures import KeptPictures
+from rungwise.serving.state.overview import Overviews
+from rungwise.serving.state.reranker import Reranker
+from rungwise.serving.state.served_index import Current
+from rungwise.serving.workload import Workload, WorkQueues
 
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
@@ -49,7 +50,7 @@ def create_app(
     meaning: Meaning | None = None,
     only_here: bool = False,
     reranker: Reranker | None = None,
-    lanes: Lanes | None = None,
+    lanes: WorkQueues | None = None,
 ) -> FastAPI:
     """The page and its interface for one index.
 
@@ -81,7 +82,7 @@ def create_app(
     >>> list(inspect.signature(create_app).parameters)
     ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here', 'reranker', 'lanes']
     """
-    lanes = lanes or Lanes(limits or ServingLimits())
+    lanes = lanes or WorkQueues(limits or ServingLimits())
     limits = lanes.limits
     searcher = Searcher(index, model, meaning=meaning)
     current, overviews, metrics = Current(searcher), Overviews(), Metrics()
@@ -91,25 +92,25 @@ def create_app(
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,
     )
-    work = Work(lanes, sent, metrics)
+    work = Workload(lanes, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     places = {} if index.folder is None else {index.folder: "the index"}
     app = new_app("rungwise", allowed_hosts=allowed_hosts, token=token, metrics=metrics, log=log, places=places)
-    app.include_router(searching.routes(current, work, overviews, reranker))
+    app.include_router(search.routes(current, work, overviews, reranker))
     app.include_router(why.routes(current, work, reranker))
-    app.include_router(changing.routes(current, work, writable=token is not None))
+    app.include_router(pictures.routes(current, work, writable=token is not None))
     gradable = token is not None or only_here
-    app.include_router(grading.routes(current, work, limits, allowed=gradable))
+    app.include_router(feedback.routes(current, work, limits, allowed=gradable))
     app.include_router(readiness.routes(current))
 
-    @app.get("/about", response_model=shapes.About, responses=refusals(), tags=["server"])
+    @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
     async def about(request: Request) -> Response:
         """What is being searched."""
         served, overview = current.now(), overviews.of(current.now())
         manifest = served.index.manifest
         newest = await work.read(request, partial(served.index.picture_store.newest, _NEWEST))
         return json_answer(
-            shapes.About(
+            responses.About(
                 name=manifest.name,
                 pictures=served.pictures,
                 captions=served.captions,
@@ -120,8 +121,8 @@ def create_app(
                 index_version=served.version,
                 problem=current.problem,
                 columns=served.columns if overview is None else overview.columns,
-                max_results=searching.MAX_RESULTS,
-                max_offset=searching.MAX_OFFSET,
+                max_results=search.MAX_RESULTS,
+                max_offset=search.MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
                 writable=token is not None and served.index.folder is not None,
@@ -135,10 +136,10 @@ def create_app(
             )
         )
 
-    @app.get("/health", response_model=shapes.Health, responses=refusals(), tags=["server"])
+    @app.get("/health", response_model=responses.Health, responses=refusals(), tags=["server"])
     async def health() -> Response:
         """That the server answers; whether its store does too, `/ready` says."""
-        return json_answer(shapes.Health("ok", current.now().pictures))
+        return json_answer(responses.Health("ok", current.now().pictures))
 
     @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])
     async def measured() -> Response:

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from rungwise.core.errors import UserError
-from rungwise.core.printable import printable
-from rungwise.core.reading import read_bytes
+from rungwise.core.output.printable import printable
+from rungwise.core.untrusted_files import read_bytes
 from rungwise.serving.ids import as_sent
 
 _LARGEST_ANSWER = 256 << 20

@@ -20,15 +20,15 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
 from rungwise.core.errors import UnavailableError, UserError
-from rungwise.core.printable import printable
-from rungwise.serving.answers import json_answer
-from rungwise.serving.entrance import HEADERS, Entrance
+from rungwise.core.output.printable import printable
+from rungwise.serving.access.guard import HEADERS, Entrance
+from rungwise.serving.access.parameters import known_parameters
+from rungwise.serving.access.request_log import RequestLog, RequestWatch
+from rungwise.serving.access.tokens import Token
 from rungwise.serving.metrics import Metrics
-from rungwise.serving.parameters import known_parameters
-from rungwise.serving.shapes import Refusal
-from rungwise.serving.tokens import Token
-from rungwise.serving.waiting import BusyError
-from rungwise.serving.watching import RequestLog, Watching
+from rungwise.serving.queues.waiting import BusyError
+from rungwise.serving.schemas.json_answers import json_answer
+from rungwise.serving.schemas.responses import Refusal
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def new_app(
     )
     _answer_errors_in_one_line(app, partial(without_places, places=places or {}))
     app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
-    app.add_middleware(Watching, metrics=metrics or Metrics(), log=log)
+    app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=log)
     return app
 
 

@@ -20,13 +20,13 @@ from fastapi import FastAPI
 from rungwise.core.errors import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models.contracts import DualEncoder
+from rungwise.serving.access.connections import BACKLOG, Connections, LimitedConnection, ignoring_disconnects
+from rungwise.serving.access.hosts import addresses, is_loopback, own_names, resolved
+from rungwise.serving.access.request_log import RequestLog
+from rungwise.serving.access.tokens import check_guarded, with_token
 from rungwise.serving.app import create_app
-from rungwise.serving.connections import BACKLOG, Connections, LimitedConnection, without_the_departed
-from rungwise.serving.hosts import addresses, is_loopback, own_names, resolved
 from rungwise.serving.limits import ServingLimits
-from rungwise.serving.reranker import Reranker
-from rungwise.serving.tokens import check_guarded, with_token
-from rungwise.serving.watching import RequestLog
+from rungwise.serving.state.reranker import Reranker
 
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
@@ -40,7 +40,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, limits: ServingLimits) -> None:
         config = uvicorn.Config(
-            without_the_departed(app),
+            ignoring_disconnects(app),
             # One loop wherever it runs: others, where they are installed, close connections in ways of their own.
             loop="asyncio",
             http=LimitedConnection,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from rungwise.similarity.order_arrays import tiles
+from rungwise.similarity.arrays import tiles
 from rungwise.similarity.vectors import HALF
 
 

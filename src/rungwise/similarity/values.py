@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rungwise.core.configuration import STRICT, by_name, on_command_line
-from rungwise.similarity.order_arrays import order_array
+from rungwise.similarity.arrays import order_array
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.checks import UncheckedError
 from rungwise.core.configuration import dump_yaml
-from rungwise.core.drafts import sweep
+from rungwise.core.disk.files import replacing
+from rungwise.core.disk.sealed_lines import hash_of_text
+from rungwise.core.disk.seals import digest_of
+from rungwise.core.disk.staging import sweep
 from rungwise.core.errors import UserError
-from rungwise.core.files import replacing
-from rungwise.core.reading import read_text
-from rungwise.core.sealed_lines import hash_of_text
-from rungwise.core.seals import digest_of
+from rungwise.core.untrusted_files import read_text
 
 if TYPE_CHECKING:
     from rungwise.data.collection import Issue

@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core.configuration import to_plain
-from rungwise.core.drafts import is_draft
+from rungwise.core.disk.locks import alone
+from rungwise.core.disk.seals import read_seal
+from rungwise.core.disk.staging import is_draft
 from rungwise.core.errors import UserError
-from rungwise.core.locks import alone
-from rungwise.core.reading import parse_json, read_text
-from rungwise.core.seals import read_seal
+from rungwise.core.untrusted_files import parse_json, read_text
 from rungwise.data.collection import ImageCaptions
 from rungwise.models import SavedModel
-from rungwise.models.folder import WEIGHTS
+from rungwise.models.io.folder import WEIGHTS
 from rungwise.relevance.base import Relevance
-from rungwise.training.checkpoint import missing, read_state
-from rungwise.training.config import TrainConfig, config_of_settings
-from rungwise.training.heartbeats import LOST_AFTER
-from rungwise.training.loop import TrainResult, train
-from rungwise.training.processes import is_first, joined, resuming
-from rungwise.training.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
-from rungwise.training.resuming import other_settings, refuse_others, with_measured
+from rungwise.training.config.run import TrainConfig, config_of_settings
+from rungwise.training.distributed.heartbeats import LOST_AFTER
+from rungwise.training.distributed.processes import is_first, joined, resuming
+from rungwise.training.engine.checkpoint import missing, read_state
+from rungwise.training.engine.initialisation import started_from
+from rungwise.training.engine.loop import TrainResult, train
+from rungwise.training.engine.resumption import other_settings, refuse_others, with_measured
 from rungwise.training.run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -42,7 +42,7 @@ from rungwise.training.run_folder import (
     write_config,
     write_history,
 )
-from rungwise.training.starting import started_from
+from rungwise.training.tracking.reports import AllOf, EpochReport, StageReport, Watcher, watchers_of
 
 
 def run(
@@ -57,7 +57,7 @@ def run(
     watcher: Watcher | Sequence[Watcher] | None = None,
     lost_after: float = LOST_AFTER,
 ) -> TrainResult:
-    """Run a configuration, with stages or without; see :func:`rungwise.training.loop.train`, which runs one stage.
+    """Run a configuration, with stages or without; see ``train``, which runs one stage.
 
     Each stage begins from the best model of the one before, unless it says ``start``, and is a run in a folder of its
     own, ``out/stages/1-NAME``. ``out`` gets ``config.yaml``, ``history.jsonl`` of all stages and, in the end, the best
@@ -79,7 +79,7 @@ def run(
         line with the name of its ``stage``.
 
     Raises:
-        UserError: As :func:`~rungwise.training.loop.train`; or if the folder holds stages of another run.
+        UserError: As :func:`~rungwise.training.engine.loop.train`; or if the folder holds stages of another run.
     """
     if not config.stages:
         return train(

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.sides import IMAGE_ENCODER, PREPROCESSING, TEXT_ENCODER, TOKENIZER
-from rungwise.encoders.tokens import pad
+from rungwise.encoders.vocabulary.token_arrays import pad
 from tests.published import CAPTIONS, Published
 
 

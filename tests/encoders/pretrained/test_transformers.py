@@ -250,7 +250,7 @@ def test_a_description_holds_what_is_listed_and_no_more(
 
 def test_fields_of_the_library_that_are_not_listed_shape_no_network() -> None:
     """A field that the library adds is looked at before a model that sets it is read."""
-    from rungwise.encoders.pretrained.settings import TransformerText, TransformerVision
+    from rungwise.encoders.untrusted.network_settings import TransformerText, TransformerVision
 
     idle = {
         "bos_token_id",

@@ -1,4 +1,4 @@
-"""Halves of checkpoints. Also tests rungwise.encoders.pretrained.settings."""
+"""Halves of checkpoints. Also tests rungwise.encoders.untrusted.network_settings."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.settings import TransformerVision, read_settings
 from rungwise.encoders.pretrained.weights import INDEX, checkpoint_files, load_half
+from rungwise.encoders.untrusted.network_settings import TransformerVision, read_settings
 
 NAMES = ("model.safetensors",)
 

@@ -8,10 +8,10 @@ import torch
 from PIL import Image
 
 from rungwise.data import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import GRUConfig
 
 CAPTIONS = (
     "a red dog",

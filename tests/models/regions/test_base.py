@@ -9,8 +9,8 @@ import torch
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.inference import computed_in
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.precision import computed_in
 from rungwise.evaluation import evaluate
 from rungwise.models import DualEncoder, contracts, load
 from rungwise.models.regions import base
@@ -106,7 +106,7 @@ def test_padding_of_a_batch_changes_no_score() -> None:
     pairs = model.read(data, np.arange(len(data)))
     batch = model.batch(pairs, np.arange(6))
     longer = torch.cat([batch.texts, torch.full((6, 3), 4)], dim=1)
-    same = base.Batch(batch.rows, longer, batch.lengths)
+    same = base.EncoderBatch(batch.rows, longer, batch.lengths)
     torch.testing.assert_close(model.score(same).similarity, model.score(batch).similarity)
 
 

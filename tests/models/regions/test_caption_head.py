@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core.errors import UserError
-from rungwise.encoders.tokens import pad
+from rungwise.encoders.vocabulary.token_arrays import pad
 from rungwise.models.regions.caption_head import CaptionHead, CaptionHeadConfig, cut
 from tests.models.regions import vsrn_loops as loops
 

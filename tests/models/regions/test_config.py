@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import GRUConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models.regions.scan import SCAN, SCANConfig
 
 WORDS = GRUConfig(word_dimension=3, min_count=1)

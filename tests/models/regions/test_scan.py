@@ -4,12 +4,12 @@ import torch
 from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig
-from rungwise.encoders.text import GRUConfig, learn_vocabulary
-from rungwise.encoders.transformer import TransformerConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.encoders.texts.gru import GRUConfig, learn_vocabulary
+from rungwise.encoders.texts.transformer import TransformerConfig
+from rungwise.models.encoder_pair import EncoderBatch
 from rungwise.models.regions.scan import SCAN, SCANConfig
-from rungwise.models.sided import Batch
 from rungwise.similarity.pair_blocks import all_pairs
 from rungwise.similarity.word_sets import WordSets
 from tests.models.regions.programs import programs
@@ -82,7 +82,7 @@ def test_every_weight_has_a_gradient() -> None:
     tokens = [model.text_encoder.tokenise([text])[0] for text in CAPTIONS[:4]]
     longest = max(map(len, tokens))
     padded = torch.tensor([one + [0] * (longest - len(one)) for one in tokens])
-    scored = model.score(Batch(rows, padded, torch.tensor([len(one) for one in tokens])))
+    scored = model.score(EncoderBatch(rows, padded, torch.tensor([len(one) for one in tokens])))
     (scored.similarity * torch.randn(4, 4, generator=torch.Generator().manual_seed(1))).sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name

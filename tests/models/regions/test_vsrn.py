@@ -13,25 +13,25 @@ from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig, FeatureInput, TextFeatureConfig
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.text import END, GRUConfig, GRUEncoder, learn_vocabulary
-from rungwise.encoders.transformer import TransformerConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig, FeatureInput, TextFeatureConfig
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.texts.gru import END, GRUConfig, GRUEncoder, learn_vocabulary
+from rungwise.encoders.texts.transformer import TransformerConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import AdaptiveListwise, MaxOfHinges
 from rungwise.models import load
-from rungwise.models.exporting import export_onnx
-from rungwise.models.onnx import OnnxModel
-from rungwise.models.pairs import Part
+from rungwise.models.export.onnx_export import export_onnx
+from rungwise.models.export.onnx_model import OnnxModel
 from rungwise.models.regions.caption_head import CaptionHeadConfig
 from rungwise.models.regions.vsrn import VSRN, VSRNConfig
-from rungwise.training.config import TrainConfig
-from rungwise.training.loop import train
-from rungwise.training.loss_config import LossConfig, config_of
-from rungwise.training.processes import Processes
-from rungwise.training.steps import CachedGradients, GlobalNegativesStep, Plain, Work
+from rungwise.models.training_pairs import ParameterPlace
+from rungwise.training.config.losses import LossConfig, config_of
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.distributed.processes import Processes
+from rungwise.training.engine.loop import train
+from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain, StepContext
 from tests.hostile.configured import sentence_model
 from tests.models.exported import TEXTS, pictures
 from tests.models.regions import vsrn_loops as loops
@@ -130,7 +130,7 @@ def test_without_a_weight_there_is_no_caption_head() -> None:
 def stepped(model: VSRN, data: ImageCaptions) -> float:
     """Gradients of one plain step on 8 pairs."""
     pairs = model.read(data, np.arange(len(data)))
-    work = Work(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
+    work = StepContext(model, pairs, None, nullcontext, Processes(), list(model.parameters()))
     return float(Plain().backward(work, MaxOfHinges(reduction="sum"), np.arange(8), seed=0).value)
 
 
@@ -275,7 +275,7 @@ def test_pictures_under_a_backbone_with_regions(frozen: bool, tmp_path: Path) ->
     in_memory = model.encode_image([path.read_bytes() for path in paths]).vectors
     np.testing.assert_allclose(in_memory, vectors, atol=1e-5)
     np.testing.assert_allclose(model.prepare_image(paths[0].read_bytes())().vectors[0], vectors[0], atol=1e-5)
-    assert model.part_of("caption_head.out.weight") == Part()
+    assert model.part_of("caption_head.out.weight") == ParameterPlace()
     index = Index.build(data.split("train").select([0, 1, 2]), model, tmp_path / "index", store="exact")
     assert len(Searcher(index, model).search_text("a square number 1", 3)) == 3
     export_onnx(model, tmp_path / "onnx")

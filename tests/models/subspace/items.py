@@ -13,7 +13,7 @@ from torch import nn
 
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, SCM, MvDA
 from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.views import View, Views
+from rungwise.models.subspace.views import ViewRows, Views
 
 METHODS = (CCA, SCM, GMLDA, GMMFA, MvDA, MLCCA, LCFS, LGCFL)
 SUPERVISED = tuple(method for method in METHODS if method is not CCA)
@@ -67,9 +67,9 @@ def several_labels(items: Items, seed: int = 0) -> np.ndarray:
 def views_of(images: np.ndarray, texts: np.ndarray, labels: Any = None) -> Views:
     """What methods solve, without a model."""
 
-    def side(rows: np.ndarray) -> View:
+    def side(rows: np.ndarray) -> ViewRows:
         tensor = torch.from_numpy(np.asarray(rows, np.float32))
-        return View(lambda positions: tensor[positions], rows.shape[1], nn.Sequential())
+        return ViewRows(lambda positions: tensor[positions], rows.shape[1], nn.Sequential())
 
     classes = None if labels is None else Classes.of(labels)
     return Views(side(images), side(texts), np.arange(len(images)), classes)

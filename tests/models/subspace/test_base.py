@@ -15,11 +15,11 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.text import GRUConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import DualEncoder, family, load, load_dual_encoder
-from rungwise.models.exporting import export_onnx
-from rungwise.models.kinds import FITTED
+from rungwise.models.export.onnx_export import export_onnx
+from rungwise.models.io.families import FITTED
 from rungwise.models.subspace import CCA, GMLDA, LCFS, MLCCA, SCM, Subspace
 from rungwise.models.subspace.base import as_rows
 from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig

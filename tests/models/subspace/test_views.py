@@ -11,7 +11,7 @@ from rungwise.core.errors import UserError
 from rungwise.models.subspace import views as module
 from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.heads import Roots
-from rungwise.models.subspace.views import View, Views, several
+from rungwise.models.subspace.views import ViewRows, Views, several
 from tests.models.subspace.items import Items, products, several_labels, some_items, views_of
 
 ITEMS = some_items(count=37)
@@ -119,7 +119,7 @@ def test_reduced_views_are_those_of_projected_rows() -> None:
 
 def test_a_lift_comes_before_centring() -> None:
     rows = torch.from_numpy(ITEMS.images.astype(np.float32))
-    side = View(lambda positions: rows[positions], 5, nn.Sequential(Roots()))
+    side = ViewRows(lambda positions: rows[positions], 5, nn.Sequential(Roots()))
     found = Views(side, side, np.arange(37)).moments
     lifted = np.sign(ITEMS.images) * np.sqrt(np.abs(ITEMS.images))
     lifted = lifted - lifted.mean(axis=0)
@@ -128,7 +128,7 @@ def test_a_lift_comes_before_centring() -> None:
 
 def test_positions_choose_items() -> None:
     rows = torch.from_numpy(ITEMS.images.astype(np.float32))
-    side = View(lambda positions: rows[positions], 5, nn.Sequential())
+    side = ViewRows(lambda positions: rows[positions], 5, nn.Sequential())
     found = Views(side, side, np.array([3, 3, 8]))
     np.testing.assert_allclose(found.means[0], ITEMS.images[[3, 3, 8]].mean(axis=0))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.training.pair_models import CrossEncoderResult, PairTraining, Watching, train_cross_encoder
+from rungwise.training.pair_models import CrossEncoderResult, PairTraining, TrainingObserver, train_cross_encoder
 from tests.scored import scored_pairs, tiny_encoder
 
 
@@ -34,6 +34,6 @@ def grader(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Grader:
     settings = PairTraining(epochs=20, batch_size=16, learning_rate=5e-3)
     folder = tmp_path_factory.mktemp("grader") / "grader"
     found = train_cross_encoder(
-        scored_pairs(160), folder, encoder, settings, device="cpu", watching=Watching(said.append)
+        scored_pairs(160), folder, encoder, settings, device="cpu", watching=TrainingObserver(said.append)
     )
     return Grader(found, said)

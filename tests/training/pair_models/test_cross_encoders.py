@@ -1,4 +1,4 @@
-"""Training cross-encoders. Also tests rungwise.training.pair_models.saving."""
+"""Training cross-encoders. Also tests rungwise.training.pair_models.model_folders."""
 
 import json
 import math
@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rungwise.core.disk.seals import check_seal
 from rungwise.core.errors import UserError
-from rungwise.core.seals import check_seal
 from rungwise.data.collection import ImageCaptions
 from rungwise.language.pair_models import load_pair_model
 from rungwise.language.word_vectors import WordVectors
 from rungwise.relevance import Cascade, CBoW, CrossEncoder
 from rungwise.relevance.config import source_config
-from rungwise.training.pair_models import PairTraining, Watching, train_cross_encoder
+from rungwise.training.pair_models import PairTraining, TrainingObserver, train_cross_encoder
 from rungwise.training.pair_models.cross_encoders import pair_scores, texts_of
 from tests.scored import WORDS, scored_pairs, tiny_encoder
 
@@ -126,7 +126,9 @@ def test_the_loss_is_that_of_its_name(encoder, tmp_path, loss):
     config = json.loads((plain / "config.json").read_text())
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (plain / "config.json").write_text(json.dumps(config))
-    found = train_cross_encoder(PAIRS, tmp_path / "x", plain, settings, device="cpu", watching=Watching(said.append))
+    found = train_cross_encoder(
+        PAIRS, tmp_path / "x", plain, settings, device="cpu", watching=TrainingObserver(said.append)
+    )
     train = PAIRS.split("train")
     turned = np.random.default_rng([1, 0, 1]).random(len(train)) < 0.5
     first, second = texts_of(train, np.arange(len(train)), turned)
@@ -144,11 +146,11 @@ def test_an_interruption_leaves_what_was_there(encoder, trained, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_cross_encoder(PAIRS, tmp_path / "x", encoder, SETTINGS, device="cpu", watching=Watching(stop))
+        train_cross_encoder(PAIRS, tmp_path / "x", encoder, SETTINGS, device="cpu", watching=TrainingObserver(stop))
     assert list(tmp_path.iterdir()) == []
     before = {file.name: file.read_bytes() for file in trained.folder.iterdir()}
     with pytest.raises(KeyboardInterrupt):
-        train_cross_encoder(PAIRS, trained.folder, encoder, SETTINGS, device="cpu", watching=Watching(stop))
+        train_cross_encoder(PAIRS, trained.folder, encoder, SETTINGS, device="cpu", watching=TrainingObserver(stop))
     assert {file.name: file.read_bytes() for file in trained.folder.iterdir()} == before
 
 

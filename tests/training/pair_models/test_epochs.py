@@ -4,7 +4,7 @@ import pytest
 from rungwise.core.errors import UserError
 from rungwise.training.pair_models.correlations import Correlations
 from rungwise.training.pair_models.epochs import best_of, on_threads, run_epochs, seeded
-from rungwise.training.pair_models.settings import PairTraining, Watching
+from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
 
 torch = pytest.importorskip("torch")
 
@@ -26,7 +26,9 @@ def line(rates=None):
 def test_every_pair_comes_once_an_epoch_and_turns_at_random():
     network, loss_of, seen = line()
     settings = PairTraining(epochs=2, batch_size=4)
-    epochs = run_epochs(network, np.arange(10), loss_of, lambda: Correlations(0.5, 0.5, 3), settings, Watching())
+    epochs = run_epochs(
+        network, np.arange(10), loss_of, lambda: Correlations(0.5, 0.5, 3), settings, TrainingObserver()
+    )
     assert [one.number for one in epochs] == [1, 2]
     for epoch in (seen[:3], seen[3:]):
         assert sorted(place for batch, _ in epoch for place in batch) == list(range(10))
@@ -49,7 +51,9 @@ def test_the_best_epoch_is_kept_the_earliest_of_equals(marks):
         mark = next(given)
         return Correlations(mark, mark, 3)
 
-    epochs = run_epochs(network, np.ones(5), loss_of, judge, PairTraining(epochs=3, learning_rate=0.1), Watching())
+    epochs = run_epochs(
+        network, np.ones(5), loss_of, judge, PairTraining(epochs=3, learning_rate=0.1), TrainingObserver()
+    )
     best = int(np.nanargmax(marks))
     assert best_of(epochs).number == best + 1
     assert float(network.weight.detach()) == weights[best]
@@ -59,7 +63,7 @@ def test_the_best_epoch_is_kept_the_earliest_of_equals(marks):
 def test_a_step_is_that_of_adamw_at_the_rate_of_its_place():
     network, loss_of, _ = line()
     settings = PairTraining(epochs=1, batch_size=1, learning_rate=0.5, warm_up=0.5, weight_decay=0.1)
-    run_epochs(network, np.ones(4), loss_of, lambda: Correlations(1, 1, 3), settings, Watching())
+    run_epochs(network, np.ones(4), loss_of, lambda: Correlations(1, 1, 3), settings, TrainingObserver())
     weight = torch.nn.Parameter(torch.zeros(1, 1))
     plain = torch.optim.AdamW([weight], weight_decay=0.1)
     for place in (0.125, 0.375, 0.625, 0.875):
@@ -80,7 +84,7 @@ def test_a_loss_that_is_none_ends_it_in_one_line():
             lambda *_: network.weight.sum() * float("nan"),
             lambda: Correlations(1, 1, 3),
             PairTraining(),
-            Watching(),
+            TrainingObserver(),
         )
 
 

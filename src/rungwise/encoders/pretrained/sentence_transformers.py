@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_json
+from rungwise.core.untrusted_files import read_json
 from rungwise.encoders.pretrained import transformers
 from rungwise.encoders.pretrained.towers import TextHalf
 from rungwise.language.model_folders import stays_inside
@@ -28,7 +28,7 @@ _METHODS = {"text": "get_text_features", "image": "get_image_features"}
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerModel:
     """The part of a model that reads pictures and texts.
 
     Attributes:
@@ -42,7 +42,7 @@ class Inner:
     padded: bool = False
 
 
-def inner(folder: Path) -> Inner:
+def inner(folder: Path) -> InnerModel:
     """What a folder of sentence-transformers says of its first module.
 
     Raises:
@@ -61,7 +61,7 @@ def inner(folder: Path) -> Inner:
     return _settings(folder / places[0])
 
 
-def open_text(found: Inner) -> TextHalf:
+def open_text(found: InnerModel) -> TextHalf:
     """The text side, cut and padded as sentence-transformers does.
 
     Raises:
@@ -106,7 +106,7 @@ def _check_model(folder: Path) -> None:
         )
 
 
-def _settings(folder: Path) -> Inner:
+def _settings(folder: Path) -> InnerModel:
     file = folder / _SETTINGS
     said: Any = read_json(file) if file.exists() else {}
     if not isinstance(said, dict):
@@ -125,7 +125,7 @@ def _settings(folder: Path) -> Inner:
             padded = True
         else:
             raise UserError(f"{file}: {name[:60]} {str(value)[:80]} is not understood; {_OTHER}")
-    return Inner(folder, longest, padded)
+    return InnerModel(folder, longest, padded)
 
 
 _FILLED_UP: tuple[Mapping[str, Any], ...] = ({"text": {"padding": "max_length"}},)

@@ -17,13 +17,12 @@ from torch.nn import functional as F
 
 from rungwise.core.configuration import ELSEWHERE, STRICT, from_plain, identity
 from rungwise.core.errors import UserError
-from rungwise.core.tensors import digest_of_tensors
-from rungwise.data.features import FeatureRows
+from rungwise.core.formats.tensors import digest_of_tensors
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.pretrained.cleaning import cleaner
-from rungwise.encoders.pretrained.opening import open_image, open_text
+from rungwise.encoders.pretrained.halves import open_image, open_text
+from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
 from rungwise.encoders.pretrained.patches import PatchPreprocessing
-from rungwise.encoders.pretrained.tokens import PretrainedTokenizer, TokenRules
 from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, TextHalf, TextTower
 from rungwise.encoders.sides import (
     IMAGE_ENCODER,
@@ -33,12 +32,13 @@ from rungwise.encoders.sides import (
     PictureSide,
     SavedFiles,
     TextSide,
-    in_words,
+    require_words,
 )
+from rungwise.encoders.untrusted.tokenizers import PretrainedTokenizer, TokenRules
 
 _LIBRARIES: Mapping[str, str] = {
     "transformers": "rungwise.encoders.pretrained.transformers",
-    "open_clip": "rungwise.encoders.pretrained.open_clip",
+    "open_clip": "rungwise.encoders.pretrained.open_clip.towers",
 }
 
 
@@ -107,7 +107,7 @@ class PretrainedTextConfig:
         Raises:
             UserError: If the data have rows of features in place of words.
         """
-        in_words(texts)
+        require_words(texts)
         return self
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> PretrainedTextSide:

@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.pretrained.tokens import TokenRules
+from rungwise.encoders.untrusted.tokenizers import TokenRules
 
 
 @dataclass(frozen=True)
-class Description:
+class NetworkDescription:
     """A network, in values that JSON holds.
 
     Attributes:
@@ -42,7 +42,7 @@ class ImageTower(nn.Module, ABC):
     """
 
     width: int
-    description: Description
+    description: NetworkDescription
 
     @abstractmethod
     def forward(self, pixels: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class TextTower(nn.Module, ABC):
 
     width: int
     rows: int
-    description: Description
+    description: NetworkDescription
 
     @abstractmethod
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:

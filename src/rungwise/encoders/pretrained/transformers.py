@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_json
+from rungwise.core.untrusted_files import read_json
 from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.pretrained.pictures import patches_preprocessing, transformers_preprocessing
-from rungwise.encoders.pretrained.settings import TransformerText, TransformerVision, read_settings
-from rungwise.encoders.pretrained.source import require
-from rungwise.encoders.pretrained.tokens import TokenRules, check_special, check_vocabulary, plain_rules
-from rungwise.encoders.pretrained.towers import Description, ImageHalf, ImageTower, TextHalf, TextTower
+from rungwise.encoders.pretrained.model_source import require
+from rungwise.encoders.pretrained.preprocessing import patches_preprocessing, transformers_preprocessing
+from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
 from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
+from rungwise.encoders.untrusted.network_settings import TransformerText, TransformerVision, read_settings
+from rungwise.encoders.untrusted.tokenizers import TokenRules, check_special, check_vocabulary, plain_rules
 from rungwise.language.model_folders import check_files, check_rules
 from rungwise.language.sentence_models import loading, without_reports
 
@@ -112,7 +112,7 @@ class _VisionTower(ImageTower):
     def __init__(self, family: str, settings: TransformerVision) -> None:
         super().__init__()
         self.width = settings.projection
-        self.description = Description(LIBRARY, family, asdict(settings))
+        self.description = NetworkDescription(LIBRARY, family, asdict(settings))
         library: Any = importlib.import_module("transformers")
         name = _CLASSES[family]
         given = {key: value for key, value in asdict(settings).items() if key != "projection" and value is not None}
@@ -138,7 +138,7 @@ class _WordTower(TextTower):
         super().__init__()
         self.width = settings.projection
         self.rows = settings.vocab_size
-        self.description = Description(LIBRARY, family, asdict(settings))
+        self.description = NetworkDescription(LIBRARY, family, asdict(settings))
         library: Any = importlib.import_module("transformers")
         # Numbers of tokens that a network of SigLIP never reads lie beyond small tables in its defaults.
         given = {"bos_token_id": None, "pad_token_id": None, **asdict(settings)}

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import read_json
-from rungwise.core.tensors import read_tensors
+from rungwise.core.formats.tensors import read_tensors
+from rungwise.core.untrusted_files import read_json
 
 INDEX = "model.safetensors.index.json"
 _COPY = "copy the folder anew"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError, read_text
+from rungwise.core.untrusted_files import MissingFileError, read_text
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.families import COLOURS, SIZES, TEXTURES
 

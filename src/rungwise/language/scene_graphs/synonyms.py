@@ -14,9 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from rungwise.core.digests import digest_of_parts
+from rungwise.core.disk.seals import digest_of
 from rungwise.core.errors import UserError
-from rungwise.core.reading import MissingFileError, read_text
-from rungwise.core.seals import digest_of
+from rungwise.core.untrusted_files import MissingFileError, read_text
 
 _FILES = ("noun", "verb", "adj", "adv")
 _PLACES = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/usr/local/WordNet-3.0/dict", "/usr/share/wordnet/dict")

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from rungwise.core.texts import unescaped
+from rungwise.core.text.linear import unescaped
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs.families import COLOURS
 from rungwise.language.scene_graphs.lexicon import ENDS, LISTED, Word, form_of, guessed_kinds, kinds_of, usually

@@ -19,22 +19,22 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from rungwise.core.compute.topk import top_columns
 from rungwise.core.errors import UserError
-from rungwise.core.positions import evenly_spread
-from rungwise.core.topk import top_columns
+from rungwise.core.text.positions import evenly_spread
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import Picture
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import Picture
 from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.inference import computing
-from rungwise.encoders.sides import ImageSide, TextSide, in_words
-from rungwise.encoders.tokens import Tokens
+from rungwise.encoders.precision import computing
+from rungwise.encoders.sides import ImageSide, TextSide, require_words
+from rungwise.encoders.vocabulary.token_arrays import Tokens
 from rungwise.models.contracts import PairScores, Pictures, Progress, Texts, Vectors, refuse_unreadable
-from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Autocast, Pairs, Rows, Scored
+from rungwise.models.encoder_pair import EncoderBatch, EncoderPair
+from rungwise.models.io.folder import ModelFolder
 from rungwise.models.regions.boxes import boxes_of
-from rungwise.models.regions.config import check_words, regions_of, suited_to_regions, to_width
-from rungwise.models.sided import Batch, Sided
+from rungwise.models.regions.config import check_words, region_config_for_data, regions_of, to_width
+from rungwise.models.training_pairs import Autocast, ImageInputs, Pairs, ScoredBatch
 from rungwise.similarity.explanation import Explanation
 from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs, some_pairs
 from rungwise.similarity.stacked_attention import Attention
@@ -85,7 +85,7 @@ class SetScores(PairScores):
             return all_pairs(self.comparison, regions, words).float().cpu().numpy()
 
 
-class RegionScorer(Sided):
+class RegionScorer(EncoderPair):
     """S of a pair from its regions and its words.
 
     A family names its ``kind`` and configuration, and gives :attr:`comparison` and :meth:`attention`.
@@ -126,12 +126,12 @@ class RegionScorer(Sided):
         Raises:
             UserError: If the backbone or its weights cannot be had, or the data have no regions or no words.
         """
-        config = suited_to_regions(config, captions, features)
+        config = region_config_for_data(config, captions, features)
         return cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     @property
@@ -145,7 +145,7 @@ class RegionScorer(Sided):
         return False
 
     def recompute_layers(self) -> None:
-        """See :meth:`TrainableScorer.recompute_layers <rungwise.models.pairs.TrainableScorer.recompute_layers>`."""
+        """Compute the states of layers anew in the backward pass instead of keeping them; see ``TrainableScorer``."""
         self.recompute = True
 
     def regions(self, rows: Tensor) -> Tensor:
@@ -160,14 +160,14 @@ class RegionScorer(Sided):
         """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
         return F.normalize(self.word_projection(self.text_encoder.states(tokens, lengths)).float(), dim=2)
 
-    def score(self, batch: Batch, autocast: Autocast = nullcontext, *, within: bool = False) -> Scored:
+    def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
         """Scores of a batch's images with its captions."""
         assert batch.lengths is not None  # texts are never rows
         with autocast():
             regions, words = self.regions(batch.rows), self.words(batch.texts, batch.lengths)
             sets = WordSets.of(_in_precision(words), batch.lengths)
             block = all_pairs(self.comparison, _in_precision(regions), sets, recompute=self.recompute)
-        return Scored(block)
+        return ScoredBatch(block)
 
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> SetScores:
         """Scores of all images with all captions of some pairs."""
@@ -181,7 +181,7 @@ class RegionScorer(Sided):
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
         """Every image and caption of a collection, encoded once.
 
-        Pairs are compared in the precision of :func:`~rungwise.encoders.inference.computed_in`. ``auto`` takes
+        Pairs are compared in the precision of :func:`~rungwise.encoders.precision.computed_in`. ``auto`` takes
         bfloat16 where nearly all first candidates of a probe stay.
         """
         rows = self.rows_of(data.pictures, cache=cache, progress=progress)
@@ -232,15 +232,15 @@ class RegionScorer(Sided):
             boxes_of(self.backbone, picture),
         )
 
-    def _readable(self, images: Pictures) -> Rows:
+    def _readable(self, images: Pictures) -> ImageInputs:
         rows = self.rows_of(images)
         refuse_unreadable(rows.issues)
         return rows
 
     def _tokens(self, texts: Texts) -> Tokens:
-        return Tokens.of(self.text_encoder.tokenise(in_words(texts)))
+        return Tokens.of(self.text_encoder.tokenise(require_words(texts)))
 
-    def _regions_of(self, rows: Rows, batch: int = 64) -> Tensor:
+    def _regions_of(self, rows: ImageInputs, batch: int = 64) -> Tensor:
         """(len(rows), R, D)."""
         if not len(rows):
             return torch.zeros(0, 1, self.config.dimension, device=self.device)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.data.features import FeatureRows
-from rungwise.data.packed import Picture
-from rungwise.data.picture_files import picture_bytes, picture_name, upright_size
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files.packed_pictures import Picture
+from rungwise.data.pictures.picture_files import picture_bytes, picture_name, upright_size
 from rungwise.encoders.sides import ImageSide, PictureSide
 
 
@@ -20,7 +20,7 @@ def boxes_of(side: ImageSide, picture: Picture | bytes | FeatureRows) -> NDArray
     Raises:
         UserError: If the picture cannot be read.
 
-    >>> from rungwise.encoders.features import FeatureInput
+    >>> from rungwise.encoders.feature_sides import FeatureInput
     >>> boxes_of(FeatureInput(4), FeatureRows(np.zeros((1, 36, 4)))) is None
     True
     """

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rungwise.core.configuration import STRICT, BelowOne, Bounded, NotNegative, Size
-from rungwise.encoders.pooling import inside
+from rungwise.encoders.texts.pooling import inside
 
 
 @dataclass(frozen=True)

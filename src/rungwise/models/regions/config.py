@@ -11,15 +11,15 @@ from torch import nn
 
 from rungwise.core.configuration import STRICT, Size
 from rungwise.core.errors import UserError
-from rungwise.data.features import FeatureRows
+from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.image import ImageConfig
-from rungwise.encoders.sides import ImageSide, PictureSide, TextSide, in_words
-from rungwise.encoders.text import GRUConfig
-from rungwise.models.folder import CONFIG, ModelFolder
-from rungwise.models.saving import ModelConfig
-from rungwise.models.sided import check_regions, suited
-from rungwise.models.vse_config import AnyImageSide, AnyTextSide
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.sides import ImageSide, PictureSide, TextSide, require_words
+from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.models.encoder_pair import check_regions, config_for_data
+from rungwise.models.io.folder import CONFIG, ModelFolder
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.joint.config import AnyImageSide, AnyTextSide
 
 Regions = Annotated[int, Field(ge=1, le=1 << 16)]
 """Most regions of one picture that a model reads."""
@@ -43,16 +43,16 @@ class RegionConfig(ModelConfig):
     dimension: Size = 1024
 
 
-def suited_to_regions(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
-    """As :func:`rungwise.models.sided.suited`, for models that read regions and words.
+def region_config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
+    """As :func:`rungwise.models.encoder_pair.config_for_data`, for models that read regions and words.
 
     Raises:
         UserError: As there, and if the data have rows of features in place of words, or no regions.
     """
-    in_words(captions)
+    require_words(captions)
     if features is not None:
         check_regions(features, config.kind)
-    return suited(config, captions, features)
+    return config_for_data(config, captions, features)
 
 
 def regions_of(side: ImageSide, kind: str) -> int | None:

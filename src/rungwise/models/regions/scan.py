@@ -12,9 +12,9 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from rungwise.core.configuration import STRICT
+from rungwise.models.io.saved_model import ModelConfig
 from rungwise.models.regions.base import RegionScorer
 from rungwise.models.regions.config import RegionConfig
-from rungwise.models.saving import ModelConfig
 from rungwise.similarity.stacked_attention import Attend, Attention, CrossAttention, Normalise, Pooling
 
 
@@ -53,7 +53,7 @@ class SCANConfig(RegionConfig):
 class SCAN(RegionScorer):
     """Stacked cross attention (Lee et al. 2018).
 
-    >>> from rungwise.encoders.image import ImageConfig
+    >>> from rungwise.encoders.images.backbone import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, pool="regions", l2_normalise=False)
     >>> model = SCAN.create(SCANConfig(image=image, dimension=8), ["a dog", "a cat"])
     >>> model.kind, model.config.attend

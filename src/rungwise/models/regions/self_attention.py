@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from rungwise.core.errors import UserError
 from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.pooling import inside
+from rungwise.encoders.texts.pooling import inside
 from rungwise.models.regions.batch_norm import BatchNorm
 from rungwise.similarity.pair_blocks import products, widened
 

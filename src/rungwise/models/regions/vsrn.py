@@ -26,21 +26,21 @@ from torch import Tensor
 from rungwise.core.configuration import ELSEWHERE, STRICT, Size
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import TextFeatureInput
-from rungwise.encoders.sides import ImageSide, TextSide, in_words
-from rungwise.encoders.text import GRUConfig
-from rungwise.encoders.tokens import Tokens
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import TextFeatureInput
+from rungwise.encoders.sides import ImageSide, TextSide, require_words
+from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.encoders.vocabulary.token_arrays import Tokens
 from rungwise.models.contracts import Progress, Texts, texts_at
-from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Autocast, Compilable, Pairs, Positions, Scored
+from rungwise.models.dual_encoder import TwoTower
+from rungwise.models.encoder_pair import EncoderBatch, check_regions, config_for_data
+from rungwise.models.io.folder import ModelFolder
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.joint.config import AnyTextSide
 from rungwise.models.regions.caption_head import CaptionHead, CaptionHeadConfig
 from rungwise.models.regions.config import RegionConfig, regions_of, to_width
 from rungwise.models.regions.region_reasoning import Normalise, RegionReasoning
-from rungwise.models.saving import ModelConfig
-from rungwise.models.sided import Batch, check_regions, suited
-from rungwise.models.two_sides import TwoSides
-from rungwise.models.vse_config import AnyTextSide
+from rungwise.models.training_pairs import Autocast, Compilable, Pairs, Positions, ScoredBatch
 from rungwise.similarity import AnySimilarity, Cosine
 
 _HEAD = "caption_head."
@@ -79,7 +79,7 @@ class VSRNConfig(RegionConfig):
 
 
 @dataclass(frozen=True)
-class CaptionedBatch(Batch):
+class CaptionedBatch(EncoderBatch):
     """Pairs with the words that are told from the regions.
 
     Attributes:
@@ -91,13 +91,13 @@ class CaptionedBatch(Batch):
     word_lengths: Tensor
 
 
-class VSRN(TwoSides):
+class VSRN(TwoTower):
     """Visual semantic reasoning (Li et al. 2019).
 
     Attributes:
         caption_head: Tells captions from regions in training; None where its loss has no weight.
 
-    >>> from rungwise.encoders.image import ImageConfig
+    >>> from rungwise.encoders.images.backbone import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, pool="regions", l2_normalise=False)
     >>> model = VSRN.create(VSRNConfig(image=image, dimension=8), ["a dog", "a cat"])
     >>> model.kind, model.encode_text(["a cat", "two dogs"]).shape
@@ -148,16 +148,16 @@ class VSRN(TwoSides):
         """
         if features is not None:
             check_regions(features, config.kind)
-        config = suited(config, captions, features)
+        config = config_for_data(config, captions, features)
         model = cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
         if model.caption_head is not None:
-            lengths = Tokens.of(model.text_encoder.tokenise(in_words(captions))).lengths
+            lengths = Tokens.of(model.text_encoder.tokenise(require_words(captions))).lengths
             model._cut = int(np.count_nonzero(lengths > config.captions.longest)), len(lengths)
         return model
 
     @classmethod
     def restore(cls, config: VSRNConfig, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     def _caption_head(self) -> CaptionHead:
@@ -183,7 +183,7 @@ class VSRN(TwoSides):
         return (*super().remarks(), *(said if cut else ()))
 
     def compilable(self) -> Sequence[Compilable]:
-        """See :meth:`TrainableScorer.compilable <rungwise.models.pairs.TrainableScorer.compilable>`.
+        """See :meth:`TrainableScorer.compilable <rungwise.models.training_pairs.TrainableScorer.compilable>`.
 
         Not the image head where the caption head reads what stands in its middle.
         """
@@ -193,14 +193,14 @@ class VSRN(TwoSides):
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> Pairs:
-        """See :meth:`Sided.read <rungwise.models.sided.Sided.read>`; words too, where vectors stand for texts."""
+        """The pairs of some images; words are read too where vectors stand for texts. See ``EncoderPair``."""
         pairs = super().read(data, images, cache=cache, progress=progress)
         if self.caption_head is None or pairs.text_rows is None:
             return pairs
-        texts = in_words(texts_at(data, pairs.captions))
+        texts = require_words(texts_at(data, pairs.captions))
         return replace(pairs, texts=Tokens.of(self.text_encoder.tokenise(texts)))
 
-    def batch(self, pairs: Pairs, chosen: Positions) -> Batch:
+    def batch(self, pairs: Pairs, chosen: Positions) -> EncoderBatch:
         """Rows, texts and, for the caption head, words of some pairs on the model's device."""
         plain = super().batch(pairs, chosen)
         if self.caption_head is None:
@@ -210,7 +210,7 @@ class VSRN(TwoSides):
             words, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
         return CaptionedBatch(plain.rows, plain.texts, plain.lengths, words.to(self.device), lengths)
 
-    def score(self, batch: Batch, autocast: Autocast = nullcontext, *, within: bool = False) -> Scored:
+    def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
         """Cosines of a batch's images with its captions, and the loss of the caption head over all of its pairs."""
         if self.caption_head is None:
             return super().score(batch, autocast, within=within)

@@ -23,22 +23,22 @@ from torch import Tensor, nn
 from rungwise.core.configuration import from_plain
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
-from rungwise.data.features import FeatureRows
-from rungwise.encoders.features import FeatureConfig, ReadFeatures, TextFeatureConfig
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig, ReadFeatures, TextFeatureConfig
 from rungwise.models.contracts import EncodedImages, Pictures, Progress, Texts, Vectors
-from rungwise.models.folder import ModelFolder
-from rungwise.models.pairs import Pairs, Rows
-from rungwise.models.sided import suited
+from rungwise.models.dual_encoder import TwoTower
+from rungwise.models.encoder_pair import config_for_data
+from rungwise.models.io.folder import ModelFolder
 from rungwise.models.subspace.classes import Classes, Labels
 from rungwise.models.subspace.heads import Centred, KernelRows, Roots
 from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig
-from rungwise.models.subspace.views import Directions, Positions, View, Views
-from rungwise.models.two_sides import TwoSides
+from rungwise.models.subspace.views import Directions, Positions, ViewRows, Views
+from rungwise.models.training_pairs import ImageInputs, Pairs
 
 _PARTS = ("backbone", "text_encoder", "image_projection", "text_projection")
 
 
-class Subspace(TwoSides):
+class Subspace(TwoTower):
     """A dual encoder whose heads are fitted to features with class labels, and not trained in steps.
 
     Attributes:
@@ -113,7 +113,7 @@ class Subspace(TwoSides):
         text = config.text
         if isinstance(captions, FeatureRows) and not isinstance(text, TextFeatureConfig):
             text = TextFeatureConfig(l2_normalise=text.l2_normalise)
-        model = cls(suited(replace(config, text=text, fitted=None), captions, features))
+        model = cls(config_for_data(replace(config, text=text, fitted=None), captions, features))
         for name, side in (("image", model.config.image), ("text", model.config.text)):
             if not side.frozen:
                 raise UserError(
@@ -127,7 +127,7 @@ class Subspace(TwoSides):
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.saving.SavedModel.restore>`."""
+        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
         found = config.fitted
         if found is None:
             raise UserError(f"{folder.path}: model.fitted is missing in config.json; copy the folder anew")
@@ -298,7 +298,7 @@ class Subspace(TwoSides):
         rows: Texts = as_rows(texts, "text features") if hasattr(texts, "__array__") else texts
         return super().encode_text(rows, batch=batch)
 
-    def _views(self, image: Rows, text: Rows, image_of_item: Positions, labels: Labels | None) -> Views:
+    def _views(self, image: ImageInputs, text: ImageInputs, image_of_item: Positions, labels: Labels | None) -> Views:
         classes = None if labels is None else Classes.of(labels)
         items = len(image_of_item)
         self._check_count(items, "items")
@@ -319,15 +319,15 @@ class Subspace(TwoSides):
         if items < 2:
             raise UserError(f"{self.kind} is fitted to at least two {what}, got {items}; give more")
 
-    def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> View:
+    def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> ViewRows:
         """One side, with its lift; the kernel's landmarks are drawn among the items."""
-        view = View(rows, width, nn.Sequential(*self._lift(None)))
+        view = ViewRows(rows, width, nn.Sequential(*self._lift(None)))
         kernel = self.config.kernel
         if not isinstance(kernel, Gaussian):
             return view
         drawn = np.random.default_rng(kernel.seed).permutation(items)[: kernel.landmarks]
         mapped = KernelRows.fitted(view.read(np.sort(drawn)), kernel)
-        return View(rows, len(drawn), nn.Sequential(*self._lift(mapped)))
+        return ViewRows(rows, len(drawn), nn.Sequential(*self._lift(mapped)))
 
     def _lift(self, mapped: KernelRows | None) -> list[nn.Module]:
         """What comes before centring."""
@@ -382,5 +382,5 @@ def as_rows(features: Any, what: str) -> FeatureRows:
     return FeatureRows(array)
 
 
-def _landmarks(view: View) -> int:
+def _landmarks(view: ViewRows) -> int:
     return next((len(one.landmarks) for one in view.lift if isinstance(one, KernelRows)), 0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.errors import UserError
-from rungwise.core.ordering import as_people_count
+from rungwise.core.text.natural_order import natural_key
 
 Labels = Sequence[Any] | ArrayLike
 """(n,) labels, (n,) tuples of labels, or an (n, classes) matrix of 0 and 1."""
@@ -55,7 +55,7 @@ class Classes:
             labels = labels.tolist()
         given = list(_iterated(labels))
         own = [_names(one) for one in given]
-        names = sorted({name for some in own for name in some}, key=as_people_count)
+        names = sorted({name for some in own for name in some}, key=natural_key)
         column = {name: number for number, name in enumerate(names)}
         members = np.zeros((len(own), len(names)), dtype=np.bool_)
         for row, some in zip(members, own, strict=True):

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from rungwise.core.configuration import STRICT, Bounded, Natural, NotNegative, Size, SomeShare, by_name, on_command_line
-from rungwise.encoders.features import FeatureConfig, TextFeatureConfig
-from rungwise.models.saving import ModelConfig
-from rungwise.models.vse_config import AnyImageSide, AnyTextSide
+from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.joint.config import AnyImageSide, AnyTextSide
 from rungwise.similarity import Cosine
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from rungwise.core.errors import UserError
 from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.eigen import Matrix, principal_directions
+from rungwise.models.subspace.eigenproblems import Matrix, principal_directions
 
 BLOCK_VALUES = 1 << 22
 """Numbers of a block in float64: 32 MiB."""
@@ -26,7 +26,7 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class View:
+class ViewRows:
     """The rows of one side.
 
     Attributes:
@@ -103,15 +103,15 @@ class Views:
         moments: In these bases, where they are known.
 
     >>> rows = torch.tensor([[0.0], [2.0]])
-    >>> side = View(lambda positions: rows[positions], 1, nn.Sequential())
+    >>> side = ViewRows(lambda positions: rows[positions], 1, nn.Sequential())
     >>> Views(side, side, np.arange(2)).moments.cross.tolist()
     [[1.0]]
     """
 
     def __init__(
         self,
-        image: View,
-        text: View,
+        image: ViewRows,
+        text: ViewRows,
         positions: Positions,
         classes: Classes | None = None,
         *,

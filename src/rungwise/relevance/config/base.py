@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rungwise.core.compute.executors import Share, in_turn
 from rungwise.core.configuration import STRICT
 from rungwise.core.errors import UserError
-from rungwise.core.sharing import Share, in_turn
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees, Positions, Reference
-from rungwise.relevance.config.keeping import Recipe, made_once
+from rungwise.relevance.config.cache import Recipe, made_once
 
 
 def _silent(_: str) -> None:
@@ -72,7 +72,7 @@ class SourceConfig(ABC):
     NEEDS: ClassVar[Mapping[str, str]] = {}
     """Options without a default, and what to give for each."""
     IN_SHARDS: ClassVar[bool] = False
-    """Its best candidates can be found shard by shard; see :mod:`rungwise.relevance.shards`."""
+    """Its best candidates can be found shard by shard; see :mod:`rungwise.relevance.precomputed.shards`."""
 
     kind: str = field(default="", init=False)
 

@@ -11,7 +11,7 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config.base import Building, SourceConfig
-from rungwise.relevance.labels import Degree
+from rungwise.relevance.human.labels import Degree
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LabelsConfig(SourceConfig):
     degree: Degree = "any"
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.labels import Labels
+        from rungwise.relevance.human.labels import Labels
 
         if not data.labels:
             raise UserError(f"{data.name}: has no class labels; give a table with a column 'label' or 'labels'")
@@ -47,13 +47,13 @@ class HumanConfig(SourceConfig):
     judgements: tuple[Path, ...] = ()
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.human import Human
+        from rungwise.relevance.human.source import HumanJudgements
 
         match self.judgements:
             case (file,):
-                return Human.read(file, data)
+                return HumanJudgements.read(file, data)
             case (by_image, by_caption):
-                return Human.eccv(by_image, by_caption, data)
+                return HumanJudgements.eccv(by_image, by_caption, data)
         raise UserError(
             f"human: {len(self.judgements)} files under {building.option('judgements')}; give one, or ECCV Caption's"
             " two JSON files"

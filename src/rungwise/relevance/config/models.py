@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 
+from rungwise.core.compute.devices import choose_device
 from rungwise.core.configuration import check_size
-from rungwise.core.devices import choose_device
+from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.errors import UserError
-from rungwise.core.folders import WRITTEN_FILE
 from rungwise.data.collection import ImageCaptions
 from rungwise.language.pair_models import said_scale
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, Counter
-from rungwise.relevance.config.keeping import Recipe, files_hash
-from rungwise.relevance.kept import Kept
+from rungwise.relevance.config.cache import Recipe, files_hash
+from rungwise.relevance.storage.cache import CachedSource
 
 if TYPE_CHECKING:
-    from rungwise.relevance.cross_encoder import CrossEncoder, Scale
+    from rungwise.relevance.embedding.cross_encoder import CrossEncoder, Scale
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -29,7 +29,7 @@ _SCALES: dict[str, Scale] = {"raw": "raw", "sigmoid": "sigmoid", "softmax": "sof
 
 
 @dataclass(frozen=True)
-class ModelConfig(CaptionPairsConfig):
+class SourceModelConfig(CaptionPairsConfig):
     """What sources that run a model have in common.
 
     Attributes:
@@ -47,7 +47,7 @@ class ModelConfig(CaptionPairsConfig):
 
 
 @dataclass(frozen=True)
-class BiEncoderConfig(ModelConfig):
+class BiEncoderConfig(SourceModelConfig):
     """Sentence embeddings.
 
     Attributes:
@@ -63,7 +63,7 @@ class BiEncoderConfig(ModelConfig):
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         check_size(f"bi-encoder: {building.option('batch_size')}", self.batch_size)
         from rungwise.language import sentence_models
-        from rungwise.relevance import bi_encoder
+        from rungwise.relevance.embedding import bi_encoder
 
         distinct = len(set(data.captions))
         counted = Counter(building, f"of {distinct:,} captions encoded", distinct)
@@ -82,9 +82,9 @@ class BiEncoderConfig(ModelConfig):
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
         from rungwise.language.sentence_models import PACKAGED_MODEL, sentence_folder
-        from rungwise.relevance.restored import RestoredVectors, kept_vectors
+        from rungwise.relevance.precomputed.cached_sources import RestoredVectors, kept_vectors
 
-        def restore(kept: Kept) -> Degrees:
+        def restore(kept: CachedSource) -> Degrees:
             return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         # The files say what the model is, so that vectors which are at hand need no model.
@@ -98,7 +98,7 @@ def _written(scale: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class PairModelConfig(ModelConfig):
+class PairModelConfig(SourceModelConfig):
     """What sources with a cross-encoder have in common.
 
     Attributes:
@@ -136,7 +136,7 @@ class PairModelConfig(ModelConfig):
         cache: Path | None = None,
     ) -> CrossEncoder:
         """The source itself, which a cascade has as its fine one."""
-        from rungwise.relevance import cross_encoder
+        from rungwise.relevance.embedding import cross_encoder
 
         assert self.model is not None, "missing() says so before"
         check_size(f"{self.kind}: {building.option('batch_size')}", self.batch_size)

@@ -13,7 +13,7 @@ from rungwise.relevance.config.base import Building, CaptionsConfig, Counter
 
 if TYPE_CHECKING:
     from rungwise.language.scene_graphs.synonyms import Synonyms
-    from rungwise.relevance.word_likeness import WordLikeness
+    from rungwise.relevance.embedding.word_similarity import WordLikeness
 
 
 _NO_WORDNET = "spice: no WordNet here; synonyms are those of a short list of everyday words"
@@ -52,7 +52,7 @@ class SpiceConfig(CaptionsConfig):
         self._check(building)
         from rungwise.language.scene_graphs import chunking
         from rungwise.language.scene_graphs.dependencies import dependency_parser
-        from rungwise.relevance.spice import Spice
+        from rungwise.relevance.scene_graph.spice import Spice
 
         likeness, synonyms = self._likeness(building), self._synonyms(building)
         source = Spice(
@@ -86,7 +86,7 @@ class SpiceConfig(CaptionsConfig):
 
     def _likeness(self, building: Building) -> WordLikeness | None:
         from rungwise.language.sentence_models import PACKAGED_MODEL
-        from rungwise.relevance.word_likeness import (
+        from rungwise.relevance.embedding.word_similarity import (
             LEAST_OF_SENTENCES,
             LEAST_OF_WORDS,
             by_sentences,

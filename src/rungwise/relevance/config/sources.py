@@ -14,27 +14,27 @@ import numpy as np
 import yaml
 from pydantic import BeforeValidator
 
-from rungwise.core.cache_folder import usable_cache
 from rungwise.core.configuration import from_plain, parse_yaml
+from rungwise.core.disk.cache_folder import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.errors import UserError
-from rungwise.core.folders import WRITTEN_FILE
-from rungwise.core.reading import user_path
+from rungwise.core.untrusted_files import user_path
 from rungwise.data.collection import ImageCaptions
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.captions import CaptionPairSource
-from rungwise.relevance.cascade import Below, CascadeReport
+from rungwise.relevance.combine.cascade import Below, CascadeReport
+from rungwise.relevance.combine.fit import Kind as Regression
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, SourceConfig, training_images
 from rungwise.relevance.config.given import HumanConfig, LabelsConfig
-from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig, ModelConfig, PairModelConfig
+from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig, PairModelConfig, SourceModelConfig
 from rungwise.relevance.config.scene_graphs import SpiceConfig
 from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
-from rungwise.relevance.fit import Kind as Regression
-from rungwise.relevance.stored import load
-from rungwise.relevance.visual import NEIGHBOURS, Lending
+from rungwise.relevance.embedding.visual import NEIGHBOURS, Lending
+from rungwise.relevance.precomputed.saved_degrees import load
 
 if TYPE_CHECKING:
-    from rungwise.relevance.combined import Combined
-    from rungwise.relevance.human import Human
+    from rungwise.relevance.combine.fitted import Combined
+    from rungwise.relevance.human.source import HumanJudgements
 
 
 def _flow(value: Any) -> Any:
@@ -68,12 +68,12 @@ class CascadeConfig(PairModelConfig):
     cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.cascade import Cascade
+        from rungwise.relevance.combine.cascade import Cascade
 
         coarse = source_config(self.coarse, f"cascade: {building.option('coarse')}")
         if not isinstance(coarse, CaptionPairsConfig):
             raise UserError(f"cascade: {coarse.kind} cannot choose pairs of captions; take bi-encoder, tfidf or cbow")
-        if isinstance(coarse, ModelConfig) and coarse.device is None:
+        if isinstance(coarse, SourceModelConfig) and coarse.device is None:
             coarse = replace(coarse, device=self.device)
         # Which captions are references matters in the cascade alone; the coarse source is known by it all the same.
         coarse = replace(coarse, reference=self.reference, leave_one_out=self.leave_one_out)
@@ -125,8 +125,8 @@ class VisualConfig(SourceConfig):
         return self.through is not None and names_source(self.through) and source_config(self.through).pairs_are_costly
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.picture_vectors import read_picture_vectors
-        from rungwise.relevance.visual import Visual
+        from rungwise.relevance.embedding.picture_vectors import read_picture_vectors
+        from rungwise.relevance.embedding.visual import Visual
 
         for name, given in (("neighbours", self.neighbours), ("lending", self.lending)):
             if given is not None and self.through is None:
@@ -205,9 +205,9 @@ class CombineConfig(SourceConfig):
         return any(source_config(part).pairs_are_costly for part in self.of if names_source(part))
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.combine import Maximum, WeightedSum, mean, to_unit_interval
-        from rungwise.relevance.combined import Combined
-        from rungwise.relevance.fit_file import read_fit
+        from rungwise.relevance.combine.combinations import Maximum, WeightedSum, mean, to_unit_interval
+        from rungwise.relevance.combine.fit_file import read_fit
+        from rungwise.relevance.combine.fitted import Combined
 
         self._refuse_idle(building)
         if self.weights and self.how != "sum":
@@ -258,17 +258,17 @@ class CombineConfig(SourceConfig):
                 beside = f"beside {' or '.join(ways)}" if learned else f"without {ways[0]}"
                 raise UserError(f"combine: {building.option(name)} does nothing {beside}; leave it out")
 
-    def _people(self, path: Path, data: ImageCaptions, building: Building) -> Human:
-        from rungwise.relevance.human import Human
+    def _people(self, path: Path, data: ImageCaptions, building: Building) -> HumanJudgements:
+        from rungwise.relevance.human.source import HumanJudgements
 
-        people = Human.read(path, data)
+        people = HumanJudgements.read(path, data)
         if people.issues:
             building.say(f"combine: {len(people.issues):,} judgements in {self.fit} are of no pair of {data.name}")
         return people
 
     def _told(self, combined: Combined, building: Building) -> Combined:
         """The combination, after what was learned is said, and written where that is asked for."""
-        from rungwise.relevance.fit_file import write_fit
+        from rungwise.relevance.combine.fit_file import write_fit
 
         assert combined.fitted is not None, "it was learned or read"
         building.say(f"combine: {replace(combined.fitted, names=self.of)}")

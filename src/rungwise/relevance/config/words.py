@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rungwise.core.configuration import to_plain
+from rungwise.core.disk.seals import digest_of
 from rungwise.core.errors import UserError
-from rungwise.core.reading import user_path
-from rungwise.core.seals import digest_of
+from rungwise.core.untrusted_files import user_path
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.splits import with_splits
 from rungwise.language import tokenisers
@@ -20,11 +20,11 @@ from rungwise.language.stemming import stemmed
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.config.base import Building, CaptionPairsConfig, CaptionsConfig, training_images
-from rungwise.relevance.config.keeping import Recipe
-from rungwise.relevance.kept import Kept
+from rungwise.relevance.config.cache import Recipe
+from rungwise.relevance.storage.cache import CachedSource
 
 if TYPE_CHECKING:
-    from rungwise.relevance.ngrams import DocumentFrequencies
+    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
 
 LONGEST_NGRAM = 100
 """Words; captions are shorter, and each order costs a pass through all of them."""
@@ -91,7 +91,7 @@ class WordsConfig(CaptionsConfig):
         part = self._corpus(data, building)
         if part is None:
             return None
-        from rungwise.relevance.counting import vocabulary
+        from rungwise.relevance.lexical.ngram_counts import vocabulary
 
         tokenizer = stemmed(TOKENISERS[self.tokenizer], self.stem)
         counted = vocabulary(part.captions, part.image_of_caption, tokenizer, orders, building.share)
@@ -117,9 +117,9 @@ class _ConsensusConfig(WordsConfig):
     """What CIDEr and CIDEr-D have in common."""
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
-        from rungwise.relevance.restored import RestoredConsensus, kept_rows
+        from rungwise.relevance.precomputed.cached_sources import RestoredConsensus, kept_rows
 
-        def restore(kept: Kept) -> Degrees:
+        def restore(kept: CachedSource) -> Degrees:
             return RestoredConsensus(
                 kept, data.captions, data.image_of_caption, leave_one_out=self.leave_one_out, images=len(data)
             )
@@ -134,7 +134,7 @@ class CIDErDConfig(_ConsensusConfig):
     kind: Literal["cider-d"] = field(default="cider-d", init=False)
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.cider import ORDERS, CIDErD
+        from rungwise.relevance.lexical.cider import ORDERS, CIDErD
 
         return CIDErD(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
 
@@ -146,7 +146,7 @@ class CIDErConfig(_ConsensusConfig):
     kind: Literal["cider"] = field(default="cider", init=False)
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.cider import ORDERS, CIDEr
+        from rungwise.relevance.lexical.cider import ORDERS, CIDEr
 
         return CIDEr(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
 
@@ -163,7 +163,7 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
     orders: int = 1
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.tfidf import TfIdf
+        from rungwise.relevance.lexical.tfidf import TfIdf
 
         if self.orders < 1:
             raise UserError(f"tfidf: {building.option('orders')} must be at least 1, got {self.orders}")
@@ -173,9 +173,9 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
         return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
-        from rungwise.relevance.restored import RestoredPairRows, kept_rows
+        from rungwise.relevance.precomputed.cached_sources import RestoredPairRows, kept_rows
 
-        def restore(kept: Kept) -> Degrees:
+        def restore(kept: CachedSource) -> Degrees:
             return RestoredPairRows(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         return Recipe(self._counts(data, building), kept_rows, restore)
@@ -198,7 +198,7 @@ class CBoWConfig(CaptionPairsConfig):
     tokenizer: Tokenizer = "ptb"
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        from rungwise.relevance.cbow import CBoW
+        from rungwise.relevance.embedding.cbow import CBoW
 
         assert self.vectors is not None, "missing() says so before"
         source = CBoW(
@@ -215,14 +215,14 @@ class CBoWConfig(CaptionPairsConfig):
         return source
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe | None:
-        from rungwise.relevance.restored import RestoredVectors, kept_vectors
+        from rungwise.relevance.precomputed.cached_sources import RestoredVectors, kept_vectors
 
         assert self.vectors is not None, "missing() says so before"
         vectors = user_path(self.vectors)
         if not vectors.is_file():
             return None  # making it says what is wrong
 
-        def restore(kept: Kept) -> Degrees:
+        def restore(kept: CachedSource) -> Degrees:
             return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         depends_on = {"tokenizer": self.tokenizer, "vectors": digest_of(vectors), **_packages(self.tokenizer, None)}

@@ -7,15 +7,15 @@ up. What is saved has the layout of sentence-transformers all the same, which lo
 
 from rungwise.training.pair_models.correlations import Correlations, correlations
 from rungwise.training.pair_models.cross_encoders import CrossEncoderResult, train_cross_encoder
-from rungwise.training.pair_models.distilling import DistilResult, distil
-from rungwise.training.pair_models.settings import PairTraining, Watching
+from rungwise.training.pair_models.distillation import DistilResult, distil
+from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
 
 __all__ = [
     "Correlations",
     "CrossEncoderResult",
     "DistilResult",
     "PairTraining",
-    "Watching",
+    "TrainingObserver",
     "correlations",
     "distil",
     "train_cross_encoder",

@@ -19,16 +19,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from rungwise.core.devices import choose_device
+from rungwise.core.compute.devices import choose_device
+from rungwise.core.disk.folders import replacing_folder
 from rungwise.core.errors import UserError
-from rungwise.core.folders import replacing_folder
 from rungwise.data.scored_pairs import DEV, TEST, TRAIN, ScoredPairs, score_range, within
 from rungwise.language.pair_models import PairModel, load_pair_model
 from rungwise.language.sentence_models import PACKAGED_MODEL, Precision
 from rungwise.training.pair_models.correlations import Correlations, correlations
 from rungwise.training.pair_models.epochs import Positions, best_of, on_threads, run_epochs, seeded
-from rungwise.training.pair_models.saving import CROSS_ENCODER, HEADER, agreement_facts, name_of, save_cross_encoder
-from rungwise.training.pair_models.settings import PairTraining, Watching
+from rungwise.training.pair_models.model_folders import (
+    CROSS_ENCODER,
+    HEADER,
+    agreement_facts,
+    name_of,
+    save_cross_encoder,
+)
+from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
 
 _SCORED = 64
 """Pairs that are scored in one pass."""
@@ -68,7 +74,7 @@ def train_cross_encoder(
     scale: tuple[float, float] | None = None,
     device: str | None = None,
     threads: int | None = None,
-    watching: Watching | None = None,
+    watching: TrainingObserver | None = None,
 ) -> CrossEncoderResult:
     """Train a cross-encoder on scored pairs, and save it.
 
@@ -91,7 +97,7 @@ def train_cross_encoder(
     >>> train_cross_encoder(read_scored_pairs("stsbenchmark"), "grader").test       # doctest: +SKIP
     Correlations(pearson=..., spearman=..., pairs=1379)
     """
-    settings, watching = settings or PairTraining(), watching or Watching()
+    settings, watching = settings or PairTraining(), watching or TrainingObserver()
     for split in (TRAIN, DEV):
         if split not in pairs.splits:
             raise UserError(f"{pairs.name}: no pair is in split {split!r}; draw splits, or name them so")
@@ -162,7 +168,7 @@ def texts_of(
 
 
 def _train(
-    model: PairModel, pairs: ScoredPairs, scale: tuple[float, float], settings: PairTraining, watching: Watching
+    model: PairModel, pairs: ScoredPairs, scale: tuple[float, float], settings: PairTraining, watching: TrainingObserver
 ) -> int:
     """The number of the best epoch, whose weights the network has then."""
     train, dev = pairs.split(TRAIN), pairs.split(DEV)

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.training.batches import epoch_batches
-from rungwise.training.optimizers import AdamW
+from rungwise.training.batches.epochs import epoch_batches
 from rungwise.training.pair_models.correlations import Correlations
-from rungwise.training.pair_models.settings import PairTraining, Watching
-from rungwise.training.updates import Updates
+from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
+from rungwise.training.steps.optimizer_step import OptimizerStep
+from rungwise.training.steps.optimizers import AdamW
 
 Positions = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ def run_epochs(
     loss_of: Callable[[Positions, NDArray[np.bool_]], Tensor],
     dev: Callable[[], Correlations],
     settings: PairTraining,
-    watching: Watching,
+    watching: TrainingObserver,
 ) -> tuple[Epoch, ...]:
     """Train a network on pairs; it has the weights of the best epoch in the end.
 
@@ -68,7 +68,7 @@ def run_epochs(
     optimizer = AdamW(weight_decay=settings.weight_decay).build(
         _groups(parameters, settings.weight_decay), settings.learning_rate
     )
-    updates = Updates(optimizer, parameters, settings.clip_norm)
+    updates = OptimizerStep(optimizer, parameters, settings.clip_norm)
     epochs: list[Epoch] = []
     best: dict[str, Tensor] = {}
     for epoch in range(settings.epochs):

@@ -67,7 +67,7 @@ def _unseen(_: str, __: int) -> Iterator[Callable[[int], None]]:
 
 
 @dataclass(frozen=True)
-class Watching:
+class TrainingObserver:
     """Who is told of a training.
 
     Attributes:

@@ -1,0 +1,62 @@
+"""How far the log-odds of all hits of a query move together, which nothing known of the query tells.
+
+It is learnt by what it is for: the standard deviation with which the queries at hand get the highest mean F1 is taken.
+See :mod:`rungwise.calibration.f1_cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration.f1_cut import best_cut
+from rungwise.calibration.judgement import Values
+
+_CHOICES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+MOST = _CHOICES[-1]
+_USUAL, _FEWEST_QUERIES = 1.0, 50
+"""What is taken where fewer queries than these could choose."""
+
+
+@dataclass(frozen=True)
+class JudgedHits:
+    """The best hits of a judged query.
+
+    Attributes:
+        probabilities: (hits,) that each is relevant, in falling order of score.
+        beyond: How many more are expected to be relevant among the other candidates.
+        relevant: (hits,) bool.
+        judged: (hits,) bool; those that nobody judged do not count.
+        total: Relevant candidates of the whole index.
+    """
+
+    probabilities: Values
+    beyond: float
+    relevant: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    total: int
+
+    def f1(self, shift: float) -> float:
+        """F1 of what is shown with this shift."""
+        cut = best_cut(self.probabilities, self.beyond, shift=shift)
+        return 2 * int(self.relevant[:cut].sum()) / (int(self.judged[:cut].sum()) + self.total)
+
+
+def best_shift(examples: Sequence[JudgedHits]) -> float:
+    """The standard deviation of the highest mean F1, the smallest of equal ones.
+
+    Args:
+        examples: Queries with something relevant.
+
+    >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
+    >>> def example(relevant):
+    ...     return JudgedHits(hits, 0.0, np.arange(100) < relevant, np.ones(100, dtype=bool), relevant)
+    >>> best_shift([example(2)] * 60 + [example(60)] * 20)
+    3.0
+    """
+    if len(examples) < _FEWEST_QUERIES:
+        return _USUAL
+    return max(_CHOICES, key=lambda shift: sum(example.f1(shift) for example in examples))

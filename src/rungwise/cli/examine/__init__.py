@@ -1,0 +1,1 @@
+"""``rungwise inspect``, ``doctor`` and ``verify``: what is there, and what is wrong with it."""

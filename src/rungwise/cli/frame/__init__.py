@@ -1,0 +1,1 @@
+"""What all commands share: the process, parsing, what is printed, models."""

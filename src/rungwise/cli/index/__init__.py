@@ -1,0 +1,1 @@
+"""``rungwise index``, and what plans, checks and looks after an index."""

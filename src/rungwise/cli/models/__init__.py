@@ -1,0 +1,1 @@
+"""``rungwise export``, ``import`` and ``push``: models from and for elsewhere."""

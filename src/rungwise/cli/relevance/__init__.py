@@ -1,0 +1,1 @@
+"""``rungwise relevance``, with a subcommand for each source and task."""

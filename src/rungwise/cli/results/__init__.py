@@ -1,0 +1,1 @@
+"""``rungwise compare`` and ``table``: results beside each other and beside printed rows."""

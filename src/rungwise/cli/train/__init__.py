@@ -1,0 +1,1 @@
+"""``rungwise train`` and ``rungwise presets``."""

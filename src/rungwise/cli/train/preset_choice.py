@@ -1,0 +1,92 @@
+"""Which preset ``rungwise train SYSTEM DATA`` takes: that of the dataset which the data are recognised as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rungwise.cli.frame.parser import HELP
+from rungwise.core.errors import UserError
+from rungwise.training.config.presets import datasets_of, is_preset_name, whole_name
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A preset that the data chose.
+
+    Attributes:
+        name: Its whole name.
+        path: Of the data.
+        data: As they were read.
+        why: A line for a person.
+    """
+
+    name: str
+    path: str
+    data: ImageCaptions
+    why: str
+
+
+def pick(arguments: Sequence[str]) -> Picked | None:
+    """The preset for a system and its data, which are read for that.
+
+    Args:
+        arguments: Of the command; the first may name a system.
+
+    Returns:
+        None where there is nothing to choose: a whole name, a file, a system with one preset, or no data.
+
+    Raises:
+        UserError: If the data cannot be read, or do not stand where they are looked for.
+    """
+    named = arguments[0] if arguments else ""
+    system = named.partition(":")[0]
+    if any(word in HELP for word in arguments) or "/" in system or not is_preset_name(named):
+        return None
+    if len(datasets_of(system)) == 1:
+        return None
+    path = _data(arguments[1:])
+    if path is None:
+        if len(arguments) > 1 and not arguments[1].startswith("-"):
+            whole_name(named)  # a misspelt variant is the likelier mistake
+        return None
+    from rungwise.data.datasets import dataset_of
+    from rungwise.data.readers import read
+
+    data = read(path)
+    dataset = dataset_of(data)
+    name = whole_name(named, dataset)
+    known = f"{data.name} is recognised as {dataset}" if dataset else f"{data.name} is none of the known datasets"
+    return Picked(name, path, data, f"{known}: this is rungwise train {name}")
+
+
+def check_picked(named: str | None, picked: Picked | None, path: str) -> None:
+    """Refuse data that stand where they could not choose the preset.
+
+    Raises:
+        UserError: Saying where to put them.
+    """
+    if picked is not None and Path(picked.path) == Path(path):
+        return
+    system = (named or "").partition(":")[0]
+    if picked is not None or (named and "/" not in system and is_preset_name(named) and len(datasets_of(system)) > 1):
+        raise UserError(f"name the data right after the preset, or give it whole, such as {whole_name(named or '')}")
+
+
+def _data(words: Sequence[str]) -> str | None:
+    """Where the data are: the first word, or what --data.path says, or a last word that no option takes."""
+    if words and not words[0].startswith("-"):
+        return words[0]
+    for at, word in enumerate(words):
+        if word == "--data.path" and at + 1 < len(words):
+            return words[at + 1]
+        if word.startswith("--data.path="):
+            return word.partition("=")[2]
+    if len(words) > 1 and (words[-2] == "--resume" or "=" in words[-2] or not words[-2].startswith("-")):
+        return words[-1] if Path(words[-1]).exists() else None
+    return None

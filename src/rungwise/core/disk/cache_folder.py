@@ -1,0 +1,79 @@
+"""Where things that are computed once are kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from rungwise.core.disk.folders import require_writable_folder
+from rungwise.core.errors import RungwiseWarning, UserError
+
+_NAMED = "RUNGWISE_CACHE"
+
+
+def default_cache() -> Path:
+    """The folder of everything that is cached: ``RUNGWISE_CACHE``, or the system's cache folder.
+
+    >>> default_cache().is_absolute()
+    True
+    """
+    return Path(os.environ.get(_NAMED) or user_cache_path("rungwise"))
+
+
+def usable_cache(named: Path | None = None) -> Path:
+    """The folder to cache in, which was tried: the one that is named, or the default one.
+
+    A folder that somebody named, here or by ``RUNGWISE_CACHE``, is an order. The system's is a guess: where it cannot
+    be written, a temporary folder takes its place, with a warning, and is removed when the process ends.
+
+    Args:
+        named: By the caller.
+
+    Raises:
+        UserError: If the folder that was named cannot be written.
+
+    >>> usable_cache(Path("/proc/cache"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: /proc/cache: cannot be written here (No such file or directory); choose another...
+    """
+    if named is not None:
+        _try(named)
+        return named
+    default = default_cache()
+    if os.environ.get(_NAMED):
+        try:
+            _try(default)
+        except UserError as error:
+            raise UserError(f"{_NAMED}={error}, or unset {_NAMED}") from error
+        return default
+    try:
+        if not default.is_absolute():  # where nobody knows the user's home
+            raise UserError(f"{default}: there is no home folder")
+        _try(default)
+    except UserError as error:
+        return _instead(str(error).partition(";")[0])
+    return default
+
+
+@cache
+def _try(folder: Path) -> None:
+    """Once for each folder."""
+    require_writable_folder(folder)
+
+
+@cache
+def _instead(why: str) -> Path:
+    """A folder that is removed when the process ends; made, and said, once."""
+    global _temporary
+    line = f"{why}; nothing is cached beyond this run; {_NAMED} names another folder"
+    warnings.warn(line, RungwiseWarning, stacklevel=3)
+    _temporary = tempfile.TemporaryDirectory(prefix="rungwise-cache-", ignore_cleanup_errors=True)
+    return Path(_temporary.name)
+
+
+_temporary: tempfile.TemporaryDirectory[str] | None = None

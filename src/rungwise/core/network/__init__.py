@@ -1,0 +1,1 @@
+"""Object stores, the model hub, and libraries that would report home."""

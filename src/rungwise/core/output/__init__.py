@@ -1,0 +1,1 @@
+"""What a person sees: progress, lines of a terminal, the frame of a page."""

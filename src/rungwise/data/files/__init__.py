@@ -1,0 +1,1 @@
+"""Files that hold rows, texts and pictures of a collection, whatever its layout."""

@@ -1,0 +1,1 @@
+"""Features with class labels, as work on cross-modal retrieval publishes them."""

@@ -1,0 +1,77 @@
+"""The lists of the Wikipedia cross-modal set, which lie beside its features and name their rows.
+
+``trainset_txt_img_cat.list`` and ``testset_txt_img_cat.list`` say for each row the id of the text, the id of the image
+and the number of the category, from 1. :mod:`rungwise.data.labelled.mat` reads the features.
+
+Rasiwasia et al., "A New Approach to Cross-Modal Multimedia Retrieval", 2010.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rungwise.core.errors import UserError
+from rungwise.core.untrusted_files import is_regular
+from rungwise.data.files.text_files import read_lines
+from rungwise.data.labelled.class_labels import ClassNames
+from rungwise.data.layouts.gatherer import is_torn
+
+
+@dataclass(frozen=True)
+class DocumentList:
+    """What a list says of the rows of a part: (rows,) ids of texts and of images, and names of categories."""
+
+    path: Path
+    text_ids: tuple[str, ...]
+    image_ids: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+
+def list_file(mat: Path, split: str) -> Path:
+    """Where the list of a part lies.
+
+    >>> list_file(Path("raw_features.mat"), "train").name
+    'trainset_txt_img_cat.list'
+    """
+    return mat.with_name(f"{split}set_txt_img_cat.list")
+
+
+def read_list(mat: Path, split: str, rows: int, names: ClassNames | None) -> DocumentList | None:
+    r"""The list of a part; None if there is none.
+
+    Args:
+        mat: The file of features.
+        split: Of the part.
+        rows: How many lines there must be.
+        names: Of the categories; without them the labels are their numbers.
+
+    Raises:
+        UserError: If a line is malformed or its category has no name, or there are more or less lines than rows.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "trainset_txt_img_cat.list").write_text("t1 i1 2\nt2 i2 1\n")
+    >>> found = read_list(folder / "raw_features.mat", "train", 2, None)
+    >>> found.text_ids, found.image_ids, found.labels
+    (('t1', 't2'), ('i1', 'i2'), (('2',), ('1',)))
+    """
+    path = list_file(mat, split)
+    if not is_regular(path):
+        return None
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for number, line in read_lines(path):
+        where = f"{path}, line {number}"
+        cells = line.split()
+        if len(cells) != 3 or not cells[2].isascii() or not cells[2].isdigit() or is_torn(line):
+            raise UserError(f"{where}: not the id of a text, of an image and a number of a category; correct the line")
+        category = int(cells[2][:9])
+        if names and not 1 <= category <= len(names.names):
+            raise UserError(
+                f"{where}: category {category}, but {names.path.name} names {len(names.names)}; correct one"
+            )
+        found.append((cells[0], cells[1], (names.names[category - 1] if names else cells[2],)))
+    if len(found) != rows:
+        raise UserError(f"{path}: {len(found)} lines, but {mat.name} has {rows} rows; copy both again")
+    texts, images, labels = zip(*found, strict=True)
+    return DocumentList(path, texts, images, labels)

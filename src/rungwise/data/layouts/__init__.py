@@ -1,0 +1,1 @@
+"""The layouts in which pictures and captions lie on disk, one reader each."""

@@ -1,0 +1,1 @@
+"""Pictures: opened at one door, decoded, and compared."""

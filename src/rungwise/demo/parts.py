@@ -1,0 +1,207 @@
+"""The parts of the demo that take time: scenes, one model's training, its index, its calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rungwise.calibration import UNRELATED, Calibration
+from rungwise.data.collection import ImageCaptions
+from rungwise.demo.places import RECIPES, RELEVANT_FROM, SCENES, Name, Places
+from rungwise.demo.sides import known_of_all
+from rungwise.index import Index
+from rungwise.models import JointEmbedding
+from rungwise.scenes.captions import write_query
+from rungwise.scenes.description import Statement
+from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, SceneQuery, generate, load_scene_file, sample_picture
+from rungwise.training.config.presets import load_training
+from rungwise.training.config.run import TrainConfig
+from rungwise.training.engine.loop import train
+from rungwise.training.run_folder import CHECKPOINT
+from rungwise.training.tracking.reports import Watcher
+
+FRESH_QUERIES = 400
+"""For the calibration, about scenes that nobody draws; half of them name one object, the others two."""
+
+_CAPTIONS = 600
+"""Of the validation pictures, for the calibration; more cost time and change little."""
+
+_FOREIGN = ("cat", "house", "tree", "car", "bridge", "lamp", "horse", "boat")
+"""Nouns that no caption has; in a quarter of these searches, one takes the place of a shape."""
+
+_ELSEWHERE = 1_000_003
+"""Added to the seed of the collection, for scenes that are none of its own."""
+
+
+def make_scenes(
+    places: Places, progress: Callable[[int, int], None] | None = None, config: SceneConfig = SCENES
+) -> ImageCaptions:
+    """Generate the demo's collection, or find it made.
+
+    Raises:
+        UserError: As :func:`rungwise.scenes.scene_files.generate`.
+    """
+    return generate(places.scenes, config, progress)
+
+
+def train_one(
+    name: Name,
+    places: Places,
+    data: ImageCaptions,
+    watcher: Watcher,
+    config: TrainConfig | None = None,
+    device: str | None = None,
+) -> JointEmbedding:
+    """Train a model by its preset, go on with a run that was interrupted, or load the model of a finished one.
+
+    Raises:
+        UserError: As :func:`rungwise.training.engine.loop.train`.
+    """
+    config = config or load_training(RECIPES[name])
+    config = replace(config, data=replace(config.data, path=str(places.scenes)))
+    run = places.run(name)
+    # So small a network gains nothing from a second thread, and one that waits for a busy core costs it much.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        result = train(
+            config,
+            data,
+            run,
+            relevance=SceneRelevance.load(places.scenes, data),
+            cache=run / "cache",
+            resume=(run / CHECKPOINT).exists(),
+            device=device,
+            watcher=watcher,
+        )
+    finally:
+        torch.set_num_threads(threads)
+    return JointEmbedding.from_pretrained(result.model_folder, device)
+
+
+def discard_runs(places: Places) -> None:
+    """Let the next demo train anew, in place of going on with the runs of an earlier one.
+
+    >>> discard_runs(Places(Path("nowhere")))
+    """
+    for name in RECIPES:
+        (places.run(name) / CHECKPOINT).unlink(missing_ok=True)
+
+
+def discard_finished_runs(places: Places) -> None:
+    """As ``discard_runs``, where an earlier demo was finished; the runs of one that was interrupted are gone on with.
+
+    What is finished and not served is damaged, or of a version with other recipes.
+
+    >>> discard_finished_runs(Places(Path("nowhere")))
+    """
+    if places.results.exists():
+        discard_runs(places)
+        places.results.unlink()
+
+
+def index_test(name: Name, places: Places, data: ImageCaptions, model: JointEmbedding) -> Index:
+    """An index of the test pictures, in the place of one that is there, with the calibration of its model.
+
+    Raises:
+        UserError: As :meth:`rungwise.index.Index.build`.
+    """
+    location = str(places.model(name).resolve())
+    index = Index.build(data.split("test"), model, places.index(name), model_location=location, overwrite=True)
+    index.keep_calibration(calibrated(places.scenes, data, model))
+    return index
+
+
+def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Calibration:
+    """A calibration by the exact degrees of the validation pictures.
+
+    Its queries are captions of theirs; searches for fresh scenes, which few of the pictures fit; and such searches with
+    a foreign word in place of a shape, which counts as a fact that holds nowhere. Texts of other worlds show it what
+    fits nothing.
+    """
+    validation = data.split("val")
+    file = load_scene_file(scenes)
+    fresh = fresh_queries(file.config, file.held_out)
+    fresh = [query if n % 2 else first_object_of(query) for n, query in enumerate(fresh)]
+    captions = list(zip(validation.captions, validation.caption_ids, strict=True))
+    foreign = [
+        with_foreign_word(query, _FOREIGN[n % len(_FOREIGN)]) for n, query in enumerate(fresh[: FRESH_QUERIES // 4])
+    ]
+    queries = [
+        *(SceneQuery(text, file.statement_of(one)) for text, one in captions[:: -(-len(captions) // _CAPTIONS)]),
+        *fresh[len(foreign) :],
+        *foreign,
+    ]
+    shown = [file.scene_of(one) for one in validation.image_ids]
+    relevance = SceneRelevance(shown, [query.statement for query in queries]).dense().T.copy()
+    relevance[-len(foreign) :] *= np.array([[1 - 1 / (query.statement.facts + 1)] for query in foreign], np.float32)
+    texts = [query.text for query in queries]
+    pictures, vectors = model.encode_image(validation.paths).vectors, model.encode_text(texts)
+    unrelated = model.encode_text(UNRELATED)
+    return Calibration.fit(
+        model.similarity.array(pictures, vectors).T,
+        relevance,
+        relevant_from=RELEVANT_FROM,
+        known=known_of_all(texts, vectors, model),
+        unrelated=model.similarity.array(pictures, unrelated).T,
+        unrelated_known=known_of_all(UNRELATED, unrelated, model),
+        source="exact degrees of the validation pictures",
+        model_fingerprint=model.fingerprint,
+    )
+
+
+def first_object_of(query: SceneQuery) -> SceneQuery:
+    """The query without its second object.
+
+    >>> from rungwise.scenes.reader import read_statement
+    >>> text = "a red star left of a blue square"
+    >>> first_object_of(SceneQuery(text, read_statement(text))).text
+    'a red star'
+    """
+    first = query.statement.mentions[0]
+    start, shape, _ = query.text.partition(f" {first.shape}")
+    return SceneQuery(start + shape, Statement((first,)))
+
+
+def with_foreign_word(query: SceneQuery, word: str) -> SceneQuery:
+    """The query with a word that means no shape in place of its first one; the statement leaves that out.
+
+    >>> from rungwise.scenes.reader import read_statement
+    >>> text = "a red star left of a blue square"
+    >>> with_foreign_word(SceneQuery(text, read_statement(text)), "cat").text
+    'a red cat left of a blue square'
+    """
+    first, *others = query.statement.mentions
+    start, _, rest = query.text.partition(f" {first.shape}")
+    mentions = (replace(first, shape=None), *others)
+    return SceneQuery(f"{start} {word}{rest}", replace(query.statement, mentions=mentions))
+
+
+def fresh_queries(
+    config: SceneConfig, held_out: tuple[tuple[tuple[str, str], tuple[str, str]], ...], count: int = FRESH_QUERIES
+) -> list[SceneQuery]:
+    """Searches for scenes that are none of the collection's, without a combination that is held out.
+
+    Args:
+        config: Of the collection.
+        held_out: Its held-out combinations.
+        count: How many.
+
+    >>> fresh_queries(SceneConfig(), (), 1)[0].text
+    '...'
+    """
+    elsewhere = replace(config, seed=config.seed + _ELSEWHERE, test_share=0.0, captions_per_picture=1)
+    rng = np.random.default_rng(np.random.SeedSequence(elsewhere.seed))
+    queries: list[SceneQuery] = []
+    number = 0
+    while len(queries) < count:
+        scene = sample_picture(elsewhere, number, held_out).scene
+        number += 1
+        if len(scene.objects) > 1:
+            queries.append(SceneQuery(*write_query(scene, 0, 1, rng)))
+    return queries

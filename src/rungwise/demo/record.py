@@ -1,0 +1,58 @@
+"""What the demo measured, kept so that the next start need not measure again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rungwise.core.configuration import from_plain
+from rungwise.core.disk.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.untrusted_files import read_json
+from rungwise.demo.examples import ExampleQuery
+from rungwise.demo.measurement import Compared
+
+_FORMAT, _VERSION = "rungwise demo", 1
+
+
+@dataclass(frozen=True)
+class Results:
+    """Of one demo.
+
+    Attributes:
+        fingerprints: Of the two models, by name.
+        compared: The comparisons: searches for held-out combinations first, then the captions of the test pictures.
+        examples: Queries to try.
+        seconds: What each part took.
+        trained: How many pictures both models learnt from.
+    """
+
+    fingerprints: Mapping[str, str]
+    compared: tuple[Compared, ...]
+    examples: tuple[ExampleQuery, ...]
+    seconds: Mapping[str, float]
+    trained: int
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            UserError: As :func:`rungwise.core.disk.files.replacing`.
+        """
+        with replacing(path) as draft:
+            values = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
+            draft.write_text(json.dumps(values, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            UserError: If it is missing or damaged, or is of no demo.
+        """
+        values = read_json(path)
+        if not isinstance(values, dict) or (values.pop("format", ""), values.pop("version", 0)) != (_FORMAT, _VERSION):
+            raise UserError(f"{path}: no results of this demo; make it anew with --again")
+        return from_plain(cls, values, str(path))

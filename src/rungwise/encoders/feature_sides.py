@@ -1,0 +1,247 @@
+"""Sides without a network: features that somebody else extracted, as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rungwise.core.configuration import STRICT, Bounded, Size
+from rungwise.core.errors import UserError
+from rungwise.data.collection import Issue
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.sides import ImageSide, SavedFiles, TextSide
+
+
+@dataclass(frozen=True)
+class FeatureConfig(Bounded):
+    """Rows of features stand for pictures.
+
+    Attributes:
+        kind: Rows of features; the other kind is pictures.
+        width: Length of a feature; None takes that of the training data.
+        l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
+    """
+
+    __pydantic_config__ = STRICT
+    place: ClassVar[str] = "image"
+
+    kind: Literal["features"] = "features"
+    width: Size | None = None
+    l2_normalise: bool = True
+
+    @property
+    def frozen(self) -> bool:
+        """Features stay as they are."""
+        return True
+
+    def of(self, rows: FeatureRows | None) -> FeatureConfig:
+        """With the width of a collection's rows, unless one is set.
+
+        Raises:
+            UserError: If there is neither.
+        """
+        width = self.width or (rows.shape[-1] if rows is not None else None)
+        if width is None:
+            raise UserError(
+                "model.image.kind is features, but the data have picture files and no rows of features; set"
+                " model.image to a backbone"
+            )
+        return replace(self, width=width)
+
+    def build(self) -> FeatureInput:
+        """Rows of :attr:`width`, which must be known."""
+        assert self.width is not None
+        return FeatureInput(self.width)
+
+    def restore(self, files: SavedFiles) -> FeatureInput:
+        """The side of a saved model.
+
+        Raises:
+            UserError: If the width is not known.
+        """
+        if self.width is None:
+            raise UserError(f"{files.path}: model.image.width is missing in config.json; copy the folder anew")
+        return self.build()
+
+
+class FeatureInput(ImageSide):
+    """Vectors, or the vectors of regions, as they are.
+
+    Args:
+        width: Length of a feature.
+
+    >>> FeatureInput(3)(torch.tensor([[[1, 2, 3], [3, 2, 1]]]))
+    tensor([[[1., 2., 3.],
+             [3., 2., 1.]]])
+    """
+
+    preprocessing = None
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.features = width
+
+    def fingerprint(self) -> str:
+        """Hash of the width: rows are what they are."""
+        return hashlib.sha256(f"features {self.features}".encode()).hexdigest()
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, D) or (n, regions, D), in float32."""
+        return rows.float()
+
+    def read(self, features: FeatureRows) -> ReadFeatures:
+        """Rows of a collection, checked as they are taken.
+
+        Raises:
+            UserError: If they are not as long as this model's.
+        """
+        if features.shape[-1] != self.features:
+            raise UserError(
+                f"{features.file}: features of length {features.shape[-1]}, but the model reads features"
+                f" of length {self.features}; give those of the extractor that it was trained with"
+            )
+        return ReadFeatures(features)
+
+
+@dataclass(frozen=True)
+class TextFeatureConfig(Bounded):
+    """Rows of features stand for texts.
+
+    Attributes:
+        kind: Rows of features; the other kinds read words.
+        width: Length of a feature; None takes that of the training data.
+        l2_normalise: Normalise features before the head.
+    """
+
+    __pydantic_config__ = STRICT
+    place: ClassVar[str] = "text"
+
+    kind: Literal["features"] = "features"
+    width: Size | None = None
+    l2_normalise: bool = False
+
+    @property
+    def frozen(self) -> bool:
+        """Features stay as they are."""
+        return True
+
+    def of(self, texts: Sequence[str] | FeatureRows) -> TextFeatureConfig:
+        """With the width of a collection's rows, unless one is set.
+
+        Raises:
+            UserError: If the data have words and no rows.
+        """
+        if not isinstance(texts, FeatureRows):
+            raise UserError("model.text.kind is features, but the data have captions in words; set model.text to gru")
+        return replace(self, width=self.width or texts.shape[-1])
+
+    def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TextFeatureInput:
+        """Rows of :attr:`width`, which must be known."""
+        assert self.width is not None
+        return TextFeatureInput(self.width)
+
+    def restore(self, files: SavedFiles, dimension: int) -> TextFeatureInput:
+        """The side of a saved model.
+
+        Raises:
+            UserError: If the width is not known.
+        """
+        if self.width is None:
+            raise UserError(f"{files.path}: model.text.width is missing in config.json; copy the folder anew")
+        return TextFeatureInput(self.width)
+
+
+class TextFeatureInput(TextSide):
+    """Vectors as they are, in place of texts.
+
+    Args:
+        width: Length of a feature.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Refused: there are no words.
+
+        Raises:
+            UserError: Always.
+        """
+        raise UserError(
+            "the model was trained on rows of features in place of texts and reads no words; give features of the same"
+            " kind"
+        )
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """As :meth:`tokenise`."""
+        raise UserError("the model reads rows of features in place of texts")
+
+    def identity(self) -> str:
+        """Nothing: rows are what they are."""
+        return ""
+
+    def fingerprint(self) -> str:
+        """Hash of the width."""
+        return hashlib.sha256(f"text features {self.width}".encode()).hexdigest()
+
+    def read(self, features: FeatureRows) -> ReadFeatures:
+        """Rows of a collection, checked as they are taken.
+
+        Raises:
+            UserError: If they are not vectors as long as this model's.
+        """
+        if features.shape[1:] != (self.width,):
+            raise UserError(
+                f"{features.file}: features of shape {features.shape[1:]}, but the model reads features"
+                f" of length {self.width} in place of texts; give those of the extractor that it was trained with"
+            )
+        return ReadFeatures(features)
+
+
+class ReadFeatures:
+    """Rows of features as a model reads them: every row is there, and is looked at when it is taken.
+
+    Attributes:
+        kept: All positions.
+        issues: None.
+        computed: 0.
+        seconds: 0.
+
+    >>> ReadFeatures(FeatureRows(np.eye(3))).take(np.array([2])).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, features: FeatureRows) -> None:
+        self.source = features
+        self.kept: NDArray[np.int64] = np.arange(len(features))
+        self.issues: tuple[Issue, ...] = ()
+        self.computed = 0
+        self.seconds = 0.0
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.kept)
+
+    def take(self, positions: NDArray[np.int64]) -> Tensor:
+        """(len(positions), ...) rows of these images.
+
+        Raises:
+            UserError: If one holds NaN or infinity, or numbers too large for float32.
+        """
+        rows = self.source[np.asarray(positions)]
+        if rows.dtype != np.float16:
+            with np.errstate(over="ignore"):  # to infinity, which is refused
+                rows = rows.astype(np.float32, copy=False)
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        if not finite.all():
+            place = self.source.place(int(np.asarray(positions)[~finite][0]))
+            raise UserError(f"{place} (from 0): holds numbers that are not finite in float32; extract the row anew")
+        return torch.from_numpy(rows)

@@ -1,0 +1,1 @@
+"""Models of open_clip: their folders, names, settings and texts."""

@@ -1,0 +1,62 @@
+"""What open_clip does to a text before it is split into tokens, without torch.
+
+The same as ``open_clip.tokenizer.get_clean_fn``, which a test compares with it.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from rungwise.core.errors import UserError
+from rungwise.core.text.linear import unescaped, with_few_marks
+
+Cleaning = Literal["none", "lower", "whitespace", "canonicalize"]
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def cleaner(kind: Cleaning) -> Callable[[str], str] | None:
+    """What is done to a text; None for nothing.
+
+    Args:
+        kind: ``"whitespace"`` mends broken characters and joins words by single blanks; ``"lower"`` does so and makes
+            letters small; ``"canonicalize"`` takes out punctuation, too.
+
+    Raises:
+        UserError: If ftfy is missing, which mends characters.
+
+    >>> cleaner("canonicalize")("A  DOG's &amp; a_cat")
+    'a dogs a cat'
+    """
+    if kind == "none":
+        return None
+    _ftfy()
+    return {"lower": _lower, "whitespace": _whitespace, "canonicalize": _canonical}[kind]
+
+
+def _lower(text: str) -> str:
+    return _whitespace(text).lower()
+
+
+def _whitespace(text: str) -> str:
+    return " ".join(_mended(text).split())
+
+
+def _canonical(text: str) -> str:
+    return " ".join(_mended(text).replace("_", " ").translate(_NO_PUNCTUATION).lower().split())
+
+
+def _mended(text: str) -> str:
+    return unescaped(unescaped(_ftfy().fix_text(with_few_marks(text)))).strip()
+
+
+@cache
+def _ftfy() -> Any:
+    try:
+        return import_module("ftfy")
+    except ImportError as error:
+        raise UserError("to clean texts as open_clip does takes ftfy; run: pip install ftfy") from error

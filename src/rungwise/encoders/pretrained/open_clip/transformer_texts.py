@@ -1,0 +1,130 @@
+"""Text towers of open_clip that are networks of transformers, such as XLM-RoBERTa, with pooling and a projection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT
+from rungwise.core.errors import UserError
+from rungwise.core.network.hub import hub_folder
+from rungwise.core.untrusted_files import read_json
+from rungwise.encoders.pretrained.towers import NetworkDescription, TextTower
+from rungwise.encoders.untrusted.bert import EncoderSettings, network_of, states_of
+from rungwise.encoders.untrusted.network_settings import Width, read_settings
+
+ARCHITECTURE = "transformers"
+"""What a description calls such a tower of open_clip."""
+NETWORKS = ("roberta-base", "roberta-large", "xlm-roberta-base", "xlm-roberta-large", "bert-base-uncased")
+"""What ``hf_model_name`` may be: a configuration of that name is read, and no weights."""
+_POOLERS = {"mean_pooler": "mean", "cls_last_hidden_state_pooler": "first"}
+_NO_MATTER = {"hf_model_name", "hf_tokenizer_name", "hf_model_pretrained", "tokenizer_kwargs", "context_length"}
+_FORGOTTEN = ("position_ids", "token_type_ids")
+"""Ends of names in checkpoints: numbers that networks count themselves."""
+
+
+@dataclass(frozen=True)
+class ForeignText:
+    """What such a tower is made from.
+
+    Attributes:
+        embed_dim: Width of the joint space.
+        pool: Of the states: their mean, or the first.
+        proj: What takes it into the joint space.
+        network: Its settings.
+    """
+
+    __pydantic_config__ = STRICT
+
+    embed_dim: Width
+    pool: Literal["mean", "first"]
+    proj: Literal["linear", "mlp"] | None
+    network: EncoderSettings
+
+
+def foreign_text(said: Mapping[str, Any], embed_dim: object, where: Path) -> ForeignText:
+    """What ``text_cfg`` says of a network of transformers, with the sizes that its name stands for.
+
+    Args:
+        said: ``text_cfg``.
+        embed_dim: Of the model.
+        where: That says it, for messages.
+
+    Raises:
+        UserError: If the network is not one that is listed, or its configuration cannot be had.
+    """
+    name = said.get("hf_model_name")
+    if name not in NETWORKS:
+        raise UserError(
+            f"{where}: text_cfg: hf_model_name {str(name)[:60]!r} is not read; those are {', '.join(NETWORKS)}"
+        )
+    pool = _POOLERS.get(str(said.get("hf_pooler_type", said.get("pooler_type", "mean_pooler"))))
+    if left := said.keys() - _NO_MATTER - {"hf_pooler_type", "pooler_type", "hf_proj_type", "proj"}:
+        raise UserError(f"{where}: text_cfg: {sorted(left)[0][:60]!r} is not read; give another model")
+    if pool is None:
+        raise UserError(f"{where}: text_cfg: hf_pooler_type is not read; those are {', '.join(_POOLERS)}")
+    file = hub_folder(str(name), ("config.json",)) / "config.json"
+    sizes = read_json(file)
+    if not isinstance(sizes, dict):
+        raise UserError(f"{file}: expected a JSON object; fetch it anew")
+    known = {key: sizes[key] for key in EncoderSettings.__dataclass_fields__ if sizes.get(key) is not None}
+    values = {
+        "embed_dim": embed_dim,
+        "pool": pool,
+        "proj": said.get("hf_proj_type", said.get("proj", "mlp")),
+        "network": known,
+    }
+    return read_settings(ForeignText, values, f"{where}: text_cfg")
+
+
+def owned_by_foreign_text(name: str) -> str | None:
+    """The tower's name of a tensor of a checkpoint; None for what belongs to another part."""
+    plain = name.removeprefix("module.")
+    if not plain.startswith(("text.transformer.", "text.proj.")) or plain.endswith(_FORGOTTEN):
+        return None
+    return plain.removeprefix("text.")
+
+
+class ForeignTower(TextTower):
+    """The network, pooling of its states, and the projection.
+
+    Args:
+        library: That a description names.
+        settings: Of all of it.
+    """
+
+    def __init__(self, library: str, settings: ForeignText) -> None:
+        super().__init__()
+        self.width = settings.embed_dim
+        self.rows = settings.network.vocab_size
+        self.description = NetworkDescription(library, ARCHITECTURE, asdict(settings))
+        self.pool, self.pad = settings.pool, settings.network.pad_number
+        self.transformer = network_of(settings.network)
+        config: Any = self.transformer.config
+        self.proj = _projection(settings.proj, int(config.hidden_size), settings.embed_dim)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        """See :class:`TextTower`; which tokens count is told by the token that fills up, as open_clip does."""
+        counts = tokens != self.pad
+        states = states_of(self.transformer, tokens, counts.long())
+        if self.pool == "first":
+            return torch.as_tensor(self.proj(states[:, 0]))
+        weights = counts[..., None].to(states.dtype)
+        return torch.as_tensor(self.proj((states * weights).sum(dim=1) / weights.sum(dim=1)))
+
+
+def _projection(kind: Literal["linear", "mlp"] | None, inputs: int, outputs: int) -> nn.Module:
+    if kind == "linear":
+        return nn.Linear(inputs, outputs, bias=False)
+    if kind == "mlp":
+        middle = (inputs + outputs) // 2
+        layers = nn.Linear(inputs, middle, bias=False), nn.GELU(), nn.Linear(middle, outputs, bias=False)
+        return nn.Sequential(*layers)
+    if inputs != outputs:
+        raise UserError(f"hf_proj_type is null, but the network's {inputs} numbers are not the model's {outputs}")
+    return nn.Identity()

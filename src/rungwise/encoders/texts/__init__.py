@@ -1,0 +1,1 @@
+"""Text sides, and the way of a text to a vector."""

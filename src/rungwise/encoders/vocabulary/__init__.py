@@ -1,0 +1,1 @@
+"""Words and tokens: which a text side knows, and cutting texts into them."""

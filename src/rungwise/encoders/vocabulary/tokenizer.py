@@ -1,0 +1,332 @@
+"""A vocabulary: looked through before it cuts texts, and cutting them.
+
+``tokenizer.json`` is a small program: rules rewrite a text, patterns cut it, templates add tokens. Patterns can take
+for ever on one caption, rules can blow it up, and a token's number can lie beyond the table of words. Here only parts
+are taken that do none of this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer, models
+
+from rungwise.core.errors import UserError
+from rungwise.core.output.native_lines import lines_of_failure_kept
+from rungwise.core.untrusted_files import parse_json
+from rungwise.encoders.vocabulary.character_maps import LONGEST_TEXT, check_character_map
+from rungwise.encoders.vocabulary.treebank import NORMALIZERS, PRE_TOKENIZER
+from rungwise.language.model_folders import growth
+from rungwise.language.tokenisers import UNSPACED
+
+PARTS: Mapping[str, frozenset[str]] = {
+    "model": frozenset({"WordLevel", "WordPiece", "BPE", "Unigram"}),
+    "normalizer": frozenset(
+        {
+            *("Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "BertNormalizer"),
+            *("ByteLevel", "Nmt", "Precompiled", "Prepend", "Replace"),
+        }
+    ),
+    "pre_tokenizer": frozenset(
+        {
+            *("Sequence", "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation", "Digits"),
+            *("UnicodeScripts", "ByteLevel", "CharDelimiterSplit", "Metaspace", "Split"),
+        }
+    ),
+    "post_processor": frozenset({"Sequence", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"}),
+}
+"""What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text.
+
+Patterns must be those of :data:`PATTERNS`, and all normalizers together may make a text only so much longer.
+"""
+
+UNSPACED_LETTER = f"[{UNSPACED.encode().decode('unicode_escape')}]\\p{{M}}*"
+"""A letter of a script that is written without spaces, with its vowel signs and accents, as a regular expression."""
+
+_WORDS = r"[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+_ENDINGS = "'s|'t|'re|'ve|'m|'ll|'d"
+PATTERNS: frozenset[str] = frozenset(
+    {
+        *(" {2,}", r"\s+", r"\s{2,}|[\n\r\t]", r"[\n\r\t]", r"\n", UNSPACED_LETTER),
+        *(rf"{_ENDINGS}|{_WORDS}", rf"(?i:{_ENDINGS})|{_WORDS}"),
+        rf"<\|startoftext\|>|<\|endoftext\|>|{_ENDINGS}|{_WORDS}",
+    }
+)
+"""Regular expressions that a vocabulary may use: those of published models and of ours, each read in one go.
+
+No rule tells the others apart: ``\\s+\\s+\\s+$`` looks as harmless and takes 17 seconds for 300 blanks.
+"""
+
+_ONE_CLASS = re.compile(r"\[\^?(?:\\.|[^\[\]\\])+\]\+?")
+"""A class of characters, once or as often as it goes, such as the punctuation that SigLIP takes out: in one go too."""
+
+_WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
+"""Parts with patterns that are known to be harmless, exactly as they are."""
+_IDLE = ("truncation", "padding")
+"""What a model decides itself."""
+_MOST_FRAME = 16
+"""Tokens that a template may add to a caption."""
+_MOST_GROWTH = LONGEST_TEXT
+"""How many times as long normalizers may make a text."""
+_LONGEST_WORD = 1000
+"""Letters of a word that WordPiece still cuts; its time grows with their square."""
+_PROBES = ("", "a", "a dog", "\u2603 qzxv 1.5 \U0001f600")
+
+
+def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer:
+    """A vocabulary whose tokens are numbered 0, 1, 2...
+
+    Args:
+        text: What ``tokenizer.json`` says.
+        where: What to name in an error.
+        rows: Of the table of words, where that was made for the vocabulary by somebody else: numbers lie below it, and
+            there may be gaps.
+
+    Raises:
+        UserError: If it is none, has parts that are not listed in :data:`PARTS`, or gives numbers of no token.
+
+    >>> read_vocabulary('{"version": "1.0"}', "tokenizer.json")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: tokenizer.json: model: expected one of BPE, Unigram, WordLevel, WordPiece; ...
+    """
+    said = parse_json(text, where)
+    if not isinstance(said, dict):
+        raise UserError(f"{where}: not a vocabulary (no JSON object); copy the folder anew")
+    for name, known in PARTS.items():
+        _check_part(said.get(name), name, known, where)
+    for name in _IDLE:
+        if said.get(name) is not None:
+            raise UserError(f"{where}: {name}: must be null, since the model decides it; copy the folder anew")
+    _check_growth(said.get("normalizer"), where)
+    tokenizer = _parsed(text, where)
+    numbers = tokenizer.get_vocab().values()
+    if rows is None and sorted(numbers) != list(range(len(numbers))):
+        raise UserError(
+            f"{where}: its {len(numbers)} words are not numbered 0..{len(numbers) - 1}; copy the folder anew"
+        )
+    rows = len(numbers) if rows is None else rows
+    if (largest := max(numbers, default=0)) >= rows:
+        raise UserError(f"{where}: numbers a word {largest}, where the table has {rows} rows; copy both anew")
+    _try_out(tokenizer, rows, where)
+    return tokenizer
+
+
+def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None:
+    """Its type, its pattern, and those of the parts of a sequence."""
+    if (part is None and name != "model") or part in _WORD_FOR_WORD.get(name, ()):
+        return
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind not in known:
+        raise UserError(
+            f"{where}: {name}: expected one of {', '.join(sorted(known))}; got {repr(kind)[:60]}; copy the folder anew"
+        )
+    if kind in _CHECKS:
+        _CHECKS[kind](part, where)
+    if kind == "Sequence":
+        key = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}[name]
+        parts = part.get(key)
+        if not isinstance(parts, list) or len(parts) > _MOST_FRAME:
+            raise UserError(f"{where}: {name}: expected a list of at most {_MOST_FRAME}; copy the folder anew")
+        for one in parts:
+            _check_part(one, name, known, where)
+    elif (pattern := _pattern(part)) is not None and pattern not in PATTERNS and not _ONE_CLASS.fullmatch(pattern):
+        raise UserError(
+            f"{where}: {name}: the pattern {pattern[:100]!r} is none that is known here; give another model"
+        )
+
+
+def _pattern(part: Mapping[str, Any]) -> str | None:
+    """The regular expression of a part, if it has one."""
+    pattern = part.get("pattern")
+    return str(pattern["Regex"]) if isinstance(pattern, dict) and "Regex" in pattern else None
+
+
+def _check_prefix(part: Mapping[str, Any], where: str) -> None:
+    prefix = part.get("prepend")
+    if not isinstance(prefix, str) or len(prefix) > LONGEST_TEXT:
+        raise UserError(f"{where}: prepend: expected a text of at most {LONGEST_TEXT} letters; copy the folder anew")
+
+
+def _check_word_pieces(part: Mapping[str, Any], where: str) -> None:
+    longest = part.get("max_input_chars_per_word")
+    if not isinstance(longest, int) or longest > _LONGEST_WORD:
+        raise UserError(
+            f"{where}: max_input_chars_per_word: expected at most {_LONGEST_WORD}, got {repr(longest)[:40]};"
+            " copy the folder anew"
+        )
+
+
+def _check_merges(part: Mapping[str, Any], where: str) -> None:
+    if part.get("dropout"):
+        raise UserError(f"{where}: dropout: must be null, so that a text is always cut alike; copy the folder anew")
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
+    "BPE": _check_merges,
+    "Precompiled": lambda part, where: check_character_map(part.get("precompiled_charsmap"), where),
+    "Prepend": _check_prefix,
+    "WordPiece": _check_word_pieces,
+}
+"""What is looked at besides kind and pattern."""
+
+
+def _check_growth(normalizer: Any, where: str) -> None:
+    """One after the other, few rules can make a text longer without end."""
+    maps = LONGEST_TEXT ** _count(normalizer, "Precompiled")
+    if maps * growth(normalizer) > _MOST_GROWTH:
+        raise UserError(f"{where}: normalizer: makes a text more than {_MOST_GROWTH} times as long; give another model")
+
+
+def _count(part: Any, kind: str) -> int:
+    """How many parts are of a kind, those of sequences included."""
+    if isinstance(part, list):
+        return sum(_count(one, kind) for one in part)
+    return int(part.get("type") == kind) + _count(part.get("normalizers"), kind) if isinstance(part, dict) else 0
+
+
+def _parsed(text: str, where: str) -> Tokenizer:
+    try:
+        with lines_of_failure_kept():
+            return Tokenizer.from_str(text)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:  # the library raises nothing more precise, and its panics are no Exception
+        raise UserError(f"{where}: not a vocabulary ({_line(error)}); copy the folder anew") from error
+
+
+def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
+    """Templates and fallbacks may give numbers that no word has."""
+    try:
+        with lines_of_failure_kept():
+            found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        raise UserError(f"{where}: cannot read a caption ({_line(error)}); copy the folder anew") from error
+    if not any(found):
+        raise UserError(f"{where}: makes no token of any caption; copy the folder anew")
+    if len(found[0]) > _MOST_FRAME:
+        raise UserError(f"{where}: adds {len(found[0])} tokens to a caption; at most {_MOST_FRAME} are taken")
+    largest = max(max(ids, default=0) for ids in found)
+    if largest >= rows:
+        raise UserError(f"{where}: gives the number {largest}, of {rows} words; copy the folder anew")
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Token numbers of each text."""
+    return [encoding.ids for encoding in _encoded(tokenizer, texts)]
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Encoding]:
+    """What the library makes of texts; a vocabulary may be whole, and yet some character makes it panic."""
+    try:
+        with lines_of_failure_kept():
+            found: list[Encoding] = tokenizer.encode_batch(_whole(texts))
+            return found
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        raise UserError(f"the model's vocabulary cannot read a text ({_line(error)}); give another model") from error
+
+
+def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
+    """The same tokenizer, which keeps the first ``longest`` tokens of a text, those that frame it included.
+
+    Args:
+        tokenizer: Stays as it is.
+        longest: None keeps all.
+    """
+    if longest is None:
+        return tokenizer
+    other = Tokenizer.from_str(tokenizer.to_str())
+    other.enable_truncation(longest)
+    return other
+
+
+def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
+    """Positions of the texts that a tokenizer of :func:`cutting` cuts, ascending."""
+    if cutter.truncation is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero([bool(encoding.overflowing) for encoding in _encoded(cutter, texts)])
+
+
+def pieces(cutter: Tokenizer, text: str) -> list[str]:
+    """The tokens of a text as they stand in it; empty for those that do not, such as its beginning.
+
+    >>> from tokenizers import models, pre_tokenizers
+    >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> pieces(words, "a  giraffe")
+    ['a', 'giraffe']
+    """
+    (whole,) = _whole([text])
+    encoding = cutter.encode(whole)
+    frames = encoding.special_tokens_mask
+    places = zip(encoding.offsets, frames, strict=True)
+    return ["" if is_frame else whole[begin:end].strip() for (begin, end), is_frame in places]
+
+
+def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
+    """The words of a text that become the token for what is unknown, as they stand in it, each once.
+
+    >>> from tokenizers import models, pre_tokenizers
+    >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> unknown_words(words, "a dog, a giraffe")
+    ('giraffe',)
+    """
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    if unknown is None:
+        return ()
+    (whole,) = _whole([text])
+    encoding = tokenizer.encode(whole)
+    cut = [
+        whole[begin:end]
+        for token, (begin, end) in zip(encoding.tokens, encoding.offsets, strict=True)
+        if token == unknown
+    ]
+    return tuple(dict.fromkeys(word for word in cut if is_word(word)))
+
+
+def is_word(token: str) -> bool:
+    """Whether a token holds a letter or a digit, and so is no punctuation mark.
+
+    >>> is_word("t-shirt"), is_word("...")
+    (True, False)
+    """
+    return any(letter.isalnum() for letter in token)
+
+
+def whole_words(tokenizer: Tokenizer) -> frozenset[str]:
+    """The words that a vocabulary holds in one piece, in lower case; letters alone, and two at least.
+
+    >>> from tokenizers import models
+    >>> sorted(whole_words(Tokenizer(models.WordPiece({"[UNK]": 0, "dog": 1, "##gy": 2, "a": 3}, unk_token="[UNK]"))))
+    ['dog']
+    """
+    model, words = tokenizer.model, tokenizer.get_vocab(with_added_tokens=False)
+    if isinstance(model, models.WordPiece):
+        pieces = (word for word in words if not word.startswith(model.continuing_subword_prefix))
+    elif isinstance(model, models.WordLevel):
+        pieces = (word for word in words)
+    elif isinstance(model, models.BPE) and (end := model.end_of_word_suffix):
+        pieces = (word.removesuffix(end) for word in words if word.endswith(end))
+    else:  # a mark before the first piece of a word
+        pieces = (word[1:] for word in words if word[:1] in _WORD_BEGINS)
+    return frozenset(word.lower() for word in pieces if len(word) > 1 and word.isalpha())
+
+
+_WORD_BEGINS = ("\u2581", "\u0120")
+
+
+def _whole(texts: Sequence[str]) -> list[str]:
+    """Texts without halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

@@ -1,0 +1,117 @@
+"""What people called right, counted beside the annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.digests import digest_of_parts
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.evaluation.judgements.positives import RightAnswers
+from rungwise.evaluation.judgements.record import JudgementRecord
+from rungwise.evaluation.protocols import Fold
+from rungwise.metrics.rankings import Direction, Positives
+from rungwise.relevance.human.alignment import place_judgements
+
+
+@dataclass(frozen=True)
+class HumanPositives:
+    """Pairs that people called right.
+
+    What the annotation calls right stays right, whatever people said of it.
+
+    Attributes:
+        pairs: (n, 2) positions (image, caption).
+        graders: Who judged.
+        right_from: The mean grade from which a pair counts as right.
+        hashes: SHA-256 of each judgement file, by its name.
+        issues: Judgements that were left out.
+
+    >>> called_right = HumanPositives(np.array([[0, 2]]), ("Ada", "Bo"), 3.0, {"judgements.jsonl": "5eed"})
+    >>> str(called_right)
+    '1 pair that 2 people called right (mean grade from 3, judgements 253e2c69fc07d2cf)'
+    """
+
+    pairs: NDArray[np.int64]
+    graders: tuple[str, ...] = ()
+    right_from: float = 3.0
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    issues: tuple[Issue, ...] = ()
+
+    def __str__(self) -> str:
+        """In a line, as a result has it."""
+        digest = digest_of_parts([" ".join(sorted(self.hashes.values()))])[:16]
+        pairs = f"{len(self.pairs)} pair{'' if len(self.pairs) == 1 else 's'}"
+        people = f"{len(self.graders)} people" if len(self.graders) > 1 else "a person"
+        return f"{pairs} that {people} called right (mean grade from {self.right_from:g}, judgements {digest})"
+
+    def beside(self, right: RightAnswers, fold: Fold) -> dict[Direction, Positives]:
+        """What is right already, and what people called right.
+
+        Args:
+            right: By positions in the gallery.
+            fold: Which images and captions of the collection the gallery has.
+
+        >>> from rungwise.metrics.rankings import positives_of
+        >>> owners = np.array([0, 1, 1])
+        >>> both = HumanPositives(np.array([[0, 2]])).beside(positives_of(owners, 2), Fold(np.arange(2), np.arange(3)))
+        >>> both["i2t"].candidate, both["t2i"].counts
+        (array([0, 2, 1, 2]), array([1, 1, 2]))
+        """
+        image, has_image = _places(fold.images, self.pairs[:, 0])
+        caption, has_caption = _places(fold.captions, self.pairs[:, 1])
+        here = has_image & has_caption
+        image, caption = image[here], caption[here]
+        return {
+            "i2t": _with(right["i2t"], image, caption, len(fold.captions)),
+            "t2i": _with(right["t2i"], caption, image, len(fold.images)),
+        }
+
+    def judging(self, added: Mapping[str, int]) -> JudgementRecord:
+        """As a result keeps it.
+
+        Args:
+            added: Per direction, how many right answers these are more than the annotation has.
+        """
+        return JudgementRecord(dict(self.hashes), self.graders, self.right_from, len(self.pairs), dict(added))
+
+
+def read_human_positives(
+    paths: Path | str | Sequence[Path | str], data: ImageCaptions, right_from: float | None = None
+) -> HumanPositives:
+    """What people called right, from judgement files or from the grades of an index.
+
+    Args:
+        paths: One file or several of one kind.
+        data: The collection that was judged.
+        right_from: The mean grade from which a pair counts as right. Default: 3 of the four grades of a judgement file,
+            1 of the grades of an index.
+
+    Raises:
+        UserError: As :func:`~rungwise.relevance.human.alignment.place_judgements`, or if ``right_from`` is no number.
+    """
+    placed = place_judgements(paths, data)
+    bound = placed.right_from if right_from is None else right_from
+    if not np.isfinite(bound):
+        raise UserError(f"right_from must be a number, got {bound}")
+    return HumanPositives(placed.right(bound), placed.graders, bound, placed.hashes, placed.issues)
+
+
+def _places(of: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where positions stand in an ascending list, and which do."""
+    if not len(of):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    place = np.minimum(np.searchsorted(of, wanted), len(of) - 1)
+    return place, of[place] == wanted
+
+
+def _with(right: Positives, query: NDArray[np.int64], candidate: NDArray[np.int64], gallery: int) -> Positives:
+    own = right.query * gallery + right.candidate
+    keys = np.union1d(own, query * gallery + candidate)
+    counts = np.bincount(keys // gallery, minlength=len(right.counts)) if gallery else np.zeros(len(right.counts), int)
+    return Positives(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), keys % max(gallery, 1))

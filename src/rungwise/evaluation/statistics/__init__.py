@@ -1,0 +1,1 @@
+"""How sure a number is, class by class and part by part."""

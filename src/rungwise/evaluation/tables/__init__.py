@@ -1,0 +1,1 @@
+"""Results as tables, alone and beside the rows that papers print."""

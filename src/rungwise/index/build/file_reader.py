@@ -1,0 +1,245 @@
+"""Opening the files of a collection in threads, one batch ahead of the model: content, facts and small copies."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.core.network.object_stores import address_of, object_stamp
+from rungwise.core.compute.threads import cores, thread_pool
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.data.columns import Value
+from rungwise.data.files.packed_pictures import PackedPicture, Picture
+from rungwise.data.pictures.picture_files import read_picture
+from rungwise.index.build.image_metadata import facts_of_file, facts_of_picture
+from rungwise.index.items import Item, Items, ItemSource
+from rungwise.index.build.skipped import Skipped
+from rungwise.index.build.thumbnails import Thumbnails
+
+_FIRST = 64
+"""Pictures of the first batch."""
+MOST = 4096
+"""Pictures of the largest batch."""
+_SECONDS = 10.0
+"""That a batch takes about: what a killed run has to do again."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds. A file that was written just before it was read may be written again within one tick of its clock."""
+
+Stamp = tuple[int, int]
+"""Size in bytes and time of a file in nanoseconds since 1970; (-1, 0) where there are none."""
+
+
+@dataclass(frozen=True)
+class FileToRead:
+    """A picture whose file is to be opened.
+
+    Attributes:
+        position: In the collection.
+        item: What the collection says of it.
+        source: Without content.
+    """
+
+    position: int
+    item: Item
+    source: ItemSource
+
+
+class ToLookAt(Sequence[FileToRead]):
+    """Pictures whose files are to be opened, in order; see :class:`rungwise.index.items.Items`.
+
+    Args:
+        items: Of the collection.
+    """
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._positions = array("q")
+        self._sources: list[ItemSource] = []
+
+    def add(self, position: int, source: ItemSource) -> None:
+        """Another one.
+
+        Args:
+            position: In the collection.
+            source: Without content.
+        """
+        self._positions.append(position)
+        self._sources.append(source)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, at: int) -> FileToRead: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[FileToRead]: ...
+
+    def __getitem__(self, at: int | slice) -> FileToRead | list[FileToRead]:
+        """One of them, or some."""
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        position = self._positions[at]
+        return FileToRead(position, self._items[position], self._sources[at])
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What was found in a picture's file.
+
+    Attributes:
+        position: In the collection.
+        item: What the collection says of it.
+        source: With content.
+        stamp: Of the file before it was opened.
+        facts: What the file says of itself.
+        thumbnail: A small copy, where one is wanted and none is kept.
+        encoded: What the model made of it, (D,) or why there is nothing; None where nobody has asked the model yet.
+    """
+
+    position: int
+    item: Item
+    source: ItemSource
+    stamp: Stamp
+    facts: Mapping[str, Value]
+    thumbnail: bytes | None = None
+    encoded: NDArray[np.float32] | Issue | None = None
+
+
+class OpenedBatch(Protocol):
+    """What opens the files of a collection."""
+
+    def batches(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
+        """What the pictures hold, in their order, batch by batch."""
+        ...
+
+
+class FilesOfItems(Protocol):
+    """Makes an :class:`OpenedBatch` of a collection."""
+
+    def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str], /) -> OpenedBatch:
+        """What opens the files.
+
+        Args:
+            data: The collection.
+            thumbnails: Where small copies are kept; None makes none.
+            known: Contents of pictures that have vectors.
+        """
+        ...
+
+
+class FileReader:
+    """Opens the files of a collection in threads of this process, and encodes nothing; see :class:`FilesOfItems`."""
+
+    def __init__(
+        self, data: ImageCaptions, thumbnails: Thumbnails | None = None, known: Collection[str] = frozenset()
+    ) -> None:
+        self._data = data
+        self._thumbnails = thumbnails
+
+    def batches(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
+        """What the pictures hold, batch by batch.
+
+        While the caller works on a batch, threads open the files of the next one. Batches grow until the caller takes
+        some seconds for one, so that the first one is done soon.
+        """
+        pool = thread_pool(cores())
+
+        def begin(some: Sequence[FileToRead]) -> list[Future[FileContent | Skipped]]:
+            return [pool.submit(self.look, one) for one in some]
+
+        try:
+            size = at = min(_FIRST, len(asked))
+            ahead = begin(asked[:at])
+            while ahead:
+                jobs, ahead = ahead, begin(asked[at : at + size])
+                at += len(ahead)
+                found = [job.result() for job in jobs]
+                started = time.perf_counter()
+                yield found
+                seconds = max(time.perf_counter() - started, 1e-3)
+                size = max(_FIRST, min(int(len(found) * _SECONDS / seconds), 4 * len(found), MOST))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def look(self, asked: FileToRead) -> FileContent | Skipped:
+        """What one picture holds."""
+        if asked.item.path is not None:
+            return look_at(asked, asked.item.path, self._thumbnails)
+        assert self._data.features is not None
+        row = np.ascontiguousarray(self._data.features[np.array([asked.position])])
+        content, stamp = hashlib.sha256(row.tobytes()).hexdigest(), (asked.source.size, asked.source.modified)
+        source = replace(asked.source, content=content)
+        return FileContent(asked.position, asked.item, source, stamp, {"hash": content})
+
+
+def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) -> FileContent | Skipped:
+    """What a picture's file holds.
+
+    Args:
+        asked: About the picture.
+        picture: Where it lies.
+        thumbnails: Where small copies are kept; None makes none.
+    """
+    item, source = asked.item, asked.source
+    stamp = source.size, source.modified
+    data = read_picture(picture)
+    if isinstance(data, Issue):
+        # Who may read it can change without the file, so that it is tried again.
+        return Skipped(item.id, data, replace(source, size=-1))
+    content = hashlib.sha256(data).hexdigest()
+    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
+    small = None
+    if thumbnails is not None and not thumbnails.has(content):
+        small = thumbnails.make(data)
+    unsettled = time.time_ns() - source.modified < _SETTLED
+    source = replace(source, content=content, size=-1 if unsettled else source.size)
+    return FileContent(asked.position, item, source, stamp, facts | {"hash": content}, small)
+
+
+def file_of(picture: Picture | None) -> Path | None:
+    """The file on the disk in which a picture lies; None for a row of features.
+
+    >>> file_of(Path("a.jpg")).name, file_of(None)
+    ('a.jpg', None)
+    """
+    return picture.file if isinstance(picture, PackedPicture) else picture
+
+
+def stamp_of(picture: Picture | None, known: dict[Path, Stamp]) -> Stamp:
+    """Size and time of the file in which a picture lies.
+
+    Args:
+        picture: None for a row of features, which has neither.
+        known: Stamps of larger files, each of which is asked for once.
+
+    >>> stamp_of(Path("nowhere.jpg"), {})
+    (-1, 0)
+    """
+    file = file_of(picture)
+    if file is None:
+        return -1, 0
+    if file not in known:
+        try:
+            if address := address_of(file):
+                stamp = object_stamp(address)
+            else:
+                about = file.stat()
+                stamp = about.st_size, about.st_mtime_ns
+        except (OSError, UserError):
+            stamp = -1, 0
+        if not isinstance(picture, PackedPicture):
+            return stamp
+        known[file] = stamp
+    return known[file]

@@ -1,0 +1,1 @@
+"""Where relevance ends in the answers of an index."""

@@ -1,0 +1,189 @@
+"""Where relevance ends in the answers of an index: what judges its hits, and what an answer says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import UNRELATED, Calibration
+from rungwise.calibration.judgement import BEYOND
+from rungwise.core.errors import UserError
+from rungwise.index.answers import End
+from rungwise.index.cutoff.calibration import calibration_of, calibration_of_model, known_of
+from rungwise.index.cutoff.caption_similarity import LOOKED_AT, CaptionLikeness
+from rungwise.index.cutoff.judge import MOST_JUDGED, Judge, advice, judged
+from rungwise.index.cutoff.null_sample import NullSample
+from rungwise.index.index import Index
+from rungwise.index.query.query import Query
+from rungwise.index.query.unknown_words import UnknownWord
+from rungwise.index.ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
+
+if TYPE_CHECKING:
+    from rungwise.models.contracts import DualEncoder
+
+_FEWEST = 2
+"""Pictures, below which nothing is judged."""
+
+
+_JUDGED_HELD = 256
+"""Queries whose judgement is held."""
+
+
+@dataclass
+class _Looked:
+    """What was read of one state of an index.
+
+    Attributes:
+        state: What tells it from others.
+        sample: Of its pictures.
+        captions: Of its pictures.
+        exact: Whether its store compares every picture, so that deep searches cost no more than shallow ones.
+        standard: What judges texts where there is no calibration; None until it is needed.
+        judged: Searches that were judged, each with the calibration by which it was.
+    """
+
+    state: tuple[int, int]
+    sample: NullSample
+    captions: CaptionLikeness
+    exact: bool
+    standard: tuple[Calibration | None] | None = None
+    judged: dict[object, tuple[Calibration | None, JudgedRanking]] = field(default_factory=dict)
+
+
+class Cutoff:
+    """What judges the hits of one version of an index.
+
+    The sample of pictures and the calibration are read when they are first needed, and kept.
+
+    Args:
+        index: That is searched.
+        model: With which.
+    """
+
+    def __init__(self, index: Index, model: DualEncoder) -> None:
+        self._index = index
+        self._model = model
+        self._looked: _Looked | None = None
+        self._unrelated: NDArray[np.float32] | None = None
+
+    def judged(self, query: Query, candidates: PictureCandidates) -> tuple[JudgedRanking | None, tuple[str, ...]]:
+        """The best hits of the whole index, and a line for people where a calibration is there and cannot be used.
+
+        Texts without a calibration are compared with texts that fit nothing. Where pictures are searched for, hits that
+        stand out of the bulk are told from the others; where none stands out, that says nothing, and nothing is judged.
+        Nor is it among fewer than two pictures, where there is nothing to compare with. Pages of an answer, and other
+        filters of it, are not judged anew.
+
+        Args:
+            query: What is searched for; one that has pictures is judged by the scores alone.
+            candidates: What it may find.
+        """
+        looked = self._now()
+        if looked.sample.total < _FEWEST:
+            return None, ()
+        calibration, problem = self._of_texts(looked) if query.has_words_alone else (None, ())
+        whole = candidates.without_filter()
+        by, found = looked.judged.get(whole.identity, (None, None))
+        if found is None or by is not calibration:
+            found = self._judged(query, whole, calibration, looked)
+            if len(looked.judged) >= _JUDGED_HELD:
+                looked.judged.clear()
+            looked.judged[whole.identity] = calibration, found
+        return (None if calibration is None and not found.cut else found), problem
+
+    def _judged(
+        self, query: Query, whole: PictureCandidates, calibration: Calibration | None, looked: _Looked
+    ) -> JudgedRanking:
+        background = looked.sample.background(whole.vector, whole.metric)
+        known = None
+        # A standard knows nothing beside the scores.
+        learnt = calibration is not None and calibration.learnt is not None
+        if learnt and (known := known_of(query, whole.vector[0], self._model)) is not None:
+            first = whole.rows(whole.nearest(MOST_JUDGED if looked.exact else POOL)[:LOOKED_AT])
+            known = replace(known, caption_scores=looked.captions.scores(whole.vector[0], first))
+        return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)
+
+    def _now(self) -> _Looked:
+        """What was read of the index as it is now."""
+        state = self._index.manifest.revision, len(self._index)
+        if self._looked is None or self._looked.state != state:
+            store = self._index.picture_store
+            self._looked = _Looked(state, NullSample.of(store), CaptionLikeness(self._index), store.about().exact)
+        return self._looked
+
+    @cached_property
+    def _plain(self) -> Judge:
+        return Calibration.unsupervised()
+
+    def on(self, index: Index) -> Cutoff:
+        """The same model on another index that it built, or on another version of this one."""
+        other = Cutoff(index, self._model)
+        other._unrelated = self._unrelated
+        return other
+
+    def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
+        """What the index keeps, which may change while it is open, else what lies with the model, else a standard."""
+        problem: tuple[str, ...] = ()
+        try:
+            found = calibration_of(self._index) or self._of_model
+        except UserError as error:
+            found, problem = None, (f"{error}; until then hits are judged without it",)
+        if found is not None:
+            return found, ()
+        if looked.standard is None:
+            looked.standard = (self._standard(looked.sample),)
+        return looked.standard[0], problem
+
+    def _standard(self, sample: NullSample) -> Calibration | None:
+        """By what texts reach that fit nothing; None of a model that reads no texts or tells none of them apart."""
+        try:
+            if self._unrelated is None:
+                self._unrelated = np.asarray(self._model.encode_text(UNRELATED), np.float32)
+            return Calibration.unsupervised(sample.scores(self._unrelated))
+        except UserError:
+            return None
+
+    @cached_property
+    def _of_model(self) -> Calibration | None:
+        return calibration_of_model(self._index, self._model)
+
+
+def end_of(
+    ended: JudgedRanking,
+    groups: Sequence[RankedGroup],
+    answered: Sequence[RankedGroup],
+    *,
+    filtered: bool,
+    unknown: Sequence[UnknownWord],
+    by_words: int,
+    has_words: bool,
+) -> End:
+    """What an answer says of the end.
+
+    Args:
+        ended: The best hits of the whole index.
+        groups: The ranking as far as it is known: all that stand before the end are among them.
+        answered: Those that the answer holds.
+        filtered: Whether the search has a filter.
+        unknown: Words that the model does not know.
+        by_words: How many pictures full text brought.
+        has_words: Whether the query has words.
+    """
+    shown = sum(group.rung < BEYOND for group in groups)
+    tips: tuple[str, ...] = ()
+    if not shown:
+        without_filter = ended.cut if filtered else None
+        tips = advice(relevant_without_filter=without_filter, unknown=unknown, by_words=by_words, has_words=has_words)
+    return End(
+        tuple(group.rung for group in answered),
+        tuple(group.degree for group in answered),
+        shown,
+        ended.judgement.belief,
+        ended.source,
+        tips,
+    )

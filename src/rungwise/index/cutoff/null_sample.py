@@ -1,0 +1,67 @@
+"""A fixed sample of the pictures of an index: most of them are irrelevant to any query.
+
+The sample is drawn by the ids (see :mod:`rungwise.index.stores.id_sampling`). So it is the same for everybody, and
+changes by no more than the share of rows that come and go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration.judgement import Background
+from rungwise.core.compute.products import products
+from rungwise.index.stores.base import Metric, Store, Vectors
+from rungwise.similarity import Similarity
+from rungwise.similarity.arrays import unit_rows
+
+SAMPLED = 2048
+"""Rows of the sample: enough for the tail of irrelevant scores, few enough to be compared in some tenths of a ms."""
+
+
+class NullSample:
+    """Rows of a store that stand for all of them.
+
+    Args:
+        vectors: (sample, D).
+        total: How many rows the store has.
+        similarity: Of the store.
+
+    Attributes:
+        vectors: As given.
+        total: As given.
+
+    >>> from rungwise.similarity import Cosine
+    >>> NullSample(np.eye(2, dtype=np.float32), 8, Cosine()).background(np.array([[0.6, 0.8]],
+    np.float32)).scores.tolist() [0.600..., 0.800...]
+    """
+
+    def __init__(self, vectors: Vectors, total: int, similarity: Similarity) -> None:
+        self.vectors = np.ascontiguousarray(vectors, np.float32)
+        self.total = total
+        self._similarity = similarity
+        self._units = unit_rows(self.vectors)
+
+    @classmethod
+    def of(cls, store: Store, size: int = SAMPLED) -> NullSample:
+        """The sample of a store of pictures; of no more than ``size`` rows all of them."""
+        rows = store.get(store.drawn(size))
+        vectors = np.stack([row.vector for row in rows.values()]) if rows else np.empty((0, store.dimension))
+        return cls(np.asarray(vectors, np.float32), max(store.count(), len(rows)), store.similarity)
+
+    def background(self, query: NDArray[np.float32], metric: Metric | None = None) -> Background:
+        """The scores of a (1, D) query with the sample.
+
+        Args:
+            query: Its vector.
+            metric: None for the store's similarity.
+        """
+        return Background(self.scores(query, metric)[0], self.total)
+
+    def scores(self, queries: NDArray[np.float32], metric: Metric | None = None) -> NDArray[np.float32]:
+        """(queries, sample) scores of (queries, D) queries."""
+        if metric == "cosine":
+            return products(unit_rows(queries), self._units)
+        if metric is not None or self._similarity.product:
+            return products(queries, self.vectors)
+        return np.asarray(self._similarity.array(self.vectors, queries).T)

@@ -1,0 +1,1 @@
+"""Which rows may be found: conditions as values, as text, and on arrays."""

@@ -1,0 +1,1 @@
+"""Where an index lies, and which files and stores it has there."""

@@ -1,0 +1,356 @@
+"""The folder of an index: ``index.json``, what was left out, and a store each for pictures and captions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rungwise.core.configuration import from_plain
+from rungwise.core.disk import folders, staging
+from rungwise.core.disk.files import replacing
+from rungwise.core.disk.seals import digest_of, names_below
+from rungwise.core.errors import UserError
+from rungwise.core.network.object_stores import address_of
+from rungwise.core.untrusted_files import MissingFileError, is_regular, stamp
+from rungwise.index.build.skipped import Skipped
+from rungwise.index.build.thumbnails import FOLDER as THUMBNAILS
+from rungwise.index.build.thumbnails import SUFFIX as THUMBNAIL
+from rungwise.index.layout import location
+from rungwise.index.stores.addresses import is_milvus
+from rungwise.index.stores.exact.segments import DESCRIPTION as STORE
+from rungwise.index.stores.factory import Kind
+from rungwise.index.stores.lance.tables import COUNTS, Tables
+from rungwise.index.stores.lance.tables import FILES as LANCE_FILES
+from rungwise.index.stores.milvus import catalog
+from rungwise.index.stores.vector_files import damaged, read_description, read_lines, write_description, write_lines
+
+if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
+
+DESCRIPTION = "index.json"
+PICTURES = "pictures"
+CAPTIONS = "captions"
+ISSUES = "issues.jsonl"
+CALIBRATION = "calibration.json"
+"""What judges the hits of this index; see :class:`rungwise.calibration.Calibration`."""
+GRADES = "grades.jsonl"
+"""What people said of hits; see :mod:`rungwise.index.layout.feedback`."""
+FORMAT = "rungwise-index"
+VERSION = 1
+
+_REPLACED = (DESCRIPTION, f"{PICTURES}/{STORE}", f"{CAPTIONS}/{STORE}")
+"""Files that are replaced whenever an index changes."""
+_REPLACED_AT_TIMES = (CALIBRATION, GRADES, f"{PICTURES}.lance/{COUNTS}", f"{CAPTIONS}.lance/{COUNTS}")
+
+_OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
+_KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, f"{THUMBNAILS}/*/*{THUMBNAIL}"}
+_KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
+_KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``index.json`` says: what the index holds and which model made it.
+
+    Attributes:
+        name: Of the collection.
+        model_fingerprint: Of the model; a search with another is refused, but for those that stand for it.
+        model_location: Folder or hub id the model was loaded from, as it was given; empty when unknown.
+        dimension: D.
+        skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
+        identity: Differs from that of every other index, also of one that was in this folder before.
+        picture_store: Identity of the store of pictures.
+        caption_store: Identity of the store of captions.
+        issues_sha256: Of ``issues.jsonl``.
+        model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
+        store: Which kind of store keeps the rows.
+        revision: Grows with every change that is acknowledged.
+        rows_in_order: How many pictures there were when the stores were last compacted.
+        thumbnails: Whether small copies of the pictures are kept.
+        issues_before: SHA-256 of the ``issues.jsonl`` that stood there before. A process that dies between the two
+            files leaves that one.
+        format: Always :data:`FORMAT`.
+        version: Of the layout of the folder.
+
+    >>> Manifest("pets", "9a3f", "runs/best", dimension=8).format
+    'rungwise-index'
+    """
+
+    name: str
+    model_fingerprint: str
+    model_location: str
+    dimension: int
+    skipped: int = 0
+    identity: str = ""
+    picture_store: str = ""
+    caption_store: str = ""
+    issues_sha256: str = ""
+    model_stands_for: str = ""
+    store: Kind = "exact"
+    revision: int = 0
+    rows_in_order: int = 0
+    thumbnails: bool = False
+    issues_before: str = ""
+    format: str = FORMAT
+    version: int = VERSION
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Fingerprints of the models whose vectors these are, but for rounding.
+
+        >>> sorted(Manifest("pets", "9a3f", "", dimension=8, model_stands_for="1b").models)
+        ['1b', '9a3f']
+        """
+        return frozenset({self.model_fingerprint, self.model_stands_for} - {""})
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write ``index.json``.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> manifest = Manifest("pets", "9a3f", "", dimension=8)
+    >>> write_manifest(folder, manifest)
+    >>> read_manifest(folder) == manifest
+    True
+    """
+    with location.at_hand(folder, [DESCRIPTION], writing=True) as at_hand:
+        write_description(at_hand / DESCRIPTION, asdict(manifest), indent=2)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read ``index.json``.
+
+    Raises:
+        UserError: If there is no index in the folder, one that this version cannot read, or one that was altered.
+
+    >>> read_manifest(Path("nowhere"))
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
+    """
+    with location.at_hand(folder, [DESCRIPTION]) as at_hand:
+        path = at_hand / DESCRIPTION
+        try:
+            stored = read_description(path, FORMAT, VERSION)
+        except MissingFileError:
+            raise UserError(f"{at_hand}: no index here; build one with Index.build or `rungwise index`") from None
+        try:
+            return from_plain(Manifest, stored, str(path))
+        except UserError as error:
+            raise UserError(f"{error}; the file is damaged, build the index again") from None
+
+
+def read_issues(folder: Path, manifest: Manifest) -> tuple[Skipped, ...]:
+    """The pictures of the collection that are not in the index, and why.
+
+    Raises:
+        UserError: If the file is missing or damaged.
+    """
+    with location.at_hand(folder, [ISSUES]) as at_hand:
+        return _read_issues(at_hand / ISSUES, manifest)
+
+
+def _read_issues(path: Path, manifest: Manifest) -> tuple[Skipped, ...]:
+    left = []
+    digest = manifest.issues_sha256
+    if manifest.issues_before and is_regular(path) and digest_of(path) == manifest.issues_before:
+        digest = manifest.issues_before
+    for number, record in enumerate(read_lines(path, digest), start=1):
+        try:
+            left.append(Skipped.of_plain(record))
+        except TypeError as error:
+            raise damaged(f"{path}, line {number}", str(error)) from error
+    return tuple(left)
+
+
+def write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> Manifest:
+    """Write the pictures that are left out, and ``index.json``, which tells them from any other; gives what it says.
+
+    >>> import tempfile
+    >>> from rungwise.data.collection import Issue
+    >>> from rungwise.index.items import Source
+    >>> folder, left = Path(tempfile.mkdtemp()), [Skipped("a", Issue("cut off", "a.jpg"), Source(7, 0, ""))]
+    >>> manifest = write_issues(folder, Manifest("pets", "9a3f", "", dimension=8), left)
+    >>> manifest.skipped, read_issues(folder, read_manifest(folder)) == tuple(left)
+    (1, True)
+    """
+    with location.at_hand(folder, [ISSUES, DESCRIPTION], writing=True) as at_hand:
+        return _write_issues(at_hand, manifest, left)
+
+
+def _write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> Manifest:
+    path = folder / ISSUES
+    with replacing(path) as draft:
+        after = write_lines(draft, (one.to_plain() for one in left))
+        # Before the file itself takes its place: until then the digest of the one that stands there is known, too.
+        manifest = replace(
+            manifest,
+            skipped=len(left),
+            issues_sha256=after,
+            issues_before=digest_of(path) if is_regular(path) else "",
+            revision=manifest.revision + 1,
+        )
+        write_manifest(folder, manifest)
+    return manifest
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """The calibration that an index keeps; None where there is none.
+
+    Raises:
+        UserError: If it is damaged.
+
+    >>> read_calibration(Path("nowhere"))
+    """
+    from rungwise.calibration import Calibration
+
+    with location.at_hand(folder, [CALIBRATION]) as at_hand:
+        path = at_hand / CALIBRATION
+        return Calibration.load(path) if os.path.lexists(path) else None
+
+
+def write_calibration(folder: Path, calibration: Calibration) -> None:
+    """Keep a calibration in an index, in place of the one before.
+
+    Raises:
+        UserError: If the disk is full or the folder may not be written.
+    """
+    with location.at_hand(folder, [CALIBRATION], writing=True) as at_hand:
+        calibration.save(at_hand / CALIBRATION)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what was left unfinished by killed changes of an index, and by those who made it.
+
+    See :func:`rungwise.core.disk.staging.sweep`.
+
+    >>> sweep(Path("nowhere"))
+    """
+    if not address_of(folder):  # where there are no drafts
+        staging.sweep(folder)
+        for name in (*_REPLACED, *_REPLACED_AT_TIMES):
+            staging.sweep(folder / name)
+
+
+Stamps = tuple[tuple[int, ...] | None, ...]
+"""Of the files that are replaced whenever an index changes: what tells one of them from its successor."""
+
+
+def stamps(folder: Path) -> Stamps:
+    """What tells this state of a folder from any other, without reading a file.
+
+    >>> stamps(Path("nowhere"))
+    (None, None, None)
+    """
+    if address := address_of(folder):
+        return location.stamp(address, DESCRIPTION), None, None
+    return tuple(stamp(folder / name) for name in _REPLACED)
+
+
+def is_index(folder: Path) -> bool:
+    """Whether an index stands in a folder, be it whole or not.
+
+    >>> is_index(Path("nowhere"))
+    False
+    """
+    if address := address_of(folder):
+        return location.stamp(address, DESCRIPTION) is not None
+    return is_regular(folder / DESCRIPTION)
+
+
+def refuse_strangers(folder: Path) -> None:
+    """Refuse a folder that holds anything but an index.
+
+    Raises:
+        UserError: Naming the file.
+
+    >>> refuse_strangers(Path("nowhere"))
+    """
+    if address_of(folder):
+        return  # what else lies in a bucket is never touched
+    staging.sweep(folder)  # what a killed run had moved aside comes back
+    folders.refuse_strangers(folder, _KNOWN, "an index")
+
+
+def discard(folder: Path) -> None:
+    """Remove an index of which nothing came.
+
+    Raises:
+        UserError: If the folder holds anything but an index.
+
+    >>> discard(Path("nowhere"))
+    """
+    refuse_strangers(folder)
+    if is_milvus(folder):
+        catalog.drop(folder)
+    elif address_of(folder):
+        _drop_tables(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_tables(folder: Path) -> None:
+    for name in (PICTURES, CAPTIONS):
+        Tables(folder, name).drop()
+
+
+@contextmanager
+def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a sibling folder to write to; it takes the place of ``folder`` only when the block ends well.
+
+    In an object store the address is written to at once: ``index.json``, which is written last, makes it an index. In
+    Milvus the new index gets collections of its own, and takes the name once it is whole.
+
+    Raises:
+        UserError: If an index stands there and ``overwrite`` is false; else see
+            :func:`rungwise.core.disk.folders.replacing_folder`.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "index"
+    >>> with replacing_folder(target, overwrite=False) as draft:
+    ...     _ = (draft / "index.json").write_text("{}")
+    >>> [file.name for file in target.iterdir()]
+    ['index.json']
+    """
+    if is_milvus(folder):
+        with _replacing_in_milvus(folder, overwrite=overwrite) as made:
+            yield made
+        return
+    if address := address_of(folder):
+        if is_index(folder):
+            raise UserError(f"{address}: an index stands here already; name another address, or delete it there first")
+        _drop_tables(folder)  # of a process that died before it wrote index.json, without which there is no index
+        yield folder
+        return
+    refuse_strangers(folder)
+    if not overwrite and folder.exists() and any(names_below(folder)):
+        raise UserError(
+            f"{folder}: an index stands here already; name another folder, or replace it with overwrite=True",
+            parameters={"overwrite=True": "overwrite"},
+        )
+    # Without a seal: pictures come and go, and every part of a store has its own checksums.
+    with folders.replacing_folder(folder, _KNOWN, "an index", header=DESCRIPTION, seal=False) as draft:
+        yield draft
+
+
+@contextmanager
+def _replacing_in_milvus(place: Path, *, overwrite: bool) -> Iterator[Path]:
+    if catalog.is_index(place) and not overwrite:
+        raise UserError(
+            f"{address_of(place)}: an index stands here already; name another one, or replace it with overwrite=True",
+            parameters={"overwrite=True": "overwrite"},
+        )
+    draft = catalog.drafted(catalog.address_in(place))
+    try:
+        yield draft
+    except BaseException:
+        with suppress(UserError):  # the server may be away; the next who makes an index here removes what is left
+            catalog.drop(draft)
+        raise
+    catalog.publish(draft)
+    location.forget_stamps(address_of(place) or "")

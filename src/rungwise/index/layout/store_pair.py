@@ -1,0 +1,113 @@
+"""The two stores of an index: making and opening them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from rungwise.core.errors import UserError
+from rungwise.core.network.object_stores import address_of
+from rungwise.index.build.image_metadata import FACTS
+from rungwise.index.layout import manifest as storage
+from rungwise.index.stores import factory
+from rungwise.index.stores.base import Store
+from rungwise.index.stores.vector_files import damaged
+
+_TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
+"""Of the columns of a collection, as records have them."""
+
+if TYPE_CHECKING:
+    from rungwise.data.collection import ImageCaptions
+    from rungwise.models.contracts import DualEncoder
+
+
+def create_stores(
+    folder: Path,
+    name: str,
+    model: DualEncoder,
+    model_location: str,
+    store: factory.Wished,
+    *,
+    half: bool = False,
+    thumbnails: bool = False,
+    data: ImageCaptions | None = None,
+) -> tuple[storage.Manifest, tuple[Store, Store]]:
+    """The two empty stores of a new index, and what ``index.json`` is to say.
+
+    Args:
+        folder: Where the stores are made.
+        name: Of the collection.
+        model: Encodes its pictures and captions.
+        model_location: Where the model came from.
+        store: Which kind of store keeps the rows.
+        half: Whether vectors are kept in half precision.
+        thumbnails: Whether small copies of the pictures will be kept.
+        data: The collection, whose columns a store may give fields of their own.
+
+    Raises:
+        UserError: If stores stand there already, or the place cannot be written.
+    """
+    refuse_thumbnails(folder, thumbnails)
+    kind = factory.choose(store, folder, model.similarity)
+    dimension, similarity, columns = model.dimension, model.similarity, _columns(data)
+    pictures = factory.create_store(
+        kind, folder, storage.PICTURES, dimension, similarity, "image", half=half, columns=columns
+    )
+    captions = factory.create_store(kind, folder, storage.CAPTIONS, dimension, similarity, "text", half=half)
+    both = pictures, captions
+    manifest = storage.Manifest(
+        name,
+        model.fingerprint,
+        model_location,
+        model.dimension,
+        identity=uuid4().hex,
+        picture_store=both[0].identity,
+        caption_store=both[1].identity,
+        model_stands_for=model.stands_for,
+        store=kind,
+        thumbnails=thumbnails,
+    )
+    return manifest, both
+
+
+def open_stores(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = False) -> tuple[Store, Store]:
+    """The stores of pictures and of captions.
+
+    Args:
+        folder: Of the index.
+        manifest: What its ``index.json`` says.
+        all_vectors: Compare the checksums of large files of vectors, too.
+
+    Raises:
+        UserError: If one is missing or damaged, or is that of another index.
+    """
+    pictures, captions = (
+        factory.open_store(manifest.store, folder, name, all_vectors=all_vectors)
+        for name in (storage.PICTURES, storage.CAPTIONS)
+    )
+    for one, name, identity in (
+        (pictures, storage.PICTURES, manifest.picture_store),
+        (captions, storage.CAPTIONS, manifest.caption_store),
+    ):
+        if one.identity != identity:
+            raise damaged(folder / name, "it is the store of another index")
+        if one.dimension != manifest.dimension:
+            raise damaged(folder, f"dimension {one.dimension} where index.json says {manifest.dimension}")
+    return pictures, captions
+
+
+def _columns(data: ImageCaptions | None) -> dict[str, str]:
+    """What the records of pictures will hold for filters, as far as that is known, each with its type."""
+    kinds = {} if data is None else data.column_kinds
+    return {**FACTS, **{name: _TYPES[kind] for name, kind in kinds.items() if kind in _TYPES}}
+
+
+def refuse_thumbnails(folder: Path, wanted: bool) -> None:
+    """Refuse small copies of pictures under an address.
+
+    Raises:
+        UserError: If they are wanted there.
+    """
+    if wanted and (address := address_of(folder)):
+        raise UserError(f"{address}: small copies of pictures are kept in folders only; leave them out")

@@ -1,0 +1,1 @@
+"""An index looked through, and written out for others."""

@@ -1,0 +1,1 @@
+"""What is searched for: words, pictures and vectors, each with a weight."""

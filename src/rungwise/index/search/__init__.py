@@ -1,0 +1,1 @@
+"""From the hits of a store to the ranking that a person sees."""

@@ -1,0 +1,354 @@
+"""The contract of a store: vectors and small records under the user's ids, found by what is near to a query.
+
+A store knows nothing of models, pictures or captions; :class:`rungwise.index.Index` keeps its pictures in one and its
+captions in another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from rungwise.core.checks import UncheckedError
+from rungwise.core.errors import UserError
+from rungwise.index.filters.conditions import OWN, Where
+from rungwise.index.stores.bm25 import best_by_words
+from rungwise.index.stores.id_sampling import smallest_keys
+from rungwise.similarity import Similarity
+
+Vectors = NDArray[np.float32]
+Record = Mapping[str, Any]
+"""Columns of a row: names and values that JSON can hold.
+
+A filter sees texts, numbers, truth values and lists of texts. Keys that begin with ``rungwise.`` belong to the index,
+and no filter sees them; one of them is :data:`WORDS`.
+"""
+WORDS = f"{OWN}words"
+"""The entry of a record whose text :meth:`Store.find_words` looks through."""
+Dimension = Annotated[int, Field(ge=1, le=1 << 20)]
+"""Length of a vector, as a store says it of itself."""
+Side = Literal["image", "text"]
+"""Which side of a similarity the rows of a store are; queries are the other one."""
+Metric = Literal["cosine", "inner"]
+"""How two vectors of any kind are compared: the names that vector databases use."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a store keeps under one id.
+
+    Attributes:
+        vector: (D,) float32.
+        record: Its columns.
+
+    >>> Row(np.zeros(2, np.float32), {"year": 2021}).record["year"]
+    2021
+    """
+
+    vector: Vectors
+    record: Record
+
+
+@dataclass(frozen=True)
+class StoreHits:
+    """What a search of several queries found, best first.
+
+    Attributes:
+        ids: (queries,) lists of at most k ids.
+        scores: (queries,) the (found,) float32 scores that belong to them, falling.
+
+    >>> StoreHits((("dog-7",),), (np.array([0.5], np.float32),)).ids[0]
+    ('dog-7',)
+    """
+
+    ids: tuple[tuple[str, ...], ...]
+    scores: tuple[Vectors, ...]
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """What the engine of a store does, for people.
+
+    Attributes:
+        kind: Of the store.
+        exact: Whether every row is compared in a search; else an approximate index may miss some.
+        why: In a line, why it is so.
+
+    >>> StoreFacts("exact", exact=True, why="every row is compared").exact
+    True
+    """
+
+    kind: str
+    exact: bool
+    why: str
+
+
+class StoreBatch(NamedTuple):
+    """Rows on their way into a store; see :meth:`Store.upsert`.
+
+    >>> StoreBatch(["a"], np.zeros((1, 2), np.float32)).records is None
+    True
+    """
+
+    ids: Sequence[str]
+    vectors: ArrayLike
+    records: Sequence[Record] | None = None
+
+
+class Store(ABC):
+    """Rows by id, each a vector and a record, and the search among them.
+
+    * Every method that writes does all of it or nothing. What it has done survives the end of the process.
+    * Rows stand in the order in which they were written. A row that is written again moves to the end.
+    * Equal scores stand in the order of rows.
+    * A store that another process writes to may keep answering from what it was when it was opened, until
+      :meth:`refresh`. It never answers from half of a change.
+    * A store whose engine cannot compare by a similarity (its ``metric`` is None, or one that the engine lacks) refuses
+      when it is made. An engine that compares by ``similarity.metric`` gives back ``similarity.of_metric(scores)``.
+
+    Attributes:
+        dimension: D, the length of a vector.
+        similarity: How a query and a row are compared; vectors are prepared for it (see :mod:`rungwise.similarity`).
+        side: Whether the rows are images or texts, for similarities that are not symmetric.
+    """
+
+    dimension: int
+    similarity: Similarity
+    side: Side
+
+    @property
+    def identity(self) -> str:
+        """Differs from that of every other store; empty for one that has none."""
+        return ""
+
+    @abstractmethod
+    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
+        """Insert rows, or replace those whose ids are there.
+
+        Args:
+            ids: (rows,) different ids.
+            vectors: (rows, D) float32, all finite.
+            records: (rows,) columns; none if not given.
+
+        Raises:
+            UserError: If an id stands twice, a vector does not fit, or the place cannot be written. Nothing has
+                changed then.
+        """
+
+    @abstractmethod
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete rows; gives how many there were. Ids that no row has are passed over."""
+
+    @abstractmethod
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        metric: Metric | None = None,
+        exact: bool = False,
+    ) -> StoreHits:
+        """The k rows most alike to each query.
+
+        Args:
+            vectors: (queries, D) float32, all finite.
+            k: At least 1; fewer are found where fewer rows fulfil ``where``.
+            where: Which rows may be found; all if not given.
+            metric: Compares by this one, whatever length the vectors have, instead of by the store's similarity: an
+                image with images. A vector of zeros has cosine 0 with all.
+            exact: Compare every row, also where the store has an approximate index.
+
+        Raises:
+            UserError: If the queries do not fit, or k is less than 1.
+        """
+
+    @abstractmethod
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        """The rows with these ids, in the order asked; ids that no row has are left out."""
+
+    @abstractmethod
+    def count(self, where: Where | None = None) -> int:
+        """How many rows there are, or fulfil ``where``."""
+
+    @abstractmethod
+    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        """Id and record of every row, or of those that fulfil ``where``, in order."""
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """Ids of the rows that were written last, the last first.
+
+        Args:
+            count: How many at most.
+            offset: How many to pass over.
+            where: Which rows count; all if not given.
+        """
+        kept = deque((one for one, _ in self.records(where)), maxlen=offset + count)
+        return tuple(reversed(kept))[offset:]
+
+    @abstractmethod
+    def about(self) -> StoreFacts:
+        """What the engine does, and why."""
+
+    def ids(self) -> Iterator[str]:
+        """Ids of all rows, in order; a store that can reads nothing else for it."""
+        return (one for one, _ in self.records())
+
+    def drawn(self, count: int) -> list[str]:
+        """Ids of rows that stand for all, drawn as ``id_sampling`` says; all where there are no more.
+
+        Args:
+            count: How many at most.
+        """
+        return smallest_keys(self.ids(), count)
+
+    def verified(self) -> str:
+        """Look at every row: that each is there once and whole; gives what was found, in a few words.
+
+        Raises:
+            UserError: If something is not as it was written.
+        """
+        seen: set[str] = set()
+        for one, _ in self.records():
+            if one in seen:
+                raise UserError(f"id {one!r} stands twice; the store is damaged, build the index again")
+            seen.add(one)
+        if len(seen) != self.count():
+            raise UserError(f"{self.count()} rows, but {len(seen)} ids; the store is damaged, build the index again")
+        return f"{len(seen)} rows of {self.dimension}"
+
+    def verified_files(self) -> str:
+        """Compare every file that a search may read with its checksum; gives what was compared, in a few words.
+
+        Raises:
+            UncheckedError: If the store keeps no checksums of its files.
+            UserError: If a file is not as it was written.
+        """
+        raise UncheckedError(
+            "its engine keeps no checksums of its files; rows were compared with their own, and what finds words and"
+            " near neighbours was not"
+        )
+
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
+        """The k rows whose text of words holds at least one of these words, best first by BM25.
+
+        Case and accents do not count, and no language is assumed. A row has its text under :data:`WORDS`.
+
+        Args:
+            words: Any text; what is not a letter or a digit parts words.
+            k: At least 1; fewer are found where fewer rows hold a word.
+            where: Which rows may be found; all if not given.
+
+        Returns:
+            One list of ids and of scores.
+
+        Raises:
+            UserError: If k is less than 1.
+        """
+        check_k(k)
+        texts = {one: record[WORDS] for one, record in self.records(where) if isinstance(record.get(WORDS), str)}
+        ids, scores = best_by_words(words, texts, k)
+        return StoreHits((ids,), (scores,))
+
+    def compact(self) -> None:  # noqa: B027  # a store that wastes no place needs none
+        """Free the place of deleted rows, and put in order what speeds up a search."""
+
+    def upsert_batches(self, batches: Iterable[StoreBatch]) -> None:
+        """:meth:`upsert` of rows that come batch by batch, more of them than memory holds.
+
+        One batch after the other becomes whole; a store that can makes all of them appear at once.
+        """
+        for batch in batches:
+            self.upsert(*batch)
+
+    def refresh(self) -> None:  # noqa: B027  # a store that always answers from its newest state needs none
+        """See what other processes have written since the store was opened."""
+
+    def close(self) -> None:  # noqa: B027  # nor does one that holds nothing open
+        """Give back what the store holds open; nothing may be asked of it afterwards."""
+
+    def __enter__(self) -> Self:
+        """The store; :meth:`close` comes at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def check_k(k: int) -> None:
+    """Refuse to look for nothing.
+
+    Raises:
+        UserError: If k is less than 1.
+
+    >>> check_k(1)
+    """
+    if k < 1:
+        raise UserError(f"k is {k}; ask for at least 1 result")
+
+
+def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
+    """(queries, D) float32 queries of a search, for stores to check theirs with.
+
+    Raises:
+        UserError: If they are of another shape or not finite, or k is less than 1.
+
+    >>> checked_queries([[1, 2]], 2, 1)
+    array([[1., 2.]], dtype=float32)
+    >>> checked_queries([[1, 2]], 3, 1)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: vectors here have dimension 3, the query's shape is (1, 2); encode it with the...
+    """
+    check_k(k)
+    queries = np.asarray(vectors, dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        raise UserError(
+            f"vectors here have dimension {dimension}, the query's shape is {queries.shape}; encode it with the model"
+            " that encoded the rest"
+        )
+    if not np.isfinite(queries).all():
+        raise UserError("the query's vector holds NaN or infinity; the model is damaged or its input was")
+    return queries
+
+
+def checked_rows(batch: StoreBatch, dimension: int) -> tuple[tuple[str, ...], Vectors, tuple[Record, ...]]:
+    """Ids, (rows, D) float32 vectors and records of a batch, for stores to check theirs with.
+
+    Raises:
+        UserError: If their numbers differ, an id stands twice or is no text, or a vector does not fit.
+
+    >>> checked_rows(StoreBatch(["a"], [[1, 2]]), 2)
+    (('a',), array([[1., 2.]], dtype=float32), ({},))
+    >>> checked_rows(StoreBatch(["a", "a"], np.zeros((2, 2))), 2)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: id 'a' stands twice; give every row an id of its own
+    """
+    ids, vectors = tuple(batch.ids), np.asarray(batch.vectors, dtype=np.float32)
+    records = tuple(batch.records) if batch.records is not None else ({},) * len(ids)
+    if vectors.shape != (len(ids), dimension) or len(records) != len(ids):
+        raise UserError(
+            f"{len(ids)} ids, vectors of shape {vectors.shape} and {len(records)} records; give one of each for every"
+            f" row, vectors of dimension {dimension}"
+        )
+    if odd := [one for one in ids if not isinstance(one, str)]:
+        raise UserError(f"id {odd[0]!r} is no text; ids are texts")
+    seen: set[str] = set()
+    for one in ids:
+        if one in seen:
+            raise UserError(f"id {one!r} stands twice; give every row an id of its own")
+        seen.add(one)
+    unfit = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if unfit.size:
+        raise UserError(f"{ids[unfit[0]]}: its vector holds NaN or infinity; the model's weights are damaged")
+    return ids, vectors, records

@@ -1,0 +1,70 @@
+"""What an engine found of a search: exact scores, and equal ones in the order of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.index.stores.base import Vectors
+
+
+@dataclass(frozen=True)
+class EngineCandidates:
+    """Rows that an engine found, with their exact scores.
+
+    Attributes:
+        ids: As the engine has them.
+        order: (rows,) places in the order of rows.
+        scores: (rows,) float32.
+
+    >>> found = EngineCandidates(["a", "b", "c"], np.array([2, 1, 0]), np.array([0.5, 0.5, 0.1], np.float32))
+    >>> found.best(2, frozenset())[0], found.whole(1, frozenset(), 0.2), found.whole(2, frozenset(), 0.5)
+    (['b', 'a'], True, False)
+    """
+
+    ids: list[str]
+    order: NDArray[np.int64]
+    scores: Vectors
+
+    def best(self, k: int, without: frozenset[str]) -> tuple[list[str], Vectors]:
+        """The k best but for some, equal ones in the order of rows."""
+        places = [at for at in np.lexsort((self.order, -self.scores)) if self.ids[at] not in without][:k]
+        return [self.ids[at] for at in places], self.scores[places]
+
+    def whole(self, k: int, without: frozenset[str], reached: float) -> bool:
+        """Whether the k best are among them, if what was not found has scores of at most ``reached``."""
+        _, scores = self.best(k, without)
+        return len(scores) == k and float(scores[-1]) > reached
+
+    def and_those(self, others: EngineCandidates) -> EngineCandidates:
+        """Both, each row once."""
+        known = set(self.ids)
+        new = [at for at, one in enumerate(others.ids) if one not in known]
+        return EngineCandidates(
+            self.ids + [others.ids[at] for at in new],
+            np.concatenate([self.order, others.order[new]]),
+            np.concatenate([self.scores, others.scores[new]]),
+        )
+
+
+def exact_scores(vectors: NDArray[np.floating[Any]], query: Vectors, *, cosine: bool) -> Vectors:
+    """(rows,) float32 scores of a query, computed in double precision: of equal vectors they are equal.
+
+    Args:
+        vectors: (rows, D).
+        query: (D,).
+        cosine: Give the cosine, 0 for a vector of zeros; else the inner product.
+
+    >>> exact_scores(np.array([[3, 4], [0, 0]], np.float32), np.array([1, 0], np.float32), cosine=True)
+    array([0.6, 0. ], dtype=float32)
+    """
+    rows, sought = vectors.astype(np.float64), query.astype(np.float64)
+    scores = (rows * sought).sum(axis=1)
+    if cosine:
+        lengths = np.sqrt((rows * rows).sum(axis=1)) * np.linalg.norm(sought)
+        scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
+    # Adding zero turns -0.0 into 0.0.
+    return np.asarray(scores.astype(np.float32) + np.float32(0))

@@ -1,0 +1,1 @@
+"""The exact store: memory-mapped files, every row compared."""

@@ -1,0 +1,118 @@
+"""Which class of store keeps the rows of an index, by the kind that ``index.json`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from rungwise.core.errors import UserError
+from rungwise.core.network.object_stores import address_of
+from rungwise.index.stores.addresses import is_milvus
+from rungwise.index.stores.base import Side, Store
+from rungwise.index.stores.exact.store import ExactStore
+from rungwise.index.stores.lance.store import LanceStore
+from rungwise.index.stores.milvus.store import MilvusStore
+from rungwise.similarity import Similarity
+
+Kind = Literal["exact", "lance", "milvus"]
+Wished = Literal["auto", "exact", "lance", "milvus"]
+"""What a user asks for; ``auto`` leaves the choice to :func:`choose`."""
+_ENGINES = {"lance": "LanceDB", "milvus": "Milvus"}
+
+
+def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
+    """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it can compare so.
+
+    Args:
+        kind: As a user wishes; ``"auto"`` leaves the choice here.
+        place: Of the index.
+        similarity: How queries and rows are compared.
+
+    Raises:
+        UserError: If no store does what is wished: an object store takes LanceDB's only, which has not every
+            similarity.
+
+    >>> from rungwise.similarity import Cosine, Order
+    >>> choose("auto", Path("pets"), Cosine()), choose("auto", Path("pets"), Order())
+    ('lance', 'exact')
+    """
+    if is_milvus(place) != (kind == "milvus"):
+        if kind != "auto":
+            other = "milvus" if is_milvus(place) else f"{kind}, at milvus://HOST:PORT/NAME"
+            raise UserError(f"{address_of(place) or place}: not the place of a store {kind}; choose the store {other}")
+        kind = "milvus"
+    if kind == "auto":
+        kind = "exact" if similarity.metric is None and not address_of(place) else "lance"
+    _check(kind)
+    if kind == "exact" and address_of(place):
+        raise UserError(f"{place}: an exact store is a folder; keep the index there, or choose the store lance")
+    if kind != "exact" and similarity.metric is None:
+        raise UserError(
+            f"{_ENGINES[kind]} does not compare by the similarity {getattr(similarity, 'kind', similarity)!r}; choose"
+            " the store exact, in a folder"
+        )
+    return kind
+
+
+def create_store(
+    kind: Kind,
+    folder: Path | str,
+    name: str,
+    dimension: int,
+    similarity: Similarity,
+    side: Side,
+    *,
+    half: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Store:
+    """Make an empty store in the folder of an index.
+
+    Args:
+        kind: Of store.
+        folder: Of the index; an address such as ``s3://bucket/prefix`` for LanceDB, or ``milvus://HOST:PORT/NAME``.
+        name: Of the store: pictures or captions.
+        dimension: D.
+        similarity: How queries and rows are compared.
+        side: Which side of it the rows are.
+        half: Keep vectors in half precision.
+        columns: Entries that the records will have, each with its type; Milvus gives them fields of their own.
+
+    Raises:
+        UserError: If one stands there already, the kind is unknown or cannot do what is asked, or the place cannot be
+            written.
+    """
+    _check(kind)
+    if kind == "lance":
+        return LanceStore.create(folder, name, dimension, similarity, side, half=half)
+    if half:
+        raise UserError(f"a store {kind} keeps vectors in full precision; choose the store lance for half of it")
+    if kind == "milvus":
+        return MilvusStore.create(folder, name, dimension, similarity, side, columns=columns)
+    return ExactStore.create(Path(folder) / name, dimension, similarity, side)
+
+
+def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool = False) -> Store:
+    """Open a store of an index.
+
+    Args:
+        kind: As the index says.
+        folder: Of the index, or its address.
+        name: Of the store.
+        all_vectors: Compare the checksums of large files of vectors too, where the store has any.
+
+    Raises:
+        UserError: If there is none, it is damaged or was altered, or the kind is unknown.
+    """
+    _check(kind)
+    if kind == "lance":
+        return LanceStore.open(folder, name)
+    if kind == "milvus":
+        return MilvusStore.open(folder, name)
+    return ExactStore.open(Path(folder) / name, all_vectors=all_vectors)
+
+
+def _check(kind: str) -> None:
+    if kind not in get_args(Kind):
+        raise UserError(f"index.json names a store of kind {kind!r}; this rungwise has {', '.join(get_args(Kind))}")

@@ -1,0 +1,1 @@
+"""The LanceDB store, in a folder or in an object store."""

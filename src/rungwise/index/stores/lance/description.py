@@ -1,0 +1,70 @@
+"""What a LanceDB table says of itself, in its schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rungwise.core.configuration import STRICT, from_plain
+from rungwise.index.stores.approximation import Approximation
+from rungwise.index.stores.base import Dimension, Side
+from rungwise.index.stores.engine_rows import VECTOR
+from rungwise.index.stores.lance.rows import schema_of
+from rungwise.index.stores.lance.tables import MARK
+from rungwise.index.stores.vector_files import damaged
+from rungwise.similarity import AnySimilarity
+
+if TYPE_CHECKING:
+    from lancedb.table import Table
+
+DESCRIPTION, APPROXIMATION = MARK, f"{MARK}.approximation"
+"""Where the schema of a table says what it holds, and its field of vectors how hard to look."""
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """What a table says of itself, in its schema.
+
+    Attributes:
+        dimension: D.
+        similarity: Of queries and rows.
+        side: Which side of it the rows are.
+        identity: Differs from that of every other store.
+        half: Vectors are kept in half precision.
+    """
+
+    __pydantic_config__ = STRICT
+
+    dimension: Dimension
+    similarity: AnySimilarity
+    side: Side
+    identity: str
+    half: bool = False
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a vector."""
+        return self.dimension * (2 if self.half else 4)
+
+
+def described(table: Table, label: str) -> tuple[TableDescription, Approximation | None]:
+    """What a table holds, and how hard to look in it where somebody has chosen that.
+
+    Raises:
+        UserError: If it does not say, or its columns are others.
+    """
+    stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
+    if stored is None:
+        raise damaged(label, "its schema does not say what it holds")
+    try:
+        description = from_plain(TableDescription, json.loads(stored), label)
+        wanted = schema_of(description.dimension, description.half, {})
+        changed = [one.name for one in wanted if one.type != table.schema.field(one.name).type]
+        chosen = (table.schema.field(VECTOR).metadata or {}).get(APPROXIMATION.encode())
+        approximation = from_plain(Approximation, json.loads(chosen), label) if chosen else None
+    except (ValueError, KeyError, RecursionError) as error:
+        raise damaged(label, "its schema is another one") from error
+    if changed:
+        raise damaged(label, f"its schema has another type of {changed[0]}")
+    return description, approximation

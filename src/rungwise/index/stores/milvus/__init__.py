@@ -1,0 +1,1 @@
+"""The Milvus store, on a server that several processes share."""

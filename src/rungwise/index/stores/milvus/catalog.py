@@ -1,0 +1,273 @@
+"""An index in Milvus: which collections it has, its small files, and how a new one takes its place.
+
+An index is made under names of its own, a generation: ``pets_1f2e3d4c_pictures``, ``pets_1f2e3d4c_captions`` and
+``pets_1f2e3d4c``, which keeps the small files. The alias ``pets`` leads to the generation that counts, and is moved in
+one step once the new one is whole. The one before stays for those who search it meanwhile, until the next one is made
+or the index is compacted.
+
+What counts of a small file stands in the properties of its collection, which are replaced in one step: the whole of
+``index.json``, and of others the checksum and the names of the rows that hold their parts.
+
+Collections of somebody else may have any name, ``pets_20261125`` too. So every collection of ours has properties whose
+names begin with ``rungwise``, and only those are ever removed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from rungwise.core.errors import UserError
+from rungwise.index.stores.milvus.filters import one_of
+from rungwise.index.stores.milvus.server import Address, MissingError, Server
+from rungwise.index.stores.vector_files import damaged
+
+OURS = "rungwise"
+"""Begins the names of the properties by which our collections are told from those of others."""
+_GENERATION_OF, _FILE = f"{OURS}.generation_of", f"{OURS}.file."
+_SMALL = 16 << 10
+"""Up to so many bytes a file stands in the properties itself."""
+_PART_BYTES = 48_000
+_MOST_BYTES = 64 << 20
+_ATTEMPTS = 4
+_ID, _CONTENT, _VECTOR = "id", "content", "vector"
+_GENERATION = re.compile(r"(?P<name>.+)_(?P<generation>[0-9a-f]{8})")
+
+
+def address_in(place: Path | str) -> Address:
+    """The address in Milvus that a place is.
+
+    Raises:
+        UserError: If it is none.
+
+    >>> str(address_in("milvus://localhost/pets"))
+    'milvus://localhost:19530/pets'
+    """
+    if (address := Address.of(place)) is None:
+        raise UserError(f"{place}: is no address of Milvus; write milvus://HOST:PORT/NAME")
+    return address
+
+
+def collection_at(server: Server, name: str) -> str:
+    """What Milvus calls the collection of a store.
+
+    Args:
+        server: With the address of an index, or of a store alone.
+        name: Of the store.
+    """
+    return f"{_root(server) or server.address.name}_{name}"
+
+
+def drafted(address: Address) -> Path:
+    """Where a new generation of an index is made, which nobody sees until :func:`publish`.
+
+    Raises:
+        UserError: If the server does not answer, or somebody else's collection or alias has the name of the index.
+    """
+    with closing(Server(address)) as server:
+        before = server.behind(address.name)
+        if server.has(address.name) if before is None else not _is_ours(server, before):
+            raise UserError(f"{address}: a collection of somebody else stands here; choose another name")
+        fresh = replace(address, generation=uuid4().hex[:8])
+        name = f"{address.name}_{fresh.generation}"
+
+        def made(client: Any, wait: float) -> None:
+            from pymilvus import DataType
+
+            schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+            schema.add_field(_ID, DataType.VARCHAR, is_primary=True, max_length=256)
+            schema.add_field(_CONTENT, DataType.VARCHAR, max_length=65_535)
+            schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=2)  # which every collection must have
+            client.create_collection(
+                name, schema=schema, num_shards=1, consistency_level="Strong",
+                properties={_GENERATION_OF: address.name}, timeout=wait,
+            )  # fmt: skip
+            index = client.prepare_index_params()
+            index.add_index(_VECTOR, index_type="FLAT", metric_type="IP", params={})
+            client.create_index(name, index, timeout=wait)
+
+        server.call(made)
+    settings = "&".join(
+        f"{name}={value}" for name, value in (("partition", address.partition), ("shards", address.shards)) if value
+    )
+    return Path(f"{address}@{fresh.generation}?{settings}")
+
+
+def publish(draft: Path) -> None:
+    """Let a generation count from now on, in one step; the one before stays, and all older ones are removed.
+
+    Raises:
+        UserError: If the server does not answer.
+    """
+    address = address_in(draft)
+    name = f"{address.name}_{address.generation}"
+    with closing(Server(address)) as server:
+        before = server.behind(address.name)
+
+        def moved(client: Any, wait: float) -> None:
+            move = client.create_alias if before is None else client.alter_alias
+            move(name, address.name, timeout=wait)
+
+        server.call(moved)
+        _drop_others(server, {name, before})
+
+
+def sweep(place: Path | str) -> None:
+    """Remove all generations but the one that counts; who still searches an earlier one opens the index anew.
+
+    Raises:
+        UserError: If the server does not answer.
+    """
+    with closing(Server(address_in(place))) as server:
+        _drop_others(server, {server.behind(server.address.name)})
+
+
+def drop(place: Path | str) -> None:
+    """Remove a generation, or the whole index where none is named; nothing happens where there is none.
+
+    Raises:
+        UserError: If the server does not answer.
+    """
+    address = address_in(place)
+    with closing(Server(address)) as server:
+        if address.generation:
+            _drop(server, f"{address.name}_{address.generation}")
+            return
+        if server.behind(address.name) is not None:
+            server.call(lambda client, wait: client.drop_alias(address.name, timeout=wait))
+        _drop_others(server, set())
+
+
+def read_file(place: Path | str, name: str) -> bytes | None:
+    """A small file of an index; None if there is no such file, or no index.
+
+    Raises:
+        UserError: If it is damaged, or the server does not answer.
+    """
+    with closing(Server(address_in(place))) as server:
+        for _ in range(_ATTEMPTS):
+            root = _root(server)
+            head = None if root is None else _head(server, root, name)
+            if root is None or head is None:
+                return None
+            content = _content(server, root, head)
+            if hashlib.sha256(content).hexdigest() == head["sha256"]:
+                return content
+        raise damaged(f"{server.address}/{name}", "its parts are not as they were written")  # and nobody replaced it
+
+
+def write_file(place: Path | str, name: str, content: bytes) -> None:
+    """Put a small file in the place of the one before, in one step.
+
+    Raises:
+        UserError: If it is too large, or the server does not answer.
+    """
+    with closing(Server(address_in(place))) as server:
+        root = _root(server)
+        if root is None:
+            raise UserError(f"{server.address}: no index here; build one with `rungwise index`")
+        if len(content) > _MOST_BYTES:
+            raise UserError(f"{server.address}/{name}: larger than the {_MOST_BYTES >> 20} MB that Milvus is given")
+        before = _head(server, root, name)
+        head: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
+        if len(content) <= _SMALL:
+            head["content"] = base64.b64encode(content).decode()
+        else:
+            version = uuid4().hex
+            parts = [content[at : at + _PART_BYTES] for at in range(0, len(content), _PART_BYTES)]
+            head["rows"] = [f"{name}/{version}/{at}" for at in range(len(parts))]
+            for row, part in zip(head["rows"], parts, strict=True):
+                stored = {_ID: row, _CONTENT: base64.b64encode(part).decode(), _VECTOR: [0.0, 0.0]}
+                _put(server, root, stored)
+        properties = {f"{_FILE}{name}": json.dumps(head)}
+        server.call(lambda client, wait: client.alter_collection_properties(root, properties, timeout=wait))
+        if gone := (before or {}).get("rows"):
+            server.call(lambda client, wait: client.delete(root, filter=one_of(_ID, gone), timeout=wait))
+
+
+def is_index(place: Path | str) -> bool:
+    """Whether an index stands there."""
+    with closing(Server(address_in(place))) as server:
+        return _root(server) is not None
+
+
+def _root(server: Server) -> str | None:
+    """The collection of the generation that is meant; None if there is no index."""
+    address = server.address
+    return f"{address.name}_{address.generation}" if address.generation else server.behind(address.name)
+
+
+def _head(server: Server, root: str, name: str) -> dict[str, Any] | None:
+    """What the properties of a generation say of a small file; None if there is no such file, or no generation."""
+    try:
+        stored = server.described(root).get("properties", {}).get(f"{_FILE}{name}")
+    except MissingError:
+        return None
+    if stored is None:
+        return None
+    try:
+        head = json.loads(stored)
+        if isinstance(head["sha256"], str) and isinstance(head.get("rows", []), list):
+            return dict(head)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise damaged(f"{server.address}/{name}", "what is said of it is no description")
+
+
+def _content(server: Server, root: str, head: dict[str, Any]) -> bytes:
+    """The file that the properties speak of; empty if it is no such file."""
+    try:
+        if "rows" not in head:
+            return base64.b64decode(head.get("content", ""), validate=True)
+        rows = [str(one) for one in head["rows"]]
+        if len(rows) * _PART_BYTES > 2 * _MOST_BYTES:
+            return b""
+
+        def read(client: Any, wait: float) -> list[dict[str, Any]]:
+            client.load_collection(root, timeout=wait)
+            found = []
+            for row in rows:
+                found += client.query(root, filter=one_of(_ID, [row]), output_fields=[_CONTENT], timeout=wait)
+            return found
+
+        return b"".join(base64.b64decode(row[_CONTENT], validate=True) for row in server.call(read, patience=60.0))
+    except (ValueError, TypeError):
+        return b""
+
+
+def _put(server: Server, root: str, row: dict[str, Any]) -> None:
+    server.call(lambda client, wait: client.upsert(root, [row], timeout=wait))
+
+
+def _drop_others(server: Server, kept: set[str | None]) -> None:
+    """Remove the generations of an index but for some."""
+    for name in _collections(server):
+        found = _GENERATION.fullmatch(name)
+        if found and found["name"] == server.address.name and name not in kept and _is_ours(server, name):
+            _drop(server, name)
+
+
+def _drop(server: Server, root: str) -> None:
+    for name in _collections(server):
+        if name.startswith(f"{root}_") and _is_ours(server, name):
+            server.drop(name)
+    server.drop(root)  # the last one: until it is gone, whoever comes next finds what is left
+
+
+def _collections(server: Server) -> list[str]:
+    return list(server.call(lambda client, wait: client.list_collections(timeout=wait)))
+
+
+def _is_ours(server: Server, collection: str) -> bool:
+    """Whether a collection is there, and rungwise made it."""
+    try:
+        return any(name.startswith(OURS) for name in server.described(collection).get("properties", {}))
+    except MissingError:
+        return False

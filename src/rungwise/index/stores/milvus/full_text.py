@@ -1,0 +1,81 @@
+"""Full text in Milvus, which counts the rows that hold a word and ranks none.
+
+All rows with one of the words are ranked here while they are few. Words that many rows hold say little, so where they
+are many, only rows that hold the rarer words are looked at, and those that hold several of the frequent ones together.
+How rare a word is, is counted among all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, takewhile
+
+from rungwise.index.stores.base import WORDS, Vectors
+from rungwise.index.stores.bm25 import best_by_words, words_of
+from rungwise.index.stores.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
+from rungwise.index.stores.milvus.filtered_rows import FilteredRows
+
+LOOKED_AT = 2048
+"""Rows whose texts are ranked for a query, about."""
+_NAMES = [ID, SEQ, RECORD, SEAL_OF_RECORD]
+
+
+def best(rows: FilteredRows, words: str, k: int) -> tuple[tuple[str, ...], Vectors]:
+    """Ids and scores of the k rows that hold words, best first by BM25.
+
+    Args:
+        rows: That may be found.
+        words: Any text.
+        k: How many at most.
+    """
+    bearers = {word: count for word in sorted(set(words_of(words))) if (count := rows.bearers(word))}
+    texts = _to_rank(rows, sorted(bearers, key=lambda word: bearers[word]), bearers, k) if bearers else {}
+    in_order = {one: text for one, (_, text) in sorted(texts.items(), key=lambda pair: pair[1][0])}
+    return best_by_words(words, in_order, k, bearers, rows.kept.passing(True))
+
+
+def _to_rank(
+    rows: FilteredRows, words: Sequence[str], bearers: Mapping[str, int], k: int
+) -> dict[str, tuple[int, str]]:
+    """Places and texts of rows that may be among the best, by id.
+
+    Args:
+        rows: That may be found.
+        words: The rarest first.
+        bearers: How many rows hold each word.
+        k: How many are wanted.
+    """
+    if rows.none:
+        return {}
+    if min(rows.number, sum(bearers.values())) <= LOOKED_AT:
+        return _texts(rows.with_words(words))
+    rare = len(list(takewhile(lambda many: many <= LOOKED_AT, accumulate(bearers[word] for word in words))))
+    found = _texts(rows.with_words(words[:rare])) if rare else {}
+    if len(found) >= k:
+        return found
+    frequent = words[rare:]
+    wider: FilteredRows | None = None
+    for many in range(1, len(frequent) + 1):
+        together = rows.with_words(frequent[:many], every=True)
+        if together.number <= LOOKED_AT:
+            found |= _texts(together)
+            break
+        wider = together
+    if wider is not None and len(found) < k:
+        found |= _texts(wider, LOOKED_AT)
+    return found
+
+
+def _texts(rows: FilteredRows, most: int | None = None) -> dict[str, tuple[int, str]]:
+    """Places and texts of rows, by id; where a number is given, of no more rows, which are drawn."""
+    kept = rows.kept
+    if most is None:
+        found = list(kept.every(rows.only.text, _NAMES))
+    else:
+        found = kept.drawn(rows.only.text, rows.number, most, _NAMES)
+    pairs = zip(found, kept.parsed(found), strict=True)
+    return {
+        one: (row[SEQ], record[WORDS])
+        for row, record in pairs
+        if isinstance(record.get(WORDS), str) and rows.holds(one := from_engine(row[ID]), record)
+    }

@@ -1,0 +1,49 @@
+"""What evaluations found, on the card of a saved model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rungwise.core.configuration import from_plain
+from rungwise.core.disk.seals import digest_of, read_seal
+from rungwise.core.errors import UserError
+from rungwise.core.untrusted_files import is_regular
+from rungwise.models.io.card import EvaluationTable, with_table
+from rungwise.models.io.folder import CARD
+from rungwise.models.io.saved_model import SavedModel
+from rungwise.models.loading import load
+
+
+def add_evaluation(folder: Path | str, facts: Mapping[str, Any]) -> None:
+    """Write a result into the card of a saved model.
+
+    The folder is replaced as a whole, with a new seal; weights and the model's fingerprint stay as they are. A later
+    result of the same data and protocol takes an earlier one's place.
+
+    Args:
+        folder: Where the model is.
+        facts: The result in plain values, as :func:`rungwise.evaluation.card_facts` gives it.
+
+    Raises:
+        UserError: If there is no such folder, it was altered, it holds another model than the one that was evaluated
+            or one whose card cannot be written, or it cannot be replaced.
+
+    >>> add_evaluation("nowhere", {})
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: nowhere: no folder of this machine; a card can be written only there
+    """
+    if not Path(folder).is_dir():
+        raise UserError(f"{folder}: no folder of this machine; a card can be written only there")
+    table = from_plain(EvaluationTable, dict(facts), "the evaluation")
+    model = load(folder, "cpu")
+    if not isinstance(model, SavedModel):
+        raise UserError(f"{folder}: a model of kind {model.kind!r}, whose card cannot be written; give the saved model")
+    card = Path(folder) / CARD
+    if is_regular(card) and read_seal(Path(folder)).get(CARD) != digest_of(card):
+        raise UserError(f"{card}: was changed since it was written, and would be replaced; move it away first")
+    if table.model_hash != model.fingerprint:
+        asked = table.model_hash[:12] or "it does not say of which"
+        raise UserError(f"{folder}: the result is of another model ({asked}); evaluate this one")
+    model.save_pretrained(folder, with_table(model.provenance, table))

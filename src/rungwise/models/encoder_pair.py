@@ -1,0 +1,352 @@
+"""Models with an encoder of pictures and one of texts: what they read, keep in the cache, and cut into batches.
+
+It is the same for all of them. What becomes of the encoders' vectors is each family's own: heads and a similarity
+(:mod:`rungwise.models.dual_encoder`), or a comparison of regions with words (:mod:`rungwise.models.regions`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from rungwise.core.configuration import identity
+from rungwise.core.errors import UserError
+from rungwise.core.formats.tensors import digest_of_tensors
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.feature_sides import FeatureConfig, FeatureInput, TextFeatureInput
+from rungwise.encoders.fine_tuning import layer_depths, recompute_layers
+from rungwise.encoders.images.image_rows import ImageRows, feature_rows, picture_features, pixel_rows
+from rungwise.encoders.sides import ImageSide, PictureSide, TextSide
+from rungwise.encoders.texts.text_rows import text_rows
+from rungwise.encoders.vocabulary.token_arrays import Tokens
+from rungwise.models.contracts import Pictures, Progress, pictures_at, texts_at
+from rungwise.models.resident_rows import ResidentRows
+from rungwise.models.training_pairs import (
+    ImageInputs,
+    Pairs,
+    ParameterPlace,
+    Positions,
+    TrainableScorer,
+    captions_of,
+    pair_up,
+)
+
+
+@dataclass(frozen=True)
+class EncoderBatch:
+    """Pairs as the encoders read them.
+
+    Attributes:
+        rows: (n, ...) of the images.
+        texts: (n, longest) token numbers, or (n, width) vectors of a frozen encoder.
+        lengths: (n,) of the captions in tokens; None where vectors stand for them.
+    """
+
+    rows: Tensor
+    texts: Tensor
+    lengths: Tensor | None
+
+
+def config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
+    """A configuration with the widths that a collection's rows have.
+
+    Args:
+        config: With ``image`` and ``text``. Where there are rows of features instead of pictures, they stand in for the
+            backbone.
+        captions: Those of the training split.
+        features: Rows that stand for pictures; None where there are pictures.
+
+    Raises:
+        UserError: If the data have no features where the configuration wants them, or words where it wants rows.
+    """
+    image = config.image
+    if features is not None and not isinstance(image, FeatureConfig):
+        image = FeatureConfig(l2_normalise=image.l2_normalise)
+    if isinstance(image, FeatureConfig):
+        image = image.of(features)
+    return replace(config, image=image, text=config.text.of(captions))
+
+
+def check_regions(features: FeatureRows, kind: str) -> None:
+    """Refuse rows that are one vector for each image.
+
+    Args:
+        features: That stand for pictures.
+        kind: Of the model, for the message.
+
+    Raises:
+        UserError: Saying what to give instead.
+    """
+    if len(features.shape) != 3:
+        raise UserError(
+            f"{features.file}: one vector of {features.shape[-1]} numbers for each image, and a model of"
+            f" kind {kind!r} reads regions; give an array (images, regions, D), or pictures"
+        )
+
+
+class EncoderPair(TrainableScorer):
+    """Two encoders, and all that is read for them.
+
+    A family gives both. Its configuration has ``image`` and ``text``.
+
+    Attributes:
+        reads_regions: The family reads the regions of a picture one by one; otherwise their mean.
+        provenance: Facts about data, training and results that were saved with it.
+        backbone: The encoder of pictures, or rows of features in its place.
+        text_encoder: The encoder of texts, or rows of features in its place.
+    """
+
+    reads_regions: ClassVar[bool] = False
+
+    backbone: ImageSide
+    text_encoder: TextSide
+
+    def __init__(self, config: Any) -> None:
+        """Without its parts, which the family sets.
+
+        Args:
+            config: Of the model.
+        """
+        super().__init__()
+        self.config = config
+        self.provenance: dict[str, Any] = {}
+
+    def _freeze(self) -> None:
+        """Keep those encoders from being trained that the configuration freezes."""
+        for side, frozen in self._sides():
+            if frozen:
+                side.requires_grad_(False)
+
+    def files(self) -> Mapping[str, str]:
+        """Those of both sides, such as vocabulary and preprocessing."""
+        return {**self.text_encoder.files(), **self.backbone.files()}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of weights, vocabulary, configuration and preprocessing: equal exactly for models that encode alike."""
+        said = self.text_encoder.identity(), self.backbone.identity(), json.dumps(self._identity(), sort_keys=True)
+        return digest_of_tensors(self._deciding(), *said)
+
+    def _deciding(self) -> Mapping[str, Tensor]:
+        """The tensors that decide a vector or a score, by name: all of them, unless a family has others besides."""
+        return self.state_dict()
+
+    def _identity(self) -> list[Any]:
+        """What besides vocabulary and weights decides a vector."""
+        seen = self.backbone.preprocessing
+        return [identity(self.config), {} if seen is None else identity(seen)]
+
+    def _sides(self) -> tuple[tuple[ImageSide | TextSide, bool], ...]:
+        """Both encoders, and whether each is frozen."""
+        return (self.backbone, self.config.image.frozen), (self.text_encoder, self.config.text.frozen)
+
+    @property
+    def _texts_are_rows(self) -> bool:
+        """Whether captions are read as vectors that stay as they are."""
+        return bool(self.config.text.frozen)
+
+    def part_of(self, parameter: str) -> ParameterPlace:
+        """See :meth:`TrainableScorer.part_of <rungwise.models.training_pairs.TrainableScorer.part_of>`."""
+        place, _, name = parameter.partition(".")
+        if place not in ("backbone", "text_encoder"):
+            return ParameterPlace()
+        depths = layer_depths(one for one, _ in self.get_submodule(place).named_parameters())
+        return ParameterPlace("image" if place == "backbone" else "text", depths[name])
+
+    def recompute_layers(self) -> None:
+        """Compute the states of layers anew in the backward pass instead of keeping them; see ``TrainableScorer``."""
+        if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
+            raise UserError(
+                "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
+                " that has"
+            )
+
+    def train(self, mode: bool = True) -> Self:
+        """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""
+        super().train(mode)
+        for side, frozen in self._sides():
+            if frozen:
+                side.eval()
+        return self
+
+    def image_features(self, rows: Tensor) -> Tensor:
+        """What stands for these pictures: (n, features) float32, or (n, regions, features) where regions are read.
+
+        Args:
+            rows: (n, features) or (n, regions, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels,
+                or rows of features. Of several regions the mean is taken, unless the family reads them one by one.
+        """
+        as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
+        features = (rows if as_they_are else self.backbone(rows)).float()
+        if features.ndim == 3 and not self.reads_regions:
+            features = features.mean(dim=1)
+        return F.normalize(features, dim=-1) if self.config.image.l2_normalise else features
+
+    def text_features(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """What stands for these texts: (n, width) float32.
+
+        Args:
+            texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
+            lengths: (n,) of the texts in tokens.
+        """
+        vectors = (texts if lengths is None else self.text_encoder(texts, lengths)).float()
+        return F.normalize(vectors, dim=1) if self.config.text.l2_normalise else vectors
+
+    def read(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> Pairs:
+        """What either side reads of these images and their captions: features, pixels, vectors or tokens.
+
+        Raises:
+            UserError: If the collection has pictures where the model reads features, or the other way round.
+        """
+        rows = self._rows(pictures_at(data, images), cache, progress, visited=True)
+        if not self._texts_are_rows:
+            return pair_up(data, images, rows, lambda texts: Tokens.of(self.text_encoder.tokenise(texts)))
+        pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
+        return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
+
+    def keep_texts(
+        self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
+    ) -> ImageInputs | None:
+        """See :meth:`TrainableScorer.keep_texts <rungwise.models.training_pairs.TrainableScorer.keep_texts>`."""
+        texts = texts_at(data, captions_of(data, images))
+        if not self._texts_are_rows or self.text_encoder.quick or isinstance(texts, FeatureRows):
+            return None
+        return self._text_rows(texts, cache, progress)
+
+    def batch(self, pairs: Pairs, chosen: Positions) -> EncoderBatch:
+        """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
+        images = pairs.image[chosen]
+        seen = pairs.rows.visit(images) if isinstance(pairs.rows, ImageRows) else pairs.rows.take(images)
+        rows = seen.to(self.device)
+        if pairs.text_rows is not None:
+            return EncoderBatch(rows, pairs.text_rows.take(chosen).to(self.device), None)
+        tokens, lengths = Tokens.of(pairs.texts).padded(chosen, self.text_encoder.pad_number)
+        return EncoderBatch(rows, tokens.to(self.device), lengths)
+
+    @property
+    def reads_pictures(self) -> bool:
+        """See :meth:`PairScorer.reads_pictures <rungwise.models.contracts.PairScorer.reads_pictures>`."""
+        return self.backbone.preprocessing is not None
+
+    @property
+    def reads_words(self) -> bool:
+        """See :meth:`PairScorer.reads_words <rungwise.models.contracts.PairScorer.reads_words>`."""
+        return not isinstance(self.text_encoder, TextFeatureInput)
+
+    @property
+    def decoded_side(self) -> int | None:
+        """See :meth:`PairScorer.decoded_side <rungwise.models.contracts.PairScorer.decoded_side>`."""
+        seen = self.backbone.preprocessing
+        return None if seen is None else seen.decoded_side
+
+    @property
+    def longest_text(self) -> int | None:
+        """See :meth:`PairScorer.longest_text <rungwise.models.contracts.PairScorer.longest_text>`."""
+        return self.text_encoder.longest
+
+    def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
+        """See :meth:`PairScorer.too_long <rungwise.models.contracts.PairScorer.too_long>`."""
+        return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
+
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """See :meth:`PairScorer.unknown_words <rungwise.models.contracts.PairScorer.unknown_words>`."""
+        return self.text_encoder.unknown_words(text)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """See :meth:`PairScorer.known_words <rungwise.models.contracts.PairScorer.known_words>`."""
+        return self.text_encoder.known_words
+
+    def remarks(self) -> Sequence[str]:
+        """See :meth:`TrainableScorer.remarks <rungwise.models.training_pairs.TrainableScorer.remarks>`."""
+        return *self.backbone.remarks(), *self.text_encoder.remarks()
+
+    def rows_of(
+        self, pictures: Pictures, *, cache: Path | None = None, progress: Progress | None = None, batch: int = 64
+    ) -> ImageInputs:
+        """What is read of any pictures; features of files under a frozen encoder are cached, as in training.
+
+        Args:
+            pictures: Files, the bytes of files, or rows of features.
+            cache: Folder of the feature cache; the default one if None.
+            progress: Called with the number of images done since the last call.
+            batch: Pictures a step.
+        """
+        frozen = self.config.image.frozen
+        if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
+            return self._rows(pictures, cache, progress, batch)
+        features, kept, issues = picture_features(self._picture_side(), pictures, batch=batch, progress=progress)
+        return ResidentRows(features, kept, issues, len(kept), 0.0)
+
+    def _rows(
+        self,
+        pictures: Pictures,
+        cache: Path | None,
+        progress: Progress | None,
+        batch: int = 64,
+        visited: bool = False,
+    ) -> ImageInputs:
+        """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are.
+
+        Under a frozen one, too, it is pixels where training visits them and each visit sees another crop.
+        """
+        if isinstance(pictures, FeatureRows):
+            if not isinstance(self.backbone, FeatureInput):
+                raise UserError(
+                    "the data are rows of features, but the model reads pictures; train one with model.image.kind"
+                    " features"
+                )
+            if self.reads_regions:
+                check_regions(pictures, self.kind)
+            if progress:
+                progress(len(pictures))
+            return self.backbone.read(pictures)
+        side, paths = self._picture_side(), [one for one in pictures if not isinstance(one, bytes)]
+        if self.config.image.frozen and not (visited and side.preprocessing.draws):
+            return feature_rows(side, paths, cache, batch=batch, progress=progress)
+        return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
+
+    def _text_rows(
+        self, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
+    ) -> ImageInputs:
+        """Vectors of texts from the cache, or rows of features as they are."""
+        if not isinstance(texts, FeatureRows):
+            return text_rows(self.text_encoder, texts, cache, progress=progress)
+        if not isinstance(self.text_encoder, TextFeatureInput):
+            raise UserError("the data are rows of features in place of texts, but the model reads words")
+        return self.text_encoder.read(texts)
+
+    def _picture_side(self) -> PictureSide:
+        if not self.reads_pictures:
+            raise UserError(
+                "the model was trained on rows of features and reads no pictures; give features of the same extractor"
+            )
+        return cast(PictureSide, self.backbone)
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        """Without gradients and with the statistics of training; the mode is put back afterwards."""
+        if not any(module.training for module in self.modules()):
+            with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
+                yield
+            return
+        training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.train(training)

@@ -1,0 +1,1 @@
+"""Models without torch: ONNX graphs, written, looked through and run."""

@@ -1,0 +1,1 @@
+"""Models as folders: written, sealed, read back, and described on a card."""

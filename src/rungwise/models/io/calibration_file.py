@@ -1,0 +1,42 @@
+"""The calibration of a model: ``calibration.json`` in its folder, under the folder's seal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rungwise.core.disk.locks import writing_alone
+from rungwise.core.disk.seals import add_to_seal, has_seal
+from rungwise.core.errors import UserError
+from rungwise.core.untrusted_files import is_regular
+from rungwise.models.io.folder import CALIBRATION, CONFIG
+
+if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
+
+
+def keep_calibration(folder: Path, calibration: Calibration) -> Path:
+    """Keep what judges the scores of a model in its folder, in place of what was there; gives the file.
+
+    Whoever loads the model from the folder has it as ``calibration_file``. A search takes it where the index has no
+    calibration of its own.
+
+    Args:
+        folder: Of a saved or exported model.
+        calibration: Fitted for this model, which the caller has checked.
+
+    Raises:
+        UserError: If there is no model, or the folder may not be written.
+
+    >>> keep_calibration(Path("nowhere"), None)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: nowhere: no model here (config.json is missing); give the folder of a saved model
+    """
+    if not is_regular(folder / CONFIG):
+        raise UserError(f"{folder}: no model here ({CONFIG} is missing); give the folder of a saved model")
+    path = folder / CALIBRATION
+    with writing_alone(folder):
+        calibration.save(path)
+        if has_seal(folder):
+            add_to_seal(folder, CALIBRATION)
+    return path

@@ -1,0 +1,132 @@
+"""Families of models that are kept in folders, found by the ``kind`` that ``config.json`` names.
+
+Only the family that is asked for is imported, so that one that needs no torch is read without it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from rungwise.core.disk.seals import SEAL
+from rungwise.core.errors import UserError
+from rungwise.models.contracts import PairScorer
+from rungwise.models.io.folder import CONFIG, FORMAT, AlteredModelError, ModelFolder
+
+FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
+"""Kinds whose models are fitted to features, and not trained in steps."""
+
+REGIONS = ("scan", "sgr", "saf", "vsrn", "cvse")
+"""Kinds whose models read regions."""
+
+_MODULES = {
+    "onnx": "rungwise.models.export.onnx_model",
+    "vse": "rungwise.models.joint.joint_embedding",
+    "scan": "rungwise.models.regions.scan",
+    "vsrn": "rungwise.models.regions.vsrn",
+    "sgr": "rungwise.models.regions.alignment.sgr",
+    "saf": "rungwise.models.regions.alignment.saf",
+    "cvse": "rungwise.models.regions.consensus.cvse",
+    **{kind: f"rungwise.models.subspace.methods.{kind}" for kind in FITTED},
+}
+"""Where the families of this package are, which are imported when one of them is asked for."""
+
+
+class StoredModel(PairScorer):
+    """A pair scorer that is kept in a folder; its family is found by ``kind`` as soon as its class was imported."""
+
+    @classmethod
+    @abstractmethod
+    def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
+        """The model of a folder whose ``config.json`` names this kind, in evaluation mode.
+
+        Args:
+            folder: Where its files are.
+            device: Where it computes; None leaves the choice to the family.
+
+        Raises:
+            UserError: If files are missing or do not fit each other, or the model cannot compute there.
+            AlteredModelError: If a file is not as it was saved.
+        """
+
+    @property
+    @abstractmethod
+    def contents(self) -> str:
+        """What was read, in a few words, such as ``"12 tensors"``."""
+
+    def try_out(self) -> str:
+        """Compute with what opening the model alone does not look at; gives what was done, empty where nothing is left.
+
+        Raises:
+            UserError: If the model cannot compute, or its numbers are not finite.
+        """
+        return ""
+
+
+def read_stored(source: Path | str, device: str | None, *, altered: bool = False) -> StoredModel:
+    """The model of a folder, or of a hub repository of that name.
+
+    Args:
+        source: The folder, or the repository.
+        device: Where it computes; None leaves the choice to the family.
+        altered: Take the files as they are, whatever the folder's seal says.
+
+    Raises:
+        UserError: If there is no model, or as :meth:`StoredModel.from_folder`.
+    """
+    folder = ModelFolder.open(source, altered=altered)
+    while True:
+        try:
+            model = _kind_of(folder, altered).from_folder(folder, device)
+            model.calibration_file = folder.calibration_file
+            return model
+        except AlteredModelError:
+            now = ModelFolder.open(source, altered=altered)
+            if now == folder:
+                raise
+            folder = now  # another model took this one's place while it was read
+
+
+def _kind_of(folder: ModelFolder, altered: bool) -> type[StoredModel]:
+    facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
+    if facts.get("format") != FORMAT:
+        raise UserError(
+            f"{where}: model format {facts.get('format')!r}, this version reads {FORMAT}; use the rungwise version that"
+            " wrote it"
+        )
+    if folder.seal is None and not altered:
+        raise AlteredModelError(f"{folder.path / SEAL}: missing, so nobody knows whether the model is as it was saved")
+    try:
+        return family(facts.get("kind"))
+    except ValueError as error:
+        raise UserError(f"{where}: kind: {error}") from None
+
+
+def family(kind: object) -> type[StoredModel]:
+    """The class whose models are of this kind: one of this package, or one that the program defines.
+
+    Raises:
+        ValueError: If there is none; the message names those there are.
+
+    >>> family("vse").__name__
+    'JointEmbedding'
+    >>> family("bag of words")
+    Traceback (most recent call last):
+    ValueError: no model family 'bag of words'; there are ...vse...
+    """
+    if isinstance(kind, str) and kind in _MODULES:
+        import_module(_MODULES[kind])
+    # A class that only derives from a family is none of its own.
+    known = {one.kind: one for one in _below(StoredModel) if vars(one).get("kind")}
+    if not isinstance(kind, str) or kind not in known:
+        raise ValueError(f"no model family {kind!r}; there are {', '.join(sorted({*_MODULES, *known}))}")
+    return known[kind]
+
+
+def _below(one: Any) -> Iterator[type[StoredModel]]:
+    for sub in one.__subclasses__():
+        yield sub
+        yield from _below(sub)

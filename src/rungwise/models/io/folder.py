@@ -1,0 +1,233 @@
+"""The files of a saved model: each is looked at before it is read, and read once.
+
+A folder has a seal, ``SHA256SUMS``: the bytes that are parsed are those that were compared with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from rungwise.core.disk.seals import SEAL, has_seal, read_seal
+from rungwise.core.disk.staging import sweep
+from rungwise.core.errors import UserError
+from rungwise.core.formats.tensors import read_tensors
+from rungwise.core.limits import readable
+from rungwise.core.network.hub import hub_folder
+from rungwise.core.untrusted_files import MissingFileError, is_regular, opened_file, parse_json, read_bytes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"
+"""In place of weights, where a model was exported."""
+CARD = "README.md"
+TOKENIZER = "tokenizer.json"
+CALIBRATION = "calibration.json"
+"""What judges the model's scores, where one was fitted; see :mod:`rungwise.models.io.calibration_file`."""
+PATTERNS = ("*.json", "*.txt", WEIGHTS, IMAGE_GRAPH, TEXT_GRAPH, SEAL, CARD)
+"""What is fetched of a repository of the hub; nothing that could be unpickled."""
+
+
+_EXPORTED = frozenset({CALIBRATION, CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH})
+
+
+def parts_of_export(folder: Path) -> Collection[str]:
+    """Names of the files that an exported model may take the place of in a folder: those of another one.
+
+    >>> parts_of_export(Path("nowhere"))
+    ()
+    """
+    sweep(folder)  # what a killed run had moved aside comes back
+    return _EXPORTED if (folder / IMAGE_GRAPH).is_file() else ()
+
+
+class AlteredModelError(UserError):
+    """A file of a model is not as it was saved.
+
+    Attributes:
+        reason: Which one, and why one knows.
+
+    >>> raise AlteredModelError("model/config.json: altered or damaged since it was saved")
+    Traceback (most recent call last):
+    rungwise.models.io.folder.AlteredModelError: model/config.json: altered or damaged since it was saved; get the ...
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}; get the model anew, or take it as it is with altered=True")
+
+
+_WIDEST, _HEADER = 8, 128 << 20
+"""Bytes of the longest number in a tensor, and of the longest header of the format."""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The files of a saved model.
+
+    Attributes:
+        path: Of the folder.
+        seal: SHA-256 by the name of each file; None where files are taken as they are.
+    """
+
+    path: Path
+    seal: Mapping[str, str] | None = None
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, source: Path | str, *, altered: bool = False) -> Self:
+        """The folder of a model, or the copy of a repository of the hub on this machine.
+
+        Args:
+            source: The folder, or the name of the repository.
+            altered: Take the files as they are, whatever the seal says.
+
+        Raises:
+            UserError: If there is no model.
+        """
+        path = Path(source)
+        if not path.is_dir():
+            path = hub_folder(str(source), PATTERNS)
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UserError(f"{source}: may not be read; change its permissions")
+        if not (path / CONFIG).is_file():
+            raise UserError(
+                f"{source}: no model here (config.json is missing); give the folder that training wrote, DIR/model"
+            )
+        if altered or not has_seal(path):
+            return cls(path)
+        try:
+            return cls(path, read_seal(path))
+        except UserError as error:
+            raise AlteredModelError(str(error)) from None
+
+    @property
+    def calibration_file(self) -> Path | None:
+        """Where the model's calibration is; None if it has none.
+
+        Raises:
+            UserError: If a link in its place leaves the folder.
+        """
+        return self._place(CALIBRATION) if os.path.lexists(self.path / CALIBRATION) else None
+
+    def text(self, name: str) -> str:
+        """The text of a file, which is read once.
+
+        Raises:
+            UserError: If it is missing, cannot be read, or is larger than its limit.
+            AlteredModelError: If it is not as it was saved.
+        """
+        if name in self._texts:
+            return self._texts[name]
+        path = self._place(name)
+        try:
+            data = read_bytes(path, "json_bytes")
+        except MissingFileError:
+            raise UserError(f"{path}: missing; the model folder is incomplete") from None
+        self._compare(name, hashlib.sha256(data).hexdigest())
+        try:
+            self._texts[name] = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: cannot be read ({error}); copy the model folder anew") from None
+        return self._texts[name]
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The object that a JSON file holds.
+
+        Raises:
+            UserError: As :meth:`text`, and if it holds something else.
+        """
+        values = parse_json(self.text(name), self.path / name)
+        if not isinstance(values, dict):
+            raise UserError(f"{self.path / name}: expected a JSON object")
+        return values
+
+    def data(self, name: str, most: int) -> bytes:
+        """The bytes of a file.
+
+        Args:
+            name: Of the file.
+            most: Bytes that such a file has at most.
+
+        Raises:
+            UserError: If it is missing, cannot be read, or is larger.
+            AlteredModelError: If it is not as it was saved.
+        """
+        path = self._place(name)
+        try:
+            with opened_file(path, None) as file:
+                if (size := os.fstat(file.fileno()).st_size) > most:
+                    raise UserError(f"{path}: {readable(size)}, where at most {readable(most)} are read")
+                data = file.read()
+        except MissingFileError:
+            raise UserError(f"{path}: missing; the model folder is incomplete") from None
+        self._compare(name, hashlib.sha256(data).hexdigest())
+        return data
+
+    @contextmanager
+    def weights(self, asked: Mapping[str, Tensor] | None = None) -> Iterator[dict[str, Tensor]]:
+        """The tensors, by name. They stand in the file, so that they must be copied before the block ends.
+
+        Args:
+            asked: What the model needs, if that is known: a file that is much larger is not read through.
+
+        Raises:
+            UserError: If the file is missing, is not safetensors, or is too large.
+            AlteredModelError: If it is not as it was saved, or changed while it was read.
+        """
+        path = self._place(WEIGHTS)
+        if asked is not None:
+            needed = sum(tensor.numel() * _WIDEST for tensor in asked.values()) + _HEADER
+            if is_regular(path) and path.stat().st_size > needed:
+                raise UserError(
+                    f"{path}: {readable(path.stat().st_size)}, more than the tensors take that config.json asks for;"
+                    " the files belong to different models"
+                )
+        if self.seal is None:
+            yield read_tensors(path)
+            return
+        try:
+            with opened_file(path, None) as file:
+                before = _state(os.fstat(file.fileno()))
+                self._compare(WEIGHTS, hashlib.file_digest(file, "sha256").hexdigest())
+        except MissingFileError:
+            raise UserError(f"{path}: no such weights file") from None
+        yield read_tensors(path)
+        if _state(path.stat()) != before:
+            raise AlteredModelError(f"{path}: changed while it was read")
+
+    def _place(self, name: str) -> Path:
+        """A file of the folder; a link may lead to another file of it, and into the store of the hub's cache."""
+        path = self.path / name
+        try:
+            target, home = path.resolve(), self.path.resolve()
+        except (OSError, RuntimeError) as error:  # a link to itself
+            raise UserError(f"{path}: a link that leads nowhere; put the file itself there") from error
+        stores = [home, home.parents[1] / "blobs"] if home.parent.name == "snapshots" else [home]
+        if not any(target.is_relative_to(store) for store in stores):
+            raise UserError(f"{path}: a link that leaves the model folder; put the file itself there")
+        return path
+
+    def _compare(self, name: str, digest: str) -> None:
+        if self.seal is None:
+            return
+        if name not in self.seal:
+            raise AlteredModelError(f"{self.path / name}: was put here after the model was saved ({SEAL} has it not)")
+        if self.seal[name] != digest:
+            raise AlteredModelError(
+                f"{self.path / name}: altered or damaged since it was saved ({SEAL} says otherwise)"
+            )
+
+
+def _state(about: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file is written to or another takes its place."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

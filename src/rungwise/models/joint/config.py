@@ -1,0 +1,60 @@
+"""What a joint embedding is made of, as typed data: every image side, text side, head and similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rungwise.core.configuration import STRICT, Size
+from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.heads import AnyHead, LinearHead, NoHead
+from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.encoders.images.convolutions import ConvolutionsConfig
+from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
+from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
+from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.encoders.texts.transformer import TransformerConfig
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.similarity import AnySimilarity, Cosine
+
+AnyImageSide = Annotated[
+    Annotated[ImageConfig | ConvolutionsConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
+    BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
+]
+"""Pictures under a backbone, unless ``kind`` names another side."""
+
+AnyTextSide = Annotated[
+    Annotated[
+        GRUConfig | TransformerConfig | BagOfWordsConfig | TextFeatureConfig | PretrainedTextConfig,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
+]
+"""A GRU, unless ``kind`` names another side."""
+
+
+@dataclass(frozen=True)
+class VSEConfig(ModelConfig):
+    """Two encoders, a head on each, and a similarity: the VSE family (Faghri et al. 2018, section 2) and its heirs.
+
+    Attributes:
+        kind: Names the family.
+        image: The encoder of pictures, or features in its place.
+        text: The encoder of captions, or features in its place.
+        dimension: Width of the joint space.
+        similarity: cosine, inner (the caption side alone is normalised: VSE0), order or shifted_cosine.
+        image_head: From the image encoder to the joint space: linear, none, mlp, residual or adapter.
+        text_head: From the caption encoder to the joint space; none, as in VSE++, where the encoder gives its width.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["vse"] = "vse"
+    image: AnyImageSide = field(default_factory=ImageConfig)
+    text: AnyTextSide = field(default_factory=GRUConfig)
+    dimension: Size = 1024
+    similarity: AnySimilarity = field(default_factory=Cosine)
+    image_head: AnyHead = field(default_factory=LinearHead)
+    text_head: AnyHead = field(default_factory=NoHead)

@@ -1,0 +1,192 @@
+"""New joint embeddings that begin from the weights of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from torch import Tensor
+
+from rungwise.core.configuration import identity
+from rungwise.core.errors import UserError
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.heads import NoHead, OneHead, stacked
+from rungwise.models.joint.config import VSEConfig
+from rungwise.models.joint.joint_embedding import JointEmbedding
+
+IMAGE_HEAD, TEXT_HEAD = "image_projection.", "text_projection."
+_VIEW = ("crops", "mirrored")
+"""What is seen of a picture, by the same weights."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A model and where its weights came from.
+
+    Attributes:
+        model: To be trained.
+        taken: Parts whose weights are those of the other model, such as "image encoder".
+        new: Parts that begin anew.
+    """
+
+    model: JointEmbedding
+    taken: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig | None = None) -> Begun:
+    """The other model, to be trained further.
+
+    Args:
+        start: The other model.
+        image: Train its image encoder.
+        text: Train its text encoder.
+        like: A configuration of the same encoders. One that it freezes is not trained, and pictures are seen, and their
+            encoder is trained, as it says: ``crops``, ``mirrored``, ``batch_norm``.
+
+    Raises:
+        UserError: If ``like`` describes another image encoder.
+    """
+    own, text_config = start.config.image, start.config.text
+    if like is not None:
+        image, text = image and not like.image.frozen, text and not like.text.frozen
+        if isinstance(own, type(like.image)):  # rows of features may stand in for it
+            own = _seen_as(own, like.image)
+    config = replace(start.config, image=_frozen(own, not image), text=_frozen(text_config, not text))
+    return _put_together(config, start, True, True)
+
+
+def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Begun:
+    """The other model with frozen encoders and new heads on top of those that it has.
+
+    Args:
+        start: The other model.
+        image: The new head of the image side; none leaves that side as it is.
+        text: That of the text side.
+    """
+    config = replace(
+        start.config,
+        image=_frozen(start.config.image, True),
+        text=_frozen(start.config.text, True),
+        image_head=start.config.image_head if isinstance(image, NoHead) else stacked(start.config.image_head, image),
+        text_head=start.config.text_head if isinstance(text, NoHead) else stacked(start.config.text_head, text),
+    )
+    begun = _put_together(config, start, True, True)
+    for side in (begun.model.backbone, begun.model.text_encoder):
+        side.requires_grad_(False)  # also one that no configuration freezes, such as a GRU
+    return begun
+
+
+def with_weights_that_fit(
+    config: VSEConfig,
+    start: JointEmbedding,
+    captions: Sequence[str] | FeatureRows,
+    features: FeatureRows | None = None,
+) -> Begun:
+    """A model of a configuration, with what fits of the other model's weights.
+
+    An encoder is taken whole, its vocabulary included, where both configurations describe the same and its vectors are
+    of the same width. The weights of heads are taken by name and shape; a stack whose first head is the other model's
+    takes that.
+
+    Args:
+        config: Of the new model.
+        start: The other model.
+        captions: Those of the training split.
+        features: The rows that stand for pictures, where the collection has such.
+
+    Raises:
+        UserError: As :meth:`JointEmbedding.create`.
+    """
+    own_image = config.image if features is None else start.config.image
+    same_image = _same(own_image, start.config.image)
+    same_text = _same(config.text, start.config.text)
+    if same_image and same_text and config.dimension == start.config.dimension:
+        return _put_together(replace(config, image=own_image), start, True, True)
+    new = JointEmbedding.create(config, captions, features)
+    same_text = same_text and new.text_encoder.width == start.text_encoder.width
+    return _put_together(new.config, start, same_image, same_text, new)
+
+
+def _put_together(
+    config: VSEConfig, start: JointEmbedding, image: bool, text: bool, new: JointEmbedding | None = None
+) -> Begun:
+    """A model of the other one's encoders, as far as they are taken, and of its heads, as far as they fit.
+
+    Args:
+        config: Of the model.
+        start: The other one.
+        image: Take its image encoder.
+        text: Take its text encoder.
+        new: Has the encoders that are not taken.
+    """
+    sides = [(start if taken else new or start) for taken in (image, text)]
+    for side, was, now in (
+        (sides[0].backbone, sides[0].config.image, config.image),
+        (sides[1].text_encoder, sides[1].config.text, config.text),
+    ):
+        if was.frozen and not now.frozen:
+            side.requires_grad_(True)
+    model = JointEmbedding(config, sides[0].backbone.under(config.image), lambda: sides[1].text_encoder)
+    found = _heads(start.state_dict())
+    fitting = {}
+    for name, tensor in _heads(model.state_dict()).items():
+        for other in (name, _unstacked(name)):
+            if other in found and found[other].shape == tensor.shape:
+                fitting[name] = found[other]
+                break
+    model.load_state_dict(fitting, strict=False)
+    parts = {"image encoder": image, "text encoder": text}
+    for place, title in ((IMAGE_HEAD, "image head"), (TEXT_HEAD, "text head")):
+        asked = [name for name in model.state_dict() if name.startswith(place)]
+        got = [name for name in asked if name in fitting]
+        if got:
+            parts[title if len(got) == len(asked) else f"{title} ({len(got)} of {len(asked)} tensors)"] = True
+        elif asked:
+            parts[title] = False
+    return Begun(
+        model,
+        tuple(name for name, taken in parts.items() if taken),
+        tuple(name for name, taken in parts.items() if not taken),
+    )
+
+
+def _heads(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in state.items() if name.startswith((IMAGE_HEAD, TEXT_HEAD))}
+
+
+def _unstacked(name: str) -> str:
+    """The name that a tensor of a stack's first head has without the stack."""
+    for place in (IMAGE_HEAD, TEXT_HEAD):
+        name = name.replace(f"{place}0.", place, 1)
+    return name
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two configurations describe the same weights of an encoder, wherever they come from."""
+    names = [getattr(side, "model", getattr(side, "source", None)) for side in (one, other)]
+    known = [{name: value for name, value in identity(side).items() if name not in _VIEW} for side in (one, other)]
+    return names[0] == names[1] and known[0] == known[1]
+
+
+def _seen_as(own: Any, like: Any) -> Any:
+    """A configuration of an image encoder with what another one of the same encoder says of views and training."""
+    taken = [one.name for one in fields(own) if one.name in (*_VIEW, "batch_norm")]
+    if taken and not _same(own, like):
+        mine, others = (identity(one) for one in (own, like))
+        name = next((one for one in mine if one not in _VIEW and mine[one] != others.get(one)), "kind")
+        raise UserError(
+            f"tune: model.image describes another encoder than the model that is begun from ({name}:"
+            f" {others.get(name)!r}, not {mine.get(name)!r}); give it the same, or leave configured out"
+        )
+    return replace(own, **{name: getattr(like, name) for name in taken})
+
+
+def _frozen(side: Any, frozen: bool) -> Any:
+    """A side's configuration, frozen or not, as far as that can be chosen."""
+    known = {one.name for one in fields(side)}
+    if "frozen" not in known:
+        return side
+    whole = {"train_layers": None} if frozen and "train_layers" in known else {}
+    return replace(side, frozen=frozen, **whole)

@@ -1,0 +1,67 @@
+"""Joint image-text embeddings: two encoders, a trained head on each, and a similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
+
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.encoders.sides import ImageSide, TextSide
+from rungwise.models.dual_encoder import TwoTower
+from rungwise.models.encoder_pair import config_for_data
+from rungwise.models.io.folder import ModelFolder
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.joint.config import VSEConfig
+
+
+class JointEmbedding(TwoTower):
+    """f(image) and g(caption) in one space (VSE++, Faghri et al. 2018, Eq. 1-2), by any two encoders.
+
+    Attributes:
+        provenance: Facts about data, training and results that were saved with it.
+
+    >>> from rungwise.encoders.images.backbone import ImageConfig
+    >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
+    >>> model = JointEmbedding.create(VSEConfig(image=image, dimension=8), ["a dog", "a cat"])
+    >>> model.encode_text(["a cat", "two dogs"]).shape
+    (2, 8)
+    """
+
+    kind: ClassVar[str] = "vse"
+    config_type: ClassVar[type[ModelConfig]] = VSEConfig
+
+    def __init__(self, config: VSEConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
+        """Put the parts together.
+
+        Args:
+            config: Of the model.
+            image: The encoder of pictures.
+            text: Gives the encoder of texts; it is made after the image head, so that the same seed draws the same
+                weights as ever.
+        """
+        super().__init__(config)
+        self.backbone = image
+        self.image_projection = config.image_head.build(image.features, config.dimension)
+        self.text_encoder = text()
+        self.text_projection = config.text_head.build(self.text_encoder.width, config.dimension)
+        self._freeze()
+
+    @classmethod
+    def create(
+        cls, config: VSEConfig, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None
+    ) -> Self:
+        """A new model whose vocabulary comes from ``captions`` (those of the training split).
+
+        Where the collection has rows of features instead of pictures, they stand in for the backbone.
+
+        Raises:
+            UserError: If the backbone or its weights cannot be had, or the data have no features where the
+                configuration wants them.
+        """
+        config = config_for_data(config, captions, features)
+        return cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
+
+    @classmethod
+    def restore(cls, config: VSEConfig, folder: ModelFolder) -> Self:
+        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))

@@ -1,0 +1,1 @@
+"""SGR and SAF: similarity vectors of a pair, and two ways to read them."""

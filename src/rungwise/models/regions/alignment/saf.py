@@ -1,0 +1,154 @@
+"""SAF: similarity attention filtration (Diao et al. 2021, section 3.4).
+
+The nodes s_0..s_L of a pair (:mod:`rungwise.models.regions.alignment.similarity_vectors`) are weighed by gates::
+
+    a_p = w_f' s_p + b_f
+    g_p = sigmoid(N(a_p)) / sum_q sigmoid(N(a_q))       (Eq. 7), N: batch norm of one channel
+    z   = sum_p g_p s_p,  divided by its length         (Eq. 8)
+    S   = sigmoid(w' z + b)
+
+The program gives batch norm one caption at a time, with all pictures of the batch. So in training a_p is normalised by
+mean and variance over the pictures and the L + 1 nodes of its own caption, and that is kept here. The statistics that
+evaluation reads move once for a batch, by the mean over its captions [ours]; the program moves them after each caption
+in turn, so that they hang on the order of the last few.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rungwise.core.configuration import STRICT
+from rungwise.encoders.heads import LinearHead
+from rungwise.models.encoder_pair import EncoderBatch
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.regions.alignment.base import AlignedConfig, AlignedScorer
+from rungwise.models.regions.alignment.similarity_vectors import NodeReader, Reader
+from rungwise.models.regions.self_attention import linear
+from rungwise.models.training_pairs import Autocast, ScoredBatch
+
+_LEAST = 1e-8
+"""What the program adds to a sum of gates."""
+
+
+@dataclass(frozen=True)
+class SAFConfig(AlignedConfig):
+    """Similarity attention filtration (Diao et al. 2021).
+
+    Attributes:
+        kind: Names the family.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["saf"] = "saf"
+
+
+class CaptionNorm(nn.BatchNorm1d):
+    """Batch norm of one channel with statistics of each caption.
+
+    It remembers what it saw in training until :meth:`learn`; blocks that are computed once more on the way back are
+    forgotten with the next batch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._seen: list[tuple[Tensor, Tensor]] = []
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """(n, m, k) of n images with m captions of k nodes to the same, normalised.
+
+        Args:
+            logits: In training, of all images of the batch.
+        """
+        captions = logits.shape[1]
+        weight, bias = self.weight.expand(captions), self.bias.expand(captions)
+        if not self.training:
+            mean, variance = self.running_mean, self.running_var
+            assert mean is not None  # statistics are kept
+            assert variance is not None
+            statistics = mean.expand(captions), variance.expand(captions)
+            return F.batch_norm(logits, *statistics, weight, bias, eps=self.eps)
+        self._seen.append(torch.var_mean(logits.detach(), dim=(0, 2)))
+        return F.batch_norm(logits, None, None, weight, bias, training=True, eps=self.eps)
+
+    def forget(self) -> None:
+        """A batch begins."""
+        self._seen.clear()
+
+    @torch.no_grad()
+    def learn(self) -> None:
+        """The batch is over: the statistics move towards the mean over its captions."""
+        if self._seen:
+            for kept, seen in zip((self.running_var, self.running_mean), zip(*self._seen, strict=True), strict=True):
+                assert kept is not None
+                kept.lerp_(torch.cat(seen).mean().to(kept.dtype), 0.1)
+            assert self.num_batches_tracked is not None
+            self.num_batches_tracked.add_(1)
+
+
+class Filtration(NodeReader):
+    """Gates on the nodes, and S from their weighted sum.
+
+    Args:
+        width: Of a node.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gate = LinearHead().build(width, 1)
+        self.norm = CaptionNorm()
+        self.score = LinearHead().build(width, 1)
+
+    @property
+    def compares_images(self) -> bool:
+        """In training, by batch norm."""
+        return self.training
+
+    def reader(self) -> Reader:
+        """See :meth:`NodeReader.reader <rungwise.models.regions.alignment.similarity_vectors.NodeReader.reader>`."""
+        return self.forward
+
+    def forward(self, nodes: Tensor, precision: torch.dtype) -> Tensor:
+        """(n, m, k, width) nodes to (n, m) similarities.
+
+        Args:
+            nodes: Of pairs.
+            precision: Of products; there are none worth rounding for.
+        """
+        gates = self.norm(linear(self.gate, nodes).squeeze(3)).sigmoid()
+        gates = gates / (gates.sum(dim=2, keepdim=True) + _LEAST)
+        kept = F.normalize((gates.unsqueeze(2) @ nodes).squeeze(2), dim=2)
+        return linear(self.score, kept).squeeze(2).sigmoid()
+
+
+class SAF(AlignedScorer):
+    """Similarity attention filtration (Diao et al. 2021).
+
+    >>> from rungwise.encoders.images.backbone import ImageConfig
+    >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=64, pool="regions", l2_normalise=False)
+    >>> model = SAF.create(SAFConfig(image=image, dimension=8), ["a dog", "a cat"])
+    >>> model.kind, model.config.regions
+    ('saf', 4)
+    """
+
+    kind: ClassVar[str] = "saf"
+    config_type: ClassVar[type[ModelConfig]] = SAFConfig
+    nodes: Filtration
+
+    @staticmethod
+    def node_reader(config: Any) -> Filtration:
+        """Gates."""
+        return Filtration(config.vector_width)
+
+    def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
+        """Scores of a batch's images with its captions; in training the statistics of batch norm learn from them."""
+        self.nodes.norm.forget()
+        scored = super().score(batch, autocast, within=within)
+        self.nodes.norm.learn()
+        return scored

@@ -1,0 +1,1 @@
+"""CVSE: concepts of a collection beside the regions of a picture."""

@@ -1,0 +1,1 @@
+"""Fitted methods, one file each."""

@@ -1,0 +1,164 @@
+"""GMMFA: generalised multiview analysis with the graphs of marginal Fisher analysis (Sharma et al. 2012)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rungwise.core.configuration import STRICT, AtLeastOne
+from rungwise.core.errors import UserError
+from rungwise.models.io.saved_model import ModelConfig
+from rungwise.models.subspace.base import Subspace
+from rungwise.models.subspace.classes import Classes
+from rungwise.models.subspace.eigenproblems import Matrix, best_directions
+from rungwise.models.subspace.methods.gma import GMAConfig, joint_whitening, split_views
+from rungwise.models.subspace.views import BLOCK_VALUES, Directions, Views, several
+
+Edges = NDArray[np.int64]
+"""(edges, 2) pairs of items, the smaller position first, each once."""
+
+
+@dataclass(frozen=True)
+class GMMFAConfig(GMAConfig):
+    """Settings of GMMFA; see :class:`~rungwise.models.subspace.methods.gma.GMAConfig`.
+
+    Attributes:
+        kind: Names the method.
+        same_class: Nearest items of its class that an item is kept near to.
+        other_class: Nearest pairs of an item of a class with one outside of it that are spread, for each class.
+        neighbour_components: Principal components in which nearest items are looked for, at most. Every item is
+            compared with every other one, so that this bounds the time where rows are wide.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["gmmfa"] = "gmmfa"
+    same_class: AtLeastOne = 5
+    other_class: AtLeastOne = 50
+    neighbour_components: AtLeastOne = 256
+
+
+class GMMFA(Subspace):
+    """A spreads neighbours of different classes, B keeps neighbours of one class together.
+
+    B averages (x_i - x_j)(x_i - x_j)' over the pairs of an item with its ``same_class`` nearest items of its class, A
+    over the ``other_class`` nearest pairs across the border of each class (Yan et al. 2007); each view has graphs of
+    its own. See :mod:`rungwise.models.subspace.methods.gma` for the rest. Rows behind the principal components are held
+    in memory. Neighbours are scikit-learn's, found block by block in the leading ``neighbour_components``.
+
+    >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
+    >>> model = GMMFA(dimension=1).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
+    >>> model.block(images[:1], 3 * images).round().tolist()
+    [[1.0, 1.0, -1.0, -1.0]]
+    """
+
+    kind: ClassVar[str] = "gmmfa"
+    config_type: ClassVar[type[ModelConfig]] = GMMFAConfig
+
+    def solve(self, views: Views) -> Directions:
+        """See :meth:`Subspace.solve`."""
+        config, classes = self.config, several(views.classes)
+        spread, kept = [], []
+        for rows, leading in zip(_rows(views), views.leading(config.neighbour_components), strict=True):
+            compared = rows @ leading.astype(np.float32) if leading.shape[1] < rows.shape[1] else rows
+            near = neighbours(compared, classes, config.same_class)
+            if not len(near):
+                raise UserError("gmmfa: every class has one item, so that nothing is kept together; give more of each")
+            kept.append(graph_scatter(rows, near))
+            spread.append(graph_scatter(rows, border_pairs(compared, classes, config.other_class)))
+        image, text = (one.means for one in views.scatter)
+        cross = config.alpha * image @ text.T
+        numerator = np.block([[spread[0], cross], [cross.T, config.mu * spread[1]]])
+        whitened = joint_whitening(kept, views.moments, config.regularisation)
+        found, _ = best_directions(numerator, whitened, config.dimension)
+        return split_views(found, len(image))
+
+
+def neighbours(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges:
+    """Every item with its nearest ones of each of its classes.
+
+    Args:
+        rows: (n, D).
+        classes: Of the items.
+        count: Neighbours of an item.
+
+    >>> neighbours(np.array([[0.0], [1.0], [5.0], [1.1]], np.float32), Classes.of(["a", "a", "a", "b"]), 1).tolist()
+    [[0, 1], [1, 2]]
+    """
+    found: list[Edges] = []
+    for members in classes.members.T:
+        own = np.flatnonzero(members)
+        if len(own) < 2:
+            continue
+        finder = _finder(rows[own])
+        near = finder.kneighbors(n_neighbors=min(count, len(own) - 1), return_distance=False)
+        found.append(np.stack([np.repeat(own, near.shape[1]), own[near].reshape(-1)], axis=1))
+    return _each_once(found)
+
+
+def border_pairs(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges:
+    """The nearest pairs of an item of a class with one outside of it, for every class.
+
+    Args:
+        rows: (n, D).
+        classes: Of the items.
+        count: Pairs for each class.
+
+    >>> border_pairs(np.array([[0.0], [1.0], [5.0], [1.1]], np.float32), Classes.of(["a", "a", "a", "b"]), 1).tolist()
+    [[1, 3]]
+    """
+    found: list[Edges] = []
+    for members in classes.members.T:
+        own, others = np.flatnonzero(members), np.flatnonzero(~members)
+        if not len(others):
+            continue
+        distances, near = _finder(rows[others]).kneighbors(rows[own], n_neighbors=min(count, len(others)))
+        nearest = np.argsort(distances, axis=None, kind="stable")[:count]
+        found.append(np.stack([np.repeat(own, near.shape[1])[nearest], others[near].reshape(-1)[nearest]], axis=1))
+    return _each_once(found)
+
+
+def graph_scatter(rows: NDArray[np.float32], edges: Edges) -> Matrix:
+    """(D, D) the average of (x_i - x_j)(x_i - x_j)' over pairs, by the graph's Laplacian.
+
+    Args:
+        rows: (n, D).
+        edges: The pairs, at least one.
+
+    >>> graph_scatter(np.array([[0.0], [1.0], [5.0]], np.float32), np.array([[0, 1], [1, 2]])).tolist()
+    [[8.5]]
+    """
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    adjacency = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(rows), len(rows)))
+    degrees = adjacency.sum(axis=1)
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    step = max(16, BLOCK_VALUES // rows.shape[1])
+    for begin in range(0, len(rows), step):
+        some = slice(begin, begin + step)
+        joined = adjacency[some]
+        others = np.unique(joined.indices)
+        own = rows[some].astype(np.float64)
+        total += own.T @ (own * degrees[some, None] - joined[:, others] @ rows[others].astype(np.float64))
+    return total / len(edges)
+
+
+def _rows(views: Views) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Both views' rows in memory."""
+    image, text = (np.empty((len(views), width), np.float32) for width in views.widths)
+    for some, first, second in views.blocks():
+        image[some], text[some] = first, second
+    return image, text
+
+
+def _finder(rows: NDArray[np.float32]) -> Any:
+    from sklearn.neighbors import NearestNeighbors  # takes a second, which only fitting needs
+
+    return NearestNeighbors(algorithm="brute").fit(rows)
+
+
+def _each_once(found: list[Edges]) -> Edges:
+    return np.unique(np.sort(np.concatenate([np.empty((0, 2), np.int64), *found]), axis=1), axis=0)

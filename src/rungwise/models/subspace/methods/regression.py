@@ -1,0 +1,180 @@
+"""Regression of both views on class labels, by iteratively reweighted least squares: what LCFS and LGCFL share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from rungwise.core.configuration import STRICT, AtLeastOne, NotNegative, Positive
+from rungwise.core.errors import UserError
+from rungwise.models.subspace.eigenproblems import Matrix
+from rungwise.models.subspace.settings import SubspaceConfig
+from rungwise.models.subspace.views import Directions, Views, several
+
+SMOOTH = 1e-8
+"""eps of the smoothed norms sqrt(s^2 + eps)."""
+
+_RISES = 1e-9
+"""Share of the objective that rounding may add in a round."""
+
+Pair = tuple[Matrix, Matrix]
+
+
+@dataclass(frozen=True)
+class RegressionConfig(SubspaceConfig):
+    """Settings of both methods.
+
+    Attributes:
+        sparsity: Weight of the norm that leaves features out.
+        rounds: Of the iteration at most.
+        tolerance: It ends where a round lowers the objective by less than this share.
+    """
+
+    __pydantic_config__ = STRICT
+
+    sparsity: Positive = 0.1
+    rounds: AtLeastOne = 100
+    tolerance: NotNegative = 1e-6
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over items of products of centred features and centred 0/1 labels.
+
+    Attributes:
+        image: (D_i, D_i) X'X.
+        text: (D_t, D_t) Z'Z.
+        cross: (D_i, D_t) X'Z.
+        image_labels: (D_i, C) X'Y.
+        text_labels: (D_t, C) Z'Y.
+        labels: ||Y||^2.
+    """
+
+    image: Matrix
+    text: Matrix
+    cross: Matrix
+    image_labels: Matrix
+    text_labels: Matrix
+    labels: float
+
+    def start(self) -> Pair:
+        """Least squares with a small ridge."""
+        return (
+            _ridged(self.image, self.image_labels),
+            _ridged(self.text, self.text_labels),
+        )
+
+    def misfit(self, image: Matrix, text: Matrix) -> float:
+        """1/2 (||X U - Y||^2 + ||Z V - Y||^2)."""
+        own = np.vdot(image, self.image @ image) + np.vdot(text, self.text @ text)
+        wanted = np.vdot(image, self.image_labels) + np.vdot(text, self.text_labels)
+        return float(own / 2 - wanted + self.labels)
+
+
+def sums_of(views: Views) -> Sums:
+    """Of views whose items all have labels.
+
+    Raises:
+        UserError: If there are fewer than two classes.
+    """
+    members, moments, items = several(views.classes).members, views.moments, len(views)
+    image, text = views.sums(members)  # rows are centred, so that labels need not be
+    centred = members - members.mean(axis=0)
+    return Sums(
+        moments.image * items, moments.text * items, moments.cross * items, image, text, float(np.square(centred).sum())
+    )
+
+
+def row_weights(rows: Matrix) -> NDArray[np.float64]:
+    """(D,) by which the bound of ||U||_21 at U weighs the squares of its rows, times two: 1 / ||u_i||."""
+    return np.asarray(1 / np.sqrt(np.square(rows).sum(axis=1) + SMOOTH))
+
+
+def rows_norm(rows: Matrix) -> float:
+    """||U||_21, smoothed."""
+    return float(np.sqrt(np.square(rows).sum(axis=1) + SMOOTH).sum())
+
+
+def with_ridge_solved(products: Matrix, ridge: NDArray[np.float64], wanted: Matrix) -> Matrix:
+    """X with  (P + diag(ridge)) X = wanted.
+
+    Args:
+        products: (D, D) P, symmetric and positive semi-definite.
+        ridge: (D,) above 0.
+        wanted: (D, m).
+
+    Raises:
+        UserError: If the ridge is rounding beside a singular P.
+
+    >>> with_ridge_solved(np.ones((2, 2)), np.array([1.0, 1.0]), np.array([[3.0], [3.0]])).round(9).tolist()
+    [[1.0], [1.0]]
+    """
+    units = 1 / np.sqrt(ridge)[:, None]  # in which the ridge is 1, however unlike its numbers are
+    system = units * products * units.T + np.eye(len(products))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            return np.asarray(units * linalg.solve(system, units * wanted, assume_a="pos"))
+    except (linalg.LinAlgError, linalg.LinAlgWarning):
+        raise UserError(
+            "some features follow from others, and sparsity is too small to choose among them; raise sparsity"
+        ) from None
+
+
+def fall(
+    start: Pair,
+    step: Callable[[Matrix, Matrix], Pair],
+    value: Callable[[Matrix, Matrix], float],
+    config: RegressionConfig,
+) -> tuple[Pair, Sequence[float]]:
+    """Go down until a round gains too little.
+
+    Args:
+        start: U and V.
+        step: One round.
+        value: The objective.
+        config: When to end.
+
+    Returns:
+        U and V, and the objective at the start and after each round.
+
+    Raises:
+        ArithmeticError: If the objective rises, which it cannot but by a fault of the method.
+    """
+    found, values = start, [value(*start)]
+    for _ in range(config.rounds):
+        found = step(*found)
+        values.append(value(*found))
+        gained = values[-2] - values[-1]
+        if gained < -_RISES * abs(values[-2]):
+            raise ArithmeticError(f"the objective rose from {values[-2]!r} to {values[-1]!r}")
+        if gained <= config.tolerance * abs(values[-2]):
+            break
+    return found, tuple(values)
+
+
+def rotated(sums: Sums, found: Pair, dimension: int) -> Directions:
+    """U and V; where fewer directions than classes are asked for, those in which both projections vary most.
+
+    Args:
+        sums: Of the items.
+        found: U and V.
+        dimension: Directions at most.
+    """
+    image, text = found
+    if dimension >= image.shape[1]:
+        return Directions(image, text)
+    together = image.T @ sums.image @ image + text.T @ sums.text @ text
+    _, vectors = linalg.eigh(together)
+    most = vectors[:, ::-1][:, :dimension]
+    return Directions(image @ most, text @ most)
+
+
+def _ridged(products: Matrix, wanted: Matrix) -> Matrix:
+    size = max(float(np.trace(products)) / len(products), np.finfo(np.float64).tiny)
+    return np.asarray(linalg.solve(products + 1e-3 * size * np.eye(len(products)), wanted, assume_a="pos"))

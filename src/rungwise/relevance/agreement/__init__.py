@@ -1,0 +1,1 @@
+"""How well degrees agree with people's judgements, and people with each other."""

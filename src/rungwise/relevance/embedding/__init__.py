@@ -1,0 +1,1 @@
+"""Degrees from vectors and models: of captions, of pairs of captions, of pictures."""

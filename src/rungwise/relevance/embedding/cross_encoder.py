@@ -1,0 +1,216 @@
+"""Cross-encoder: a model that reads two captions together and gives them one score (ladder loss, Zhou et al. 2020).
+
+The most exact of the caption sources and by far the slowest: the model runs once for every pair, so all pairs of 25,000
+captions take weeks on a processor. :class:`rungwise.relevance.Cascade` runs it for the pairs that another source
+chooses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.compute.devices import choose_device
+from rungwise.core.errors import UserError
+from rungwise.language.pair_models import load_pair_model
+from rungwise.language.sentence_models import Precision, weights_hash, wiring
+from rungwise.relevance.base import CHUNK_BYTES, Positions, Reference
+from rungwise.relevance.caption_pairs import caption_positions
+from rungwise.relevance.captions import CaptionPairSource
+from rungwise.relevance.storage.pair_cache import Keys, PairCache
+
+_PAIR_BYTES = 64
+"""What a pair takes while it waits for its score: positions, texts' numbers, order."""
+
+Scale = Literal["raw", "sigmoid", "softmax"] | tuple[float, float]
+"""How a model's output becomes a degree; see :class:`CrossEncoder`."""
+
+
+class CrossEncoder(CaptionPairSource):
+    """R by a Hugging Face model that scores a pair of texts.
+
+    What a model puts out is known to its maker only, so ``scale`` must be said:
+
+    * ``"raw"``: as it is;
+    * ``"sigmoid"``: 1 / (1 + exp(-x)), for models trained with a binary cross-entropy, such as
+      ``cross-encoder/stsb-*`` and most re-rankers;
+    * ``"softmax"``: the probability of class ``output``, for models with several outputs (entailment, say);
+    * ``(low, high)``: (x - low) / (high - low), cut off at 0 and 1, for models that predict grades: ``(0, 5)`` after a
+      regression on the grades of STS-B.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        model: A name on the Hugging Face hub or a local folder.
+        scale: See above.
+        output: Which of the model's outputs counts, where it has several.
+        symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
+            cost one run. False keeps the reference first, as the paper's (t_q, t_p).
+        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
+        paired: (images,) the caption that stands for each image.
+        leave_one_out: A caption is no reference for itself.
+        images: Number of images.
+        batch_size: Pairs per pass; pairs of like length go together.
+        max_length: Tokens of a pair beyond which both are cut; None takes the model's own limit.
+        precision: ``"bfloat16"`` is two to three times as fast where the processor has it.
+        device: Such as ``"cuda"``; None takes it where there is one.
+        cache: File of scores, made when missing, so that no pair is scored twice: not in a second run, and not in the
+            next epoch of a training. None keeps none.
+        progress: Called with the number of pairs that were scored since the last call.
+
+    Raises:
+        UserError: If transformers is not installed, the model cannot be loaded, or ``scale`` and ``output`` do not fit.
+
+    >>> captions = ["a man rides a horse", "someone on horseback"]
+    >>> CrossEncoder(captions, [0, 1], "cross-encoder/stsb-roberta-base", scale="sigmoid")  # doctest: +SKIP
+    <rungwise.relevance.embedding.cross_encoder.CrossEncoder object at ...>
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str],
+        image_of_caption: Sequence[int] | ArrayLike,
+        model: str | Path,
+        *,
+        scale: Scale,
+        output: int = 0,
+        symmetric: bool = False,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+        batch_size: int = 64,
+        max_length: int | None = None,
+        precision: Precision = "float32",
+        device: str | None = None,
+        cache: Path | str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(
+            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
+        )
+        _check_scale(scale)
+        self.scale = scale
+        self.output = output
+        self.symmetric = symmetric
+        self.batch_size = batch_size
+        self.precision = precision
+        self.device = choose_device(device)
+        self._progress = progress
+        self._cache = None if cache is None else PairCache(Path(cache).expanduser())
+        self._texts = sorted(set(self.captions))
+        number = {text: place for place, text in enumerate(self._texts)}
+        self._text = np.array([number[text] for text in self.captions], np.int64)
+        self._lengths = np.array([len(text) for text in self._texts], np.int64)
+        self._name = str(model)
+        self._model = load_pair_model(model, device=self.device, max_length=max_length)
+        self.max_length = self._model.max_length
+        outputs = self._model.outputs
+        if not 0 <= output < outputs:
+            raise UserError(f"{model}: output={output} but the model has {outputs}; choose one of 0..{outputs - 1}")
+        if scale == "softmax" and outputs == 1:
+            raise UserError(f"{model}: has one output, whose softmax is always 1; take scale='sigmoid' or (low, high)")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the model, its tokenizer and of what makes its output a score, whatever the collection."""
+        besides = f"{self.scale} {self.output} {self.symmetric} {self.max_length} {self.precision}"
+        network = self._model.network
+        model = f"{type(network).__name__} {wiring(network.config, self._model.tokenizer)}"
+        return weights_hash(network.state_dict(), f"{model} {besides}")
+
+    def options(self) -> Mapping[str, Any]:
+        """The reference choice and the model's fingerprint."""
+        return {**super().options(), "model": self.fingerprint}
+
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
+        """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once.
+
+        Without a ``cache`` nothing is remembered from one call to the next.
+        """
+        references, captions = caption_positions(first, second, self.shape[1])
+        rows, row = np.unique(self._text[references], return_inverse=True)
+        columns, column = np.unique(self._text[captions], return_inverse=True)
+        scores = np.empty((len(rows), len(columns)), np.float32)
+        run = max(1, CHUNK_BYTES // (_PAIR_BYTES * max(1, len(columns))))
+        for start in range(0, len(rows), run):
+            some = rows[start : start + run, None]
+            # Where a symmetric source meets a pair in both orders, it has scored the other one in this run or before.
+            turned = self.symmetric & (some > columns) & np.isin(some, columns) & np.isin(columns, rows)
+            at, to = np.nonzero(~turned)
+            scores[start + at, to] = self._scored(*self._ordered(rows[start + at], columns[to]))
+            at, to = np.nonzero(turned)
+            scores[start + at, to] = scores[
+                np.searchsorted(rows, columns[to]), np.searchsorted(columns, rows[start + at])
+            ]
+        return scores[row[:, None], column]
+
+    def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 score of caption ``first[k]``, as reference, with caption ``second[k]``."""
+        a, b = self._ordered(self._text[first], self._text[second])
+        width = max(1, len(self._texts))
+        keys, place = np.unique(a * width + b, return_inverse=True)
+        return self._scored(*np.divmod(keys, width))[place]
+
+    def _ordered(self, first: Positions, second: Positions) -> tuple[Positions, Positions]:
+        """Pairs of numbers of texts, each in the order in which the model gets it."""
+        return (np.minimum(first, second), np.maximum(first, second)) if self.symmetric else (first, second)
+
+    def _scored(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 scores of pairs of numbers of texts, from the cache where there is one."""
+        if self._cache is None:
+            return self._computed(first, second)
+        return self._cache.completed(
+            self._keys.of(first, second),
+            self._lengths[first] + self._lengths[second],
+            lambda some: self._computed(first[some], second[some]),
+        )
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return Keys(self._texts, self.fingerprint, symmetric=self.symmetric)
+
+    def _computed(self, first: Positions, second: Positions) -> NDArray[np.float32]:
+        """(n,) float32 scores of pairs of numbers of texts; pairs of like length go together, the longest first."""
+        order = np.argsort(-(self._lengths[first] + self._lengths[second]), kind="stable")
+        scores = np.empty(len(order), np.float32)
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            pairs = zip(first[batch].tolist(), second[batch].tolist(), strict=True)
+            scores[batch] = self._run([(self._texts[a], self._texts[b]) for a, b in pairs])
+            if self._progress is not None:
+                self._progress(len(batch))
+        return scores
+
+    def _run(self, pairs: list[tuple[str, str]]) -> list[float]:
+        import torch
+
+        with torch.inference_mode():
+            logits = self._model.logits([a for a, _ in pairs], [b for _, b in pairs], self.precision)
+        if not logits.isfinite().all():
+            raise UserError(
+                f"{self._name}: gives a pair of captions a score that is NaN or infinite; copy the model anew, or take"
+                " another one"
+            )
+        if self.scale == "softmax":
+            return list(logits.softmax(dim=1)[:, self.output].tolist())
+        raw = logits[:, self.output]
+        if self.scale == "sigmoid":
+            raw = raw.sigmoid()
+        elif isinstance(self.scale, tuple):
+            raw = ((raw - self.scale[0]) / (self.scale[1] - self.scale[0])).clamp(0, 1)
+        return list(raw.tolist())
+
+
+def _check_scale(scale: object) -> None:
+    if isinstance(scale, tuple):
+        if len(scale) != 2 or not -math.inf < scale[0] < scale[1] < math.inf:
+            raise UserError(f"scale must be (low, high) with low < high, got {scale}")
+    elif scale not in ("raw", "sigmoid", "softmax"):
+        raise UserError(f"scale must be 'raw', 'sigmoid', 'softmax' or (low, high), got {scale!r}")

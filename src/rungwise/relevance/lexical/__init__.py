@@ -1,0 +1,1 @@
+"""Degrees from words: n-grams, their weights, and all pairs at once."""

@@ -1,0 +1,265 @@
+"""Sources that read what another run computed and kept: they answer to the bit what the source itself would.
+
+What comes from a file is looked at before it is computed with: compiled loops over sparse rows check no bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.core.errors import UserError
+from rungwise.relevance.base import Frequencies
+from rungwise.relevance.captions import CaptionPairSource
+from rungwise.relevance.embedding.base import VectorSource
+from rungwise.relevance.lexical.base import RowsSource
+from rungwise.relevance.lexical.inverted_index import SparseCaptions
+from rungwise.relevance.lexical.tfidf import PairRows
+from rungwise.relevance.storage.cache import CachedSource
+
+_COUNTS: tuple[Frequencies | None, ...] = ("train", "collection", "unknown", None)
+_ROWS = {
+    "starts": np.int64,
+    "columns": np.int32,
+    "asked": np.float32,
+    "answers": np.float32,
+    "lengths": np.int32,
+    "penalty": np.float32,
+}
+
+_MOST_COLUMNS = 1 << 28
+"""N-grams that are told apart; each costs four bytes whenever a block is asked for."""
+
+
+def kept_vectors(source: VectorSource) -> CachedSource:
+    """What :class:`RestoredVectors` needs; which captions stand for an image is not part of it.
+
+    >>> class Length(VectorSource):
+    ...     vectors = np.ones((1, 1), np.float32)
+    ...     fingerprint = "length"
+    >>> kept_vectors(Length(["a dog"], [0])).facts
+    {'source': 'Length', 'options': {}, 'fingerprint': 'length', 'symmetric': True}
+    """
+    shared = CaptionPairSource.options(source)
+    return CachedSource(
+        {
+            "source": source.source_name,
+            "options": {name: value for name, value in source.options().items() if name not in shared},
+            "fingerprint": source.fingerprint,
+            "symmetric": source.symmetric,
+        },
+        {"vectors": np.ascontiguousarray(source.vectors, np.float32)},
+    )
+
+
+def kept_rows(source: RowsSource | PairRows) -> CachedSource:
+    """What :class:`RestoredConsensus` and :class:`RestoredPairRows` need.
+
+    >>> from rungwise.relevance.lexical.tfidf import TfIdf
+    >>> sorted(kept_rows(TfIdf(["a dog"], [0])).arrays)
+    ['answers', 'asked', 'columns', 'lengths', 'penalty', 'starts']
+    """
+    rows = source.weights
+    facts = {
+        "source": source.source_name,
+        "options": dict(source.options()),
+        "called": source.called,
+        "content_hash": source.content_hash(),
+        "frequencies_from": source.frequencies_from,
+    }
+    return CachedSource(
+        facts, {name: np.ascontiguousarray(getattr(rows, name), dtype) for name, dtype in _ROWS.items()}
+    )
+
+
+class RestoredVectors(VectorSource):
+    """The vectors of a bi-encoder or of averaged words.
+
+    Args:
+        kept: From :func:`kept_vectors`.
+        captions: (captions,) texts; None where they are not at hand.
+        image_of_caption: (captions,) the position of each caption's image.
+        **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
+
+    Raises:
+        UserError: If what was kept does not fit together.
+
+    >>> kept = CachedSource({"source": "BiEncoder", "options": {}, "fingerprint": "0"}, {"vectors": np.eye(2,
+    dtype="f4")})
+    >>> RestoredVectors(kept, ["a dog", "a cat"], [0, 1]).dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        kept: CachedSource,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        **choices: Any,
+    ) -> None:
+        super().__init__(captions, image_of_caption, **choices)
+        vectors, options = kept.arrays.get("vectors"), kept.facts.get("options")
+        self._source, self._fingerprint = _texts(kept, "source", "fingerprint")
+        self.symmetric = kept.facts.get("symmetric") is not False
+        if vectors is None or vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != self.shape[1]:
+            raise _unfit(f"no vectors of {self.shape[1]} captions")
+        if not isinstance(options, dict) or not np.isfinite(vectors).all():
+            raise _unfit("a vector is not finite, or options are missing")
+        self._vectors, self._options = vectors, options
+
+    @property
+    def source_name(self) -> str:
+        """That of the source."""
+        return self._source
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """(captions, dimension) of length 1, or 0 where a caption has no vector."""
+        return self._vectors
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the source."""
+        return self._fingerprint
+
+    def options(self) -> Mapping[str, Any]:
+        """Those of the source, with the reference choice of this one."""
+        return {**super().options(), **self._options}
+
+
+class _Facts:
+    """What a restored source of rows says of itself, in the words of the source."""
+
+    def _take(self, kept: CachedSource, captions: int) -> None:
+        self._source, self._hash, self._called = _texts(kept, "source", "content_hash", "called")
+        options, counted = kept.facts.get("options"), kept.facts.get("frequencies_from")
+        if not isinstance(options, dict) or counted not in _COUNTS:
+            raise _unfit("options or frequencies are missing")
+        self._options: Mapping[str, Any] = options
+        self._frequencies: Frequencies | None = counted
+        self._rows = _rows_of(kept, captions)
+
+    @property
+    def source_name(self) -> str:
+        """That of the source."""
+        return self._source
+
+    @property
+    def called(self) -> str:
+        """That of the source."""
+        return self._called
+
+    @property
+    def frequencies_from(self) -> Frequencies | None:
+        """That of the source."""
+        return self._frequencies
+
+    def options(self) -> Mapping[str, Any]:
+        """Those of the source."""
+        return self._options
+
+    def content_hash(self) -> str:
+        """That of the source."""
+        return self._hash
+
+
+class RestoredConsensus(_Facts, RowsSource):
+    """CIDEr or CIDEr-D as another run has counted it.
+
+    Args:
+        kept: From :func:`kept_rows`.
+        captions: (captions,) texts; None where they are not at hand.
+        image_of_caption: (captions,) the position of each caption's image.
+        leave_one_out: As the source had it.
+        images: Number of images.
+
+    Raises:
+        UserError: If what was kept does not fit together.
+
+    >>> from rungwise.relevance.lexical.cider import CIDErD
+    >>> source = CIDErD(["a dog", "a cat"], [0, 1])
+    >>> again = RestoredConsensus(kept_rows(source), source.captions, source.image_of_caption)
+    >>> bool((again.dense() == source.dense()).all()), again.content_hash() == source.content_hash()
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kept: CachedSource,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        leave_one_out: bool = False,
+        images: int | None = None,
+    ) -> None:
+        super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images)
+        self._take(kept, self.shape[1])
+
+
+class RestoredPairRows(_Facts, PairRows):
+    """Tf-idf as another run has counted it.
+
+    Args:
+        kept: From :func:`kept_rows`.
+        captions: (captions,) texts; None where they are not at hand.
+        image_of_caption: (captions,) the position of each caption's image.
+        **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
+
+    Raises:
+        UserError: If what was kept does not fit together.
+    """
+
+    def __init__(
+        self,
+        kept: CachedSource,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        **choices: Any,
+    ) -> None:
+        super().__init__(captions, image_of_caption, **choices)
+        self._threads = None
+        self._take(kept, self.shape[1])
+
+
+def _rows_of(kept: CachedSource, captions: int) -> SparseCaptions:
+    """Rows in which every number stays within its bounds.
+
+    Raises:
+        UserError: If one does not.
+    """
+    arrays = kept.arrays
+    for name, dtype in _ROWS.items():
+        if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
+            raise _unfit(f"no {name}")
+    starts, columns, lengths, penalty = (arrays[name] for name in ("starts", "columns", "lengths", "penalty"))
+    entries = len(columns)
+    fits = (
+        len(starts) == captions + 1
+        and starts[0] == 0
+        and starts[-1] == entries
+        and bool((np.diff(starts) >= 0).all())
+        and len(arrays["asked"]) == len(arrays["answers"]) == entries
+        and len(lengths) == captions
+        and (not entries or (columns.min() >= 0 and columns.max() < _MOST_COLUMNS))
+        and (not captions or (lengths.min() >= 0 and lengths.max() < len(penalty)))
+        and all(bool(np.isfinite(arrays[name]).all()) for name in ("asked", "answers", "penalty"))
+    )
+    if not fits:
+        raise _unfit("a number lies beyond its bounds")
+    return SparseCaptions(
+        starts, columns, arrays["asked"], arrays["answers"], lengths, penalty, int(columns.max(initial=-1)) + 1
+    )
+
+
+def _texts(kept: CachedSource, *names: str) -> list[str]:
+    found = [kept.facts.get(name) for name in names]
+    if not all(isinstance(one, str) for one in found):
+        raise _unfit(f"{' or '.join(names)} is missing")
+    return [str(one) for one in found]
+
+
+def _unfit(what: str) -> UserError:
+    return UserError(f"kept relevance: does not fit the captions ({what}); remove it")

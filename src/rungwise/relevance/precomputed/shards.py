@@ -1,0 +1,324 @@
+"""Top-K lists made shard by shard: the queries are cut into shards, and each meets all candidates.
+
+A shard that is done is kept in a work folder, so that a run that was killed goes on where it was. Joined, the shards
+are to the bit what :meth:`rungwise.relevance.base.Degrees.topk` gives for all queries at once: what counts words gives
+a pair the same bits in every block, and what compares vectors gets shards that end where its blocks end.
+
+A shard is an entry of a :class:`~rungwise.relevance.storage.cache.KeptFolder`, known by a hash of all that it depends
+on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.compute.executors import Share, in_turn
+from rungwise.core.compute.memory import peak_within
+from rungwise.core.digests import digest_of_json
+from rungwise.core.disk.folders import refuse_strangers
+from rungwise.core.disk.seals import SEAL
+from rungwise.core.disk.staging import is_draft, sweep
+from rungwise.core.errors import UserError
+from rungwise.relevance.base import Block, Degrees, Direction, Positions
+from rungwise.relevance.embedding.base import VectorSource
+from rungwise.relevance.lexical.base import RowsSource
+from rungwise.relevance.lexical.tfidf import PairRows
+from rungwise.relevance.precomputed.cached_sources import (
+    RestoredConsensus,
+    RestoredPairRows,
+    RestoredVectors,
+    kept_rows,
+    kept_vectors,
+)
+from rungwise.relevance.storage.cache import HEADER, CachedSource, KeptFolder
+
+KEPT = "kept"
+"""Folder in the work folder where what the source has computed may be kept, for a run that goes on."""
+_KIND, _VALUES, _INDICES = "shard", "values", "indices"
+_FILES = (f"{_VALUES}.npy", f"{_INDICES}.npy", HEADER, SEAL)
+_WORK = frozenset({*(f"{_KIND}-*/{name}" for name in _FILES), f"{KEPT}/*", f"{KEPT}/*/*"})
+_WHAT = "the shards of a run that was broken off"
+
+Restored = RestoredConsensus | RestoredPairRows | RestoredVectors
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """How one was made.
+
+    Attributes:
+        number: From 1.
+        queries: How many it ranks.
+        seconds: That it took.
+        peak: The most memory that the process which made it had meanwhile, in bytes; None where that is not known.
+        found: It was made by a run that was broken off.
+    """
+
+    number: int
+    queries: int
+    seconds: float
+    peak: int | None
+    found: bool = False
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All that a worker needs to rank queries of a source, without its texts.
+
+    Attributes:
+        kind: Class that restores the source.
+        kept: What it was computed from.
+        owners: (captions,) the position of each caption's image.
+        options: Of the class.
+        k: How many candidates of each query.
+        direction: Whose queries.
+    """
+
+    kind: type[Restored]
+    kept: CachedSource
+    owners: Positions
+    options: Mapping[str, Any]
+    k: int
+    direction: Direction
+
+    def source(self) -> Restored:
+        """The source itself."""
+        return self.kind(self.kept, None, self.owners, **self.options)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What a worker gives back: (queries, k) positions and degrees, and what they cost."""
+
+    indices: NDArray[np.int32]
+    values: Block
+    seconds: float
+    peak: int | None
+
+
+def ranking(source: Degrees, k: int, direction: Direction) -> Ranking:
+    """What workers need of a source.
+
+    Raises:
+        UserError: If it is none that counts words or compares vectors.
+
+    >>> from rungwise.relevance import TfIdf
+    >>> ranking(TfIdf(["a dog", "a cat"], [0, 1]), 1, "t2i").source().topk(1, "t2i")[0].tolist()
+    [[0], [1]]
+    """
+    options: dict[str, Any] = {"images": source.shape[0]}
+    kind: type[Restored]
+    if isinstance(source, RowsSource):
+        kind, kept = RestoredConsensus, kept_rows(source)
+    elif isinstance(source, PairRows):
+        kind, kept = RestoredPairRows, kept_rows(source)
+    elif isinstance(source, VectorSource):
+        kind, kept = RestoredVectors, kept_vectors(source)
+    else:
+        raise UserError(
+            f"relevance: {source.source_name} cannot be ranked in shards; that is for what counts words or compares"
+            " vectors"
+        )
+    options["leave_one_out"] = source.leave_one_out
+    if not isinstance(source, RowsSource):
+        options["reference"] = source.reference
+        if source.reference == "paired":
+            options["paired"] = source.paired
+    return Ranking(kind, kept, source.image_of_caption, options, k, direction)
+
+
+def edges_of(source: Degrees, direction: Direction, shards: int) -> list[int]:
+    """Where shards begin and the last one ends: as even as the source's blocks allow, none of them empty.
+
+    Raises:
+        UserError: If there is no shard.
+
+    >>> from rungwise.relevance import TfIdf
+    >>> edges_of(TfIdf(["a dog", "a cat", "a fox"], [0, 1, 1]), "t2i", 2)
+    [0, 1, 3]
+    """
+    if shards < 1:
+        raise UserError(f"shards must be at least 1, got {shards}")
+    asked, _ = source.queries(1, direction)
+    grain = source.grain(direction)
+    blocks = -(-len(asked) // grain)
+    cuts = {min(len(asked), blocks * shard // shards * grain) for shard in range(shards + 1)}
+    return sorted(cuts)
+
+
+def write_in_shards(
+    source: Degrees,
+    folder: Path,
+    work: Path,
+    *,
+    k: int,
+    direction: Direction = "i2t",
+    shards: int,
+    share: Share = in_turn,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[ShardRecord]:
+    """Write what :meth:`~rungwise.relevance.base.Degrees.write` writes with the same ``k`` and direction, in shards.
+
+    Args:
+        source: That counts words or compares vectors.
+        folder: An empty one for the degrees.
+        work: Folder of the shards; the caller holds its lock, and removes it when the degrees stand.
+        k: How many candidates of each query.
+        direction: Whose queries.
+        shards: How many; fewer where there are not so many blocks of queries.
+        share: Makes the shards.
+        say: Takes a line for the user whenever a shard is done.
+
+    Returns:
+        How each shard was made, in order.
+
+    Raises:
+        UserError: If the source cannot be ranked in shards, a worker fails, or the work folder holds anything else.
+        OSError: If the disk is full.
+
+    >>> import tempfile
+    >>> from rungwise.relevance import TfIdf, load
+    >>> from rungwise.relevance.storage.saved import replacing
+    >>> place = Path(tempfile.mkdtemp())
+    >>> source = TfIdf(["a dog", "a cat", "a fox"], [0, 1, 1])
+    >>> with replacing(place / "degrees") as draft:
+    ...     made = write_in_shards(source, draft, place / "work", k=1, direction="t2i", shards=2)
+    >>> [shard.queries for shard in made], load(place / "degrees", source).topk(1, "t2i")[0].ravel().tolist()
+    ([1, 2], [0, 1, 1])
+    """
+    edges = edges_of(source, direction, shards)
+    spans = [range(low, high) for low, high in pairwise(edges)]
+    asked = ranking(source, k, direction)
+    _, candidates = source.queries(k, direction)
+    stand = _Shards(work, source, asked, spans, min(k, candidates), say)
+    found = stand.open()
+    _make(asked, spans, stand, found, share, say)
+    source.write_lists(folder, k, direction, stand.column(_VALUES), stand.column(_INDICES))
+    return [found[number] for number in range(len(spans))]
+
+
+def prepare(work: Path) -> None:
+    """Refuse a work folder that holds anything else than shards.
+
+    Raises:
+        UserError: If it does.
+    """
+    for one in work.glob(".*"):
+        if is_draft(one.name):
+            sweep(work / one.name[1:].rsplit(".", 2)[0])
+    refuse_strangers(work, _WORK, _WHAT)
+
+
+def remove(work: Path) -> None:
+    """Remove a work folder and its shards, once the degrees stand.
+
+    Raises:
+        UserError: If something else was put there.
+    """
+    prepare(work)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _make(
+    asked: Ranking,
+    spans: Sequence[range],
+    stand: _Shards,
+    found: dict[int, ShardRecord],
+    share: Share,
+    say: Callable[[str], None],
+) -> None:
+    """Make the shards that are missing."""
+    missing = [number for number in range(len(spans)) if number not in found]
+    total = sum(len(spans[number]) for number in missing)
+    begun, done = time.monotonic(), 0
+    for place, lists in share(rank_shard, asked, (spans[number] for number in missing)):
+        number = missing[place]
+        found[number] = stand.keep(number, lists)
+        done += len(spans[number])
+        rate = done / max(1e-9, time.monotonic() - begun)
+        say(f"{len(found)} of {len(spans)} shards, {done:,} of {total:,} queries, {rate:,.0f}/s")
+
+
+def rank_shard(asked: Ranking, queries: range) -> Lists:
+    """The lists of some queries: what a worker does."""
+    begun = time.monotonic()
+    with peak_within() as peak:
+        positions, values = asked.source().topk(asked.k, asked.direction, queries)
+        indices = positions.astype(np.int32)
+    return Lists(indices, values, time.monotonic() - begun, peak())
+
+
+class _Shards:
+    """The shards of a ranking in a work folder, each found by the hash of all that it depends on."""
+
+    def __init__(
+        self,
+        work: Path,
+        source: Degrees,
+        asked: Ranking,
+        spans: Sequence[range],
+        width: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._work = work
+        self._kept = KeptFolder(work, most_bytes=None)
+        self._spans = spans
+        self._width = width
+        self._say = say
+        of = [source.content_hash(), asked.k, asked.direction]
+        self._keys = [digest_of_json([*of, span.start, span.stop]) for span in spans]
+
+    def open(self) -> dict[int, ShardRecord]:
+        """Shards that stand, by number; those of other degrees are removed."""
+        prepare(self._work)
+        own = {self._kept.place(_KIND, key) for key in self._keys}
+        if others := [place for place in self._work.glob(f"{_KIND}-*") if place not in own]:
+            self._say(f"{self._work}: shards of other captions, options, --top, direction or number; begun anew")
+            for place in others:
+                shutil.rmtree(place)
+        found = {number: shard for number in range(len(self._spans)) if (shard := self._find(number)) is not None}
+        if found:
+            self._say(f"{self._work}: {len(found)} of {len(self._spans)} shards found, made by a run before this one")
+        return found
+
+    def _find(self, number: int) -> ShardRecord | None:
+        try:
+            kept = self._kept.find(_KIND, self._keys[number])
+            return None if kept is None else self._shard(number, kept)
+        except (UserError, OSError, ValueError, KeyError, TypeError) as error:
+            self._say(f"shard {number + 1} of {len(self._spans)} is made again: {error}")
+            return None
+
+    def _shard(self, number: int, kept: CachedSource) -> ShardRecord:
+        queries, peak = len(self._spans[number]), kept.facts["peak"]
+        for name, kind in ((_VALUES, "f4"), (_INDICES, "i4")):
+            array = kept.arrays[name]
+            if array.shape != (queries, self._width) or array.dtype != kind:
+                raise ValueError(f"{name} has shape {array.shape} of {array.dtype}")
+        return ShardRecord(
+            number + 1, queries, float(kept.facts["seconds"]), None if peak is None else int(peak), found=True
+        )
+
+    def keep(self, number: int, lists: Lists) -> ShardRecord:
+        """Write a shard, whole or not at all."""
+        facts = {"seconds": lists.seconds, "peak": lists.peak}
+        self._kept.keep(
+            _KIND, self._keys[number], CachedSource(facts, {_VALUES: lists.values, _INDICES: lists.indices})
+        )
+        return ShardRecord(number + 1, len(self._spans[number]), lists.seconds, lists.peak)
+
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        """One array of all shards, one shard at a time."""
+        for number, key in enumerate(self._keys):
+            if (kept := self._kept.find(_KIND, key)) is None:
+                raise UserError(f"{self._work}: shard {number + 1} was removed; run the command again")
+            yield kept.arrays[name]

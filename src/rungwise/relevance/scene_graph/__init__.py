@@ -1,0 +1,1 @@
+"""Degrees from scene graphs: which facts of one caption others state too."""

@@ -1,0 +1,100 @@
+"""The results of a run: what evaluating its model found, kept in the folder of the run.
+
+``RUN/results/`` holds a file for each question that was asked: protocol, split, data, degrees and measures. The same
+question asked again takes the place of the earlier answer. A file names the model that it is of by its hash; where the
+run has another model by now, the file is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rungwise.core.digests import digest_of_json
+from rungwise.core.errors import UserError
+from rungwise.core.untrusted_files import is_regular
+from rungwise.evaluation.result import Result
+from rungwise.models.io.folder import CONFIG as MODEL_CONFIG
+from rungwise.training.run_folder import CONFIG, MODEL
+
+RESULTS = "results"
+"""In the folder of a run."""
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder is that of a run with a model, for ``rungwise evaluate`` and ``rungwise table``.
+
+    >>> is_run_folder(Path("nowhere"))
+    False
+    """
+    return is_regular(folder / CONFIG) and is_regular(folder / MODEL / MODEL_CONFIG)
+
+
+def keep_result(run: Path, result: Result) -> Path:
+    """Write a result of a run's model into the folder of the run, with its values per query; all or nothing.
+
+    Args:
+        run: The folder of the run.
+        result: Of its model, with the hash of that model and the split.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: If the result does not say of which model it is, or cannot be written.
+    """
+    if not result.model_hash:
+        raise UserError(f"{run}: a result without the hash of its model cannot be kept in a run; evaluate the run")
+    path = run / RESULTS / f"{_word(result.protocol)}-{_word(result.split or 'all')}-{_question(result)}.json"
+    result.to_json(path, per_query=True)
+    return path
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """A result in the folder of a run.
+
+    Attributes:
+        path: Its file.
+        result: What was found.
+    """
+
+    path: Path
+    result: Result
+
+
+def kept_results(run: Path) -> tuple[KeptResult, ...]:
+    """The results of a run, by the names of their files.
+
+    Raises:
+        UserError: If a file is damaged, or is the result of another model than the one that the run has now.
+    """
+    found = tuple(KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")))
+    if found:
+        _check_model(run, found)
+    return found
+
+
+def _check_model(run: Path, found: Sequence[KeptResult]) -> None:
+    from rungwise.models import load  # brings torch along, which a run without results does not need
+
+    fingerprint = load(run / MODEL, "cpu").fingerprint
+    for one in found:
+        if one.result.model_hash != fingerprint:
+            raise UserError(
+                f"{one.path}: is the result of another model ({one.result.model_hash[:12] or 'it does not say which'})"
+                f" than {run / MODEL} ({fingerprint[:12]}); evaluate the run again, and remove this file"
+            )
+
+
+def _question(result: Result) -> str:
+    """Eight digits that differ where data, degrees, right answers or measures do."""
+    asked = [result.data_hash, result.relevance, result.right, result.ends, sorted(result.numbers)]
+    return digest_of_json(asked)[:8]
+
+
+def _word(name: str) -> str:
+    """A name as part of a file's name."""
+    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:60]

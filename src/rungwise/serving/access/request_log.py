@@ -1,0 +1,103 @@
+"""What stands before everything else: it counts every request, and writes a line of it where a log was asked for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from threading import Lock
+from time import perf_counter
+from typing import TextIO
+from urllib.parse import parse_qsl
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rungwise.serving.limits import client_key
+from rungwise.serving.metrics import Metrics
+
+UNKNOWN_ROUTE = "none"
+"""Of requests that no operation takes, or that were refused before it was looked for."""
+
+_TEXTS = frozenset({"q", "where", "like", "unlike", "id"})
+
+
+class RequestLog:
+    """A line of JSON for every request: ``at, method, route, status, ms, bytes, client``.
+
+    The address that was asked for is left out, since it holds ids and the words of queries, and so is every header,
+    since one of them is the token.
+
+    Args:
+        stream: Where the lines go.
+        queries: Write what was searched for too, as ``query``.
+
+    >>> import sys
+    >>> RequestLog(sys.stderr).queries
+    False
+    """
+
+    def __init__(self, stream: TextIO, *, queries: bool = False) -> None:
+        self.stream = stream
+        self.queries = queries
+        self._lock = Lock()
+
+    def write(self, scope: Scope, route: str, status: int, seconds: float, size: int) -> None:
+        """Write the line of one request."""
+        line: dict[str, object] = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "ms": round(1000 * seconds, 1),
+            "bytes": size,
+            "client": client_key(scope["client"][0]) if scope.get("client") else "",
+        }
+        if self.queries:
+            pairs = parse_qsl(scope["query_string"].decode("latin-1"))
+            line["query"] = [pair for pair in pairs if pair[0] in _TEXTS]
+        # Everything but ASCII is escaped: no line of a stranger can end this one or colour a terminal.
+        text = json.dumps(line)
+        with self._lock:
+            self.stream.write(f"{text}\n")
+            self.stream.flush()
+
+
+class RequestWatch:
+    """Middleware that counts requests, and logs them.
+
+    Args:
+        app: What stands behind.
+        metrics: Where they are counted.
+        log: Where they are written; nowhere unless given.
+
+    >>> RequestWatch(lambda scope, receive, send: None, Metrics()).log is None
+    True
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, log: RequestLog | None = None) -> None:
+        self.app = app
+        self.metrics = metrics
+        self.log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and look at the answer."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status, size = perf_counter(), 500, 0  # a failure is answered by what stands before this
+
+        async def answer(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif message["type"] == "http.response.body":
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            seconds = perf_counter() - start
+            route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
+            self.metrics.answered(scope["method"], route, status, seconds)
+            if self.log is not None:
+                self.log.write(scope, route, status, seconds, size)

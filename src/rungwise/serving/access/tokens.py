@@ -1,0 +1,104 @@
+"""The token without which a server that others can reach answers nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from urllib.parse import urlencode
+
+from rungwise.core.errors import UserError
+from rungwise.serving.access.hosts import is_loopback
+
+SHORTEST = 8
+"""Characters of a token at least."""
+
+_RANDOM_BYTES = 24
+
+
+def new_token() -> str:
+    """A token that cannot be guessed.
+
+    >>> len(new_token()), new_token() != new_token()
+    (32, True)
+    """
+    return secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def checked_token(token: str) -> str:
+    """The token, if it can be sent in a header and is not too short.
+
+    Raises:
+        UserError: If not; the message does not repeat it.
+
+    >>> checked_token("tea")
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: the token must have at least 8 characters, all printable ASCII without spaces
+    """
+    if len(token) < SHORTEST or not all("!" <= character <= "~" for character in token):
+        raise UserError(f"the token must have at least {SHORTEST} characters, all printable ASCII without spaces")
+    return token
+
+
+def check_guarded(bound: str, token: str | None, open_to_all: bool) -> None:
+    """Refuse to serve other machines unless there is a token, or it was said that everybody may come in.
+
+    Args:
+        bound: The address of the listening socket.
+        token: As given.
+        open_to_all: As given.
+
+    Raises:
+        UserError: If so, or if there is a token although everybody may come in.
+
+    >>> check_guarded("127.0.0.1", token=None, open_to_all=False)
+    >>> check_guarded("0.0.0.0", token=None, open_to_all=False)
+    Traceback (most recent call last):
+    rungwise.core.errors.UserError: other machines can reach 0.0.0.0; give a token, or say open_to_all=True to let...
+    """
+    if token is not None and open_to_all:
+        raise UserError("a token was given, and also that everybody may come in; choose one of them")
+    if token is None and not open_to_all and not is_loopback(bound):
+        raise UserError(
+            f"other machines can reach {bound}; give a token, or say open_to_all=True to let everybody see the pictures"
+        )
+
+
+def with_token(address: str, token: str | None) -> str:
+    """The address of the page at which a browser is let in, once and for the time it is open.
+
+    >>> with_token("http://192.0.2.7:8000/", "a+b/c=d8")
+    'http://192.0.2.7:8000/?token=a%2Bb%2Fc%3Dd8'
+    >>> with_token("http://127.0.0.1:8000/", None)
+    'http://127.0.0.1:8000/'
+    """
+    return address if token is None else f"{address}?{urlencode({'token': token})}"
+
+
+class Token:
+    """Compares what a stranger gives with the token, in a time that tells nothing of it.
+
+    Attributes:
+        cookie: What the browser keeps in place of the token. It opens nothing but this page, and the token cannot be
+            read from it.
+
+    >>> token = Token("correct horse battery".replace(" ", "-"))
+    >>> token.is_token("correct-horse-battery"), token.is_token("wrong"), token.is_cookie(token.cookie)
+    (True, False, True)
+    """
+
+    def __init__(self, token: str) -> None:
+        self._digest = _digest(checked_token(token))
+        self.cookie = hmac.digest(token.encode(), b"rungwise page", "sha256").hex()
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token."""
+        return hmac.compare_digest(_digest(given), self._digest)
+
+    def is_cookie(self, given: str) -> bool:
+        """Whether a browser was let in before."""
+        return hmac.compare_digest(_digest(given), _digest(self.cookie))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

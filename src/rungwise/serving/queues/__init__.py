@@ -1,0 +1,1 @@
+"""Where costly work waits for its turn."""

@@ -1,0 +1,116 @@
+"""Work that is cheaper done together: what waits when its turn comes is done in one call.
+
+Nobody waits for others to come: while nothing is being done, a request is done at once and alone. What comes in the
+meantime is done together afterwards, so batches grow by themselves with the number of those who ask.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, TypeVar
+
+from rungwise.serving.queues.queue import WorkQueue
+
+Asked = TypeVar("Asked")
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True)
+class _Waiting(Generic[Asked, Given]):
+    asked: Asked
+    size: int
+    client: str
+    outcome: Future[Given]
+
+
+class Batches(Generic[Asked, Given]):
+    """A place where requests wait for their turn in a lane, and take it together.
+
+    Where more wait than one call takes, every client has its first request done before any has its second, small ones
+    go before large ones, and the one that has waited longest is among them. So a small one waits for few large ones.
+
+    Args:
+        lane: Where they are done. They are due before all that has patience.
+        do: Does several; for each an outcome or the error that came in its place, in order.
+        most: At once; 1 does them one at a time.
+        size: Of a request, in any unit.
+        room: For the sizes of those that are done at once, beside the one that has waited longest.
+        observe: Called with the size of every batch.
+
+    >>> doubled = Batches(WorkQueue(threads=1), lambda numbers: [2 * number for number in numbers])
+    >>> doubled.submit(21, client="192.0.2.7").result()
+    42
+    """
+
+    def __init__(
+        self,
+        lane: WorkQueue,
+        do: Callable[[Sequence[Asked]], Sequence[Given | Exception]],
+        *,
+        most: int = 64,
+        size: Callable[[Asked], int] = lambda _: 0,
+        room: int = 0,
+        observe: Callable[[int], None] | None = None,
+    ) -> None:
+        self._lane = lane
+        self._do = do
+        self._most = most
+        self._size = size
+        self._room = room
+        self._observe = observe
+        self._lock = Lock()
+        self._waiting: list[_Waiting[Asked, Given]] = []
+        self._called = False
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
+
+    def submit(self, asked: Asked, *, client: str) -> Future[Given]:
+        """Have something done; an outcome that is cancelled before its turn is dropped."""
+        outcome: Future[Given] = Future()
+        with self._lock:
+            self._waiting.append(_Waiting(asked, self._size(asked), client, outcome))
+            call, self._called = not self._called, True
+        if call:
+            self._lane.submit(self._turn, client="")
+        return outcome
+
+    def _turn(self) -> None:
+        batch = self._next()
+        if not batch:
+            return
+        if self._observe is not None:
+            self._observe(len(batch))
+        try:
+            given = self._do([one.asked for one in batch])
+        except Exception as error:  # whoever waits is to have it, whatever it is
+            given = [error] * len(batch)
+        for one, outcome in zip(batch, given, strict=True):
+            if isinstance(outcome, Exception):
+                one.outcome.set_exception(outcome)
+            else:
+                one.outcome.set_result(outcome)
+
+    def _next(self) -> list[_Waiting[Asked, Given]]:
+        with self._lock:
+            waiting, of_client = self._waiting, Counter[str]()
+            rank, chosen, room = [], {0}, self._room
+            for place, one in enumerate(waiting):
+                rank.append((of_client[one.client], one.size, place))
+                of_client[one.client] += 1
+            for _, size, place in sorted(rank):
+                if place and len(chosen) < self._most and size <= room:
+                    chosen.add(place)
+                    room -= size
+            self._waiting = [one for place, one in enumerate(waiting) if place not in chosen]
+            waiting = [one for place, one in enumerate(waiting) if place in chosen]
+            call = self._called = bool(self._waiting)
+        if call:
+            self._lane.submit(self._turn, client="")
+        return [one for one in waiting if one.outcome.set_running_or_notify_cancel()]

@@ -1,0 +1,361 @@
+"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import Path as InPath
+from starlette.convertors import Convertor, register_url_convertor
+
+from rungwise.calibration import RUNGS
+from rungwise.core.limits import Limits
+from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
+from rungwise.index.answers import Answer, SearchOptions
+from rungwise.index.filters.parser import parse_where
+from rungwise.index.query.parser import parse_query
+from rungwise.index.query.query import LESS, GivenVector, Like, Term, Words
+from rungwise.index.query.query import Query as Asked
+from rungwise.serving.ids import possible, sendable
+from rungwise.serving.schemas import responses
+from rungwise.serving.schemas.json_answers import IMAGES, json_answer, refusals, small_picture
+from rungwise.serving.state.kept_pictures import THUMBNAIL, KeptPictures
+from rungwise.serving.state.overview import Overviews
+from rungwise.serving.state.reranker import Reranker
+from rungwise.serving.state.served_index import Current, ServedIndex
+from rungwise.serving.workload import PendingSearch, Workload, client_of
+
+MAX_RESULTS = 500
+"""The largest k of a request."""
+
+MAX_OFFSET = 10_000
+"""The largest offset: who wants more narrows the search."""
+
+_MOST_PICTURES = 16
+_CAPTIONS_NEAR = 8
+_NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
+
+
+class _AnyText(Convertor[str]):
+    """The rest of an address, whatever it holds; the usual one stops at the end of a line."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _AnyText())
+
+K = Annotated[int, Query(ge=1, le=MAX_RESULTS, description="How many results; more than there are means all.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many of the best are passed over.")]
+Filter = Annotated[
+    str,
+    Query(
+        max_length=Limits.query_characters,
+        description="Which pictures may be found: `year >= 2020 and tags has 'beach'`.",
+    ),
+]
+Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
+Weights = Annotated[list[float], Query(max_length=_MOST_PICTURES)]
+Ends = Annotated[bool, Query(description="Whether it is judged where relevance ends.")]
+Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")]
+
+
+def routes(current: Current, work: Workload, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
+    """The operations that read.
+
+    Args:
+        current: What is served.
+        work: Where it waits.
+        overviews: Of what is served.
+        reranker: Ranks the first hits of searches with words anew, if there is one.
+
+    >>> import inspect
+    >>> list(inspect.signature(routes).parameters)
+    ['current', 'work', 'overviews', 'reranker']
+    """
+    router = APIRouter()
+
+    @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
+    async def search(
+        request: Request,
+        q: Annotated[
+            str,
+            Query(max_length=Limits.query_characters, description='Words, or words and weights: `"beach" - "people"`.'),
+        ] = "",
+        k: K = 24,
+        offset: Offset = 0,
+        where: Filter = "",
+        like: Annotated[Ids, Query(description="Ids of pictures that results are to be like.")] = [],  # noqa: B006
+        like_weight: Annotated[Weights, Query(description="How much each of `like` counts; 1 unless given.")] = [],  # noqa: B006
+        unlike: Annotated[Ids, Query(description="Ids of pictures that they are not to be like.")] = [],  # noqa: B006
+        picture: Annotated[Ids, Query(description="Pictures that were sent to `/pictures`.")] = [],  # noqa: B006
+        picture_weight: Annotated[Weights, Query(description="The same of `picture`.")] = [],  # noqa: B006
+        fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True,
+        diversity: Annotated[float, Query(ge=0, le=1, description="0: the best. 1: those that differ most.")] = 0.0,
+        words: Annotated[
+            Literal["auto", "on", "off"], Query(description="Whether words of captions and columns are searched too.")
+        ] = "auto",
+        end: Ends = True,
+    ) -> Response:
+        """The pictures that fit best; without anything to search for the newest ones."""
+        served = current.now()
+        if not (q.strip() or like or unlike or picture):
+            return json_answer(await work.read(request, partial(_browsed, served, k, offset, where, q)))
+        typed = parse_query(q, pictures=False) if q.strip() else None
+        terms = list(typed.terms) if typed else []
+        if like or unlike or picture:
+            pictures = _Pictures(like, like_weight, unlike, picture, picture_weight)
+            terms += await work.read(request, partial(pictures.terms, served, work.kept))
+        query = Asked(tuple(terms), typed.notes if typed else ())
+        options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words, end=end)
+        options = options if reranker is None else reranker.options_of(query, options)
+        asked = PendingSearch(served, query, k, offset, _filter(where), options)
+        return json_answer(responses.FoundPictures(**await _found(request, work, asked, q)))
+
+    @router.get("/similar", response_model=responses.FoundSimilar, responses=refusals(404, 422), tags=["search"])
+    async def similar(
+        request: Request,
+        id: Annotated[str, Query(description="Of a picture of the index.")],
+        k: K = 24,
+        offset: Offset = 0,
+        where: Filter = "",
+        fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True,
+        end: Ends = True,
+    ) -> Response:
+        """The pictures that are most like one of the index."""
+        served = current.now()
+        of = await work.read(request, partial(item_of, served, id))
+        query, options = Asked((Term(Like(of.id)),)), SearchOptions(fold_duplicates=fold, words="off", end=end)
+        asked = PendingSearch(served, query, k, offset, _filter(where), options)
+        found = await _found(request, work, asked, "")
+        return json_answer(responses.FoundSimilar(**found, of=responses.Picture(**picture_of(of))))
+
+    @router.get("/captions", response_model=responses.Captions, responses=refusals(404, 422), tags=["search"])
+    async def captions(
+        request: Request,
+        id: Annotated[str | None, Query(description="Of a picture of the index.")] = None,
+        picture: Annotated[str | None, Query(description="One that was sent to `/pictures`.")] = None,
+        k: K = _CAPTIONS_NEAR,
+    ) -> Response:
+        """The captions of the collection that fit a picture best."""
+        served = current.now()
+        if (id is None) == (picture is None):
+            raise HTTPException(422, "id, picture: give one of them")
+        near = await work.read(request, partial(_captions_near, served, work.kept, id, picture, k))
+        scale = scale_of(near, served.index.similarity.kind)
+        found = tuple(responses.Caption(one.text, one.score, tuple(map(sendable, one.ids))) for one in near)
+        return json_answer(responses.Captions(served.version, scale, served.captions > 0, found))
+
+    @router.get("/sample", response_model=responses.PictureSample, responses=refusals(422), tags=["search"])
+    async def sample(
+        request: Request,
+        by: Annotated[responses.By, Query(description="How the pictures are chosen.")] = "clusters",
+        k: Annotated[int, Query(ge=1, le=50, description="How many groups.")] = 12,
+        of: Annotated[int, Query(ge=1, le=100, description="How many pictures of each.")] = 4,
+    ) -> Response:
+        """Pictures to start with: groups of like ones, the newest, or some by lot."""
+        return json_answer(await work.read(request, partial(_sampled, current.now(), overviews, by, k, of)))
+
+    @router.get(
+        "/items/{id:any}", response_model=responses.SinglePicture, responses=refusals(404, 422), tags=["pictures"]
+    )
+    async def item(request: Request, id: Id) -> Response:
+        """One picture with all that is known of it."""
+        served = current.now()
+        found = await work.read(request, partial(item_of, served, id))
+        name = found.path.name if isinstance(found.path, Path) else ""
+        return json_answer(responses.SinglePicture(**picture_of(found), index_version=served.version, file_name=name))
+
+    @router.get("/images/{id:any}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
+    async def image(
+        request: Request,
+        id: Id,
+        thumb: Annotated[int | None, Query(ge=16, le=1024, description="Longest side of a JPEG of it.")] = None,
+    ) -> Response:
+        """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
+        served = current.now()
+        found = await work.read(request, partial(item_of, served, id))
+        if thumb == THUMBNAIL:
+            small = await work.read(request, partial(served.index.thumbnail, found.id))
+            if small is not None:
+                return small_picture(small, request)
+        if found.path is None:
+            raise HTTPException(404, "this picture has no file: the index was made of rows of features")
+        return await work.files.answer(found.path, thumb, request, client_of(request))
+
+    return router
+
+
+async def _found(request: Request, work: Workload, asked: PendingSearch, q: str) -> dict[str, Any]:
+    found = await work.search(request, asked)
+    answer, end = found.answer, found.answer.end
+    similarity = asked.served.index.similarity.kind if asked.query.has_words else "cosine"
+    return {
+        "index_version": asked.served.version,
+        "query": q,
+        "terms": tuple(map(_term, asked.query.terms)),
+        "reading": answer.reading,
+        "unknown": tuple(responses.Unknown(one.word, one.near, str(one)) for one in answer.unknown),
+        "notes": (*asked.query.notes, *(note for note in answer.notes if note not in asked.query.notes)),
+        "more": answer.more,
+        "scale": scale_of(answer.hits, similarity),
+        "hits": tuple(
+            responses.FoundPicture(
+                **picture_of(found.items[hit.id]),
+                score=hit.score,
+                folded=tuple(map(sendable, answer.folded.get(hit.id, ()))),
+                **judged,
+            )
+            for hit, judged in zip(answer.hits, _judged(answer), strict=True)
+            if hit.id in found.items
+        ),
+        "end": None if end is None else responses.ShownEnd(end.shown, end.nothing, end.belief, end.source, end.advice),
+    }
+
+
+def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
+    """What is said of how well each hit fits."""
+    if answer.end is None:
+        return [_NOT_JUDGED] * len(answer.hits)
+    names = dict(enumerate(RUNGS, 1))
+    return [
+        {"degree": degree, "rung": rung, "band": names.get(rung, "")}
+        for degree, rung in zip(answer.end.degrees, answer.end.rungs, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """The pictures of a query as an address names them."""
+
+    like: Sequence[str]
+    like_weight: Sequence[float]
+    unlike: Sequence[str]
+    picture: Sequence[str]
+    picture_weight: Sequence[float]
+
+    def terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
+        """The same as parts of a query."""
+        terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
+        terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
+        for sent, weight in _weighed(self.picture, self.picture_weight):
+            terms.append(Term(_SentVector(_kept(kept, sent), "you sent", sent), weight))
+        return terms
+
+
+@dataclass(frozen=True, eq=False)
+class _SentVector(GivenVector):
+    """The vector of a picture that was sent, and under which name it is kept."""
+
+    sent: str
+
+
+def _weighed(ids: Sequence[str], weights: Sequence[float]) -> Iterable[tuple[str, float]]:
+    if len(weights) > len(ids):
+        raise HTTPException(422, f"{len(weights)} weights for {len(ids)} pictures; give one for each")
+    return zip(ids, (*weights, *[1.0] * (len(ids) - len(weights))), strict=True)
+
+
+def _term(term: Term) -> responses.QueryTerm:
+    match term.what:
+        case Words(text):
+            return responses.QueryTerm("words", text, "", "", term.weight)
+        case Like(item_id):
+            return responses.QueryTerm("like", "", sendable(item_id), "", term.weight)
+        case _SentVector(sent=sent):
+            return responses.QueryTerm("picture", "", "", sent, term.weight)
+    raise TypeError(f"no such part of a query can be asked for over HTTP: {term.what}")
+
+
+def _kept(kept: KeptPictures, sent: str) -> Any:
+    found = kept.get(sent)
+    if found is None:
+        raise HTTPException(404, "the picture that was sent is no longer here; send it again")
+    return found.vector
+
+
+def _captions_near(
+    served: ServedIndex, kept: KeptPictures, sent_id: str | None, picture: str | None, k: int
+) -> list[CaptionHit]:
+    searcher: Searcher = served.searcher
+    if picture is not None:
+        return searcher.captions_near(_kept(kept, picture), k)
+    item = item_of(served, sent_id or "")
+    return searcher.captions_near(served.index.picture_store.get([item.id])[item.id].vector, k)
+
+
+def _browsed(served: ServedIndex, k: int, offset: int, where: str, q: str) -> responses.FoundPictures:
+    ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
+    items = served.found(ids[:k])
+    hits = tuple(
+        responses.FoundPicture(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in items.values()
+    )
+    reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
+    return responses.FoundPictures(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits, None)
+
+
+def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int, of: int) -> responses.PictureSample:
+    overview = overviews.of(served)
+    groups: list[tuple[str, str, int, Sequence[str]]] = []
+    if by == "clusters" and overview is not None and overview.clusters:
+        groups = [(one.label, one.label, one.size, one.ids[:of]) for one in overview.clusters[:k]]
+    elif by == "newest" or overview is None:
+        groups = [("the newest", "", served.pictures, served.index.picture_store.newest(k * of))]
+    else:
+        groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
+    items = served.found([one for *_, ids in groups for one in ids])
+    made = tuple(
+        responses.PictureGroup(
+            label, query, size, tuple(responses.Picture(**picture_of(items[one])) for one in ids if one in items)
+        )
+        for label, query, size, ids in groups
+    )
+    ready = by == "newest" or overview is not None
+    return responses.PictureSample(served.version, by, ready, tuple(group for group in made if group.items))
+
+
+def item_of(served: ServedIndex, sent: str) -> Item:
+    """The picture that an address names.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    found = served.found(possible(sent))
+    for item in found.values():
+        return item
+    raise HTTPException(404, "there is no picture with this id; it may have been removed")
+
+
+def picture_of(item: Item) -> dict[str, Any]:
+    """What an answer says of a picture."""
+    return {
+        "id": sendable(item.id),
+        "captions": item.captions,
+        "columns": item.columns,
+        "has_file": item.path is not None,
+    }
+
+
+def scale_of(hits: Iterable[Hit] | Iterable[CaptionHit], similarity: str) -> tuple[float, float]:
+    """Scores that a bar shows as empty and as full: fixed for cosines, the range of the results for the others.
+
+    >>> scale_of([Hit("a", -1.0), Hit("b", -3.0)], "order")
+    (-3.0, -1.0)
+    """
+    scores = [hit.score for hit in hits]
+    if similarity in ("cosine", "shifted_cosine") or not scores:
+        return 0.0, 1.0
+    return min(scores), max(scores)
+
+
+def _filter(where: str) -> Where | None:
+    return parse_where(where) if where.strip() else None

@@ -1,0 +1,88 @@
+"""Relevance degrees of a training batch, and of all pairs of a split."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from rungwise.models.training_pairs import Pairs
+from rungwise.relevance.base import Relevance
+from rungwise.relevance.caption_pairs import CaptionPairs, caption_pairs
+
+Positions = NDArray[np.int64]
+
+
+class BatchDegrees:
+    """R of training batches, asked by image or by the caption that comes with the image.
+
+    Args:
+        source: Degrees by positions in the collection.
+        by_caption: R(t_q, t_p) by the caption that is paired with the image *in the batch* (Zhou et al. 2020), instead
+            of by the image.
+
+    Attributes:
+        by_caption: As given.
+
+    Raises:
+        UserError: If degrees by caption are asked of a source that has none.
+    """
+
+    def __init__(self, source: Relevance, by_caption: bool = False) -> None:
+        self.by_caption = by_caption
+        self._pairs: CaptionPairs | None = caption_pairs(source) if by_caption else None
+        self._source = source
+
+    def block(self, queries: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(queries), len(captions)) degrees of captions.
+
+        Args:
+            queries: Positions of images; of their paired captions where degrees are by caption.
+            captions: Positions of captions.
+        """
+        if self._pairs is None:
+            return self._source.block(queries, captions)
+        return self._pairs.pair_block(queries, captions)
+
+    def dense(self) -> NDArray[np.float32]:
+        """All images with all captions, by image."""
+        return self._source.dense()
+
+    def of_batch(self, pairs: Pairs, chosen: Positions, device: torch.device) -> Tensor:
+        """(n, n) degrees of a batch.
+
+        Args:
+            pairs: What batches are cut from.
+            chosen: (n,) positions of captions in ``pairs``; each comes with its image.
+            device: Of the answer.
+        """
+        captions = pairs.captions[chosen]
+        queries = captions if self.by_caption else pairs.images[pairs.image[chosen]]
+        return torch.from_numpy(self.block(queries, captions)).to(device)
+
+
+class SplitDegrees:
+    """Degrees by positions among the images and captions of some pairs.
+
+    Args:
+        source: Degrees by positions in the collection that the pairs are of.
+        pairs: What positions count in.
+    """
+
+    def __init__(self, source: Relevance, pairs: Pairs) -> None:
+        self._source = source
+        self._pairs = pairs
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(images, captions)."""
+        return len(self._pairs.images), len(self._pairs)
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) degrees."""
+        return self._source.block(self._pairs.images[np.asarray(images)], self._pairs.captions[np.asarray(captions)])
+
+    def dense(self) -> NDArray[np.float32]:
+        """All images with all captions."""
+        return self._source.block(self._pairs.images, self._pairs.captions)

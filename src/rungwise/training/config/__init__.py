@@ -1,0 +1,1 @@
+"""Everything that a run depends on, as typed data."""

@@ -1,0 +1,94 @@
+"""Communication that gradients go through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def gather_rows(own: Tensor, sizes: list[int]) -> Tensor:
+    """All processes' rows in the order of their ranks; with a gradient.
+
+    The gradient of a process's rows is the sum of what all processes' losses say about them, so all processes must
+    go backward together.
+
+    Args:
+        own: (sizes[rank], ...).
+        sizes: rows of each process.
+
+    Returns:
+        (sum(sizes), ...).
+
+    >>> import tempfile
+    >>> from rungwise.training.distributed.global_negatives import process_group
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
+    ...         gather_rows(torch.tensor([[1.0], [2.0]]), [2])
+    tensor([[1.],
+            [2.]])
+    """
+    rows: Tensor = _GatherRows.apply(own, sizes)  # type: ignore[no-untyped-call]
+    return rows
+
+
+class _GatherRows(torch.autograd.Function):
+    """Forward an all-gather, backward the sum over the processes, cut to the own rows."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, sizes: list[int]) -> Tensor:
+        """(sizes[rank], ...) -> (sum(sizes), ...)."""
+        ctx.sizes = sizes
+        # Backends gather tensors of one shape only.
+        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        """(sum(sizes), ...) -> (sizes[rank], ...)."""
+        total = upstream.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return torch.split(total, ctx.sizes)[dist.get_rank()], None
+
+
+def total(own: Tensor) -> Tensor:
+    """Sum over the processes of a scalar; with a gradient.
+
+    Each process goes backward from the sum, so the gradient that reaches ``own`` is as many times that of one process:
+    the *average* of the gradients over the processes is then that of the sum.
+
+    Args:
+        own: scalar.
+
+    >>> import tempfile
+    >>> from rungwise.training.distributed.global_negatives import process_group
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
+    ...         total(torch.tensor(2.0))
+    tensor(2.)
+    """
+    together: Tensor = _Total.apply(own)  # type: ignore[no-untyped-call]
+    return together
+
+
+class _Total(torch.autograd.Function):
+    """Sum over the processes, each of which goes backward from it: so many times its gradient reaches every one."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        """Scalar to scalar."""
+        ctx.world = dist.get_world_size()
+        total = own.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        """Scalar to scalar."""
+        world: int = ctx.world
+        return upstream * world

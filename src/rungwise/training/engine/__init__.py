@@ -1,0 +1,1 @@
+"""The loop, and everything that it works with."""

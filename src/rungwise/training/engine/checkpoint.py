@@ -1,0 +1,321 @@
+"""The state of a run in one file that is replaced as a whole: tensors, and the numbers beside them as JSON.
+
+Nothing random needs saving: batches are drawn from (seed, epoch) and other draws from (seed, step). The file's header
+names every tensor and has a checksum of all that the file says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from rungwise.core.configuration import STRICT, Count
+from rungwise.core.disk.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.formats.tensors import write_tensors
+from rungwise.core.untrusted_files import MissingFileError, require_regular
+from rungwise.training.engine.collapse import CollapseMemory
+from rungwise.training.steps.optimizer_step import Scaling
+from rungwise.training.steps.optimizers import OptimizerConfig
+from rungwise.training.steps.weight_average import WeightAverage
+
+
+@dataclass
+class RunState:
+    """Where a run stands, after its last finished step.
+
+    Attributes:
+        epoch: Epochs finished.
+        step: Steps finished in the present epoch.
+        total_steps: Steps finished in all.
+        loss_sum: Sum of the losses of the present epoch's pairs.
+        pairs: Pairs seen in the present epoch.
+        best_value: Validation number of the snapshot kept, of the measure that chooses; None when there is none yet.
+        best_epoch: Of the snapshot kept, from 1; 0 when there is none yet.
+        history: One mapping of numbers an epoch.
+        settings: The configuration that the run was started with, as plain values.
+        data_hash: Of the collection that it was started with.
+        frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
+        start_hash: Of the model that it began from; empty where it began anew.
+        files: Hash of each text file of the model, such as its vocabulary, by the file's name.
+        collapse: What the collapse watch remembers.
+        scaling: Of the losses, in float16.
+    """
+
+    __pydantic_config__ = STRICT
+
+    epoch: Count = 0
+    step: Count = 0
+    total_steps: Count = 0
+    loss_sum: float = 0.0
+    pairs: Count = 0
+    best_value: float | None = None
+    best_epoch: Count = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    data_hash: str = ""
+    frozen_hash: str = ""
+    start_hash: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    collapse: CollapseMemory = field(default_factory=CollapseMemory)
+    scaling: Scaling = field(default_factory=Scaling)
+
+
+class Trained:
+    """What a checkpoint keeps of modules: trained parameters, the buffers beside them, moments and averages.
+
+    Args:
+        model: Its frozen parts are left out.
+        loss: Its parameters, such as a learned temperature, are kept like the model's.
+        optimizer: Of both.
+        config: Of the optimizer, which says what it keeps.
+        average: Of the model's weights; None where the run has none.
+
+    Attributes:
+        best: Trained tensors of the best epoch, where no folder holds that model yet.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        config: OptimizerConfig,
+        average: WeightAverage | None = None,
+    ) -> None:
+        self.modules = {"model": model, "loss": loss}
+        self.optimizer = optimizer
+        self.config = config
+        self.average = average
+        self.best: dict[str, Tensor] | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.raw/exp_avg``."""
+        found = {
+            f"{place}/{name}": t for place, one in self.modules.items() for name, t in trained_tensors(one).items()
+        }
+        found |= {f"best/{name}": tensor for name, tensor in (self.best or {}).items()}
+        if self.average is not None:
+            found |= {f"average/{name}": tensor for name, tensor in self.average.tensors.items()}
+        for name, parameter in self._stepped():
+            for key, value in self.optimizer.state[parameter].items():
+                found[f"optimizer/{name}/{key}"] = value
+        return found
+
+    def restore(self, tensors: dict[str, Tensor], *, steps: int = 1) -> None:
+        """Put everything back where :meth:`tensors` found it.
+
+        Args:
+            tensors: By their names.
+            steps: That had been taken; after the first the optimizer has moments.
+
+        Raises:
+            UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.
+        """
+        self._refuse_others(tensors)
+        self._refuse_other_moments(tensors, steps > 0)
+        for place, module in self.modules.items():
+            own = {name.removeprefix(f"{place}/"): t for name, t in tensors.items() if name.startswith(f"{place}/")}
+            module.load_state_dict(own, strict=False)
+        best, average = (
+            {name.removeprefix(place): one for name, one in tensors.items() if name.startswith(place)}
+            for place in ("best/", "average/")
+        )
+        self.best = best or None
+        if self.average is not None:
+            self.average.restore(average, steps)
+        for name, parameter in self._stepped():
+            moments: dict[str, Any] = {}
+            prefix = f"optimizer/{name}/"
+            for key, tensor in tensors.items():
+                if key.startswith(prefix):
+                    # Fused Adam walks through memory: its moments must be laid out like the parameter, not like the
+                    # file.
+                    like = torch.empty_like(parameter) if tensor.shape == parameter.shape else tensor
+                    moments[key.removeprefix(prefix)] = like.copy_(tensor).to(parameter.device)
+            if moments:
+                self.optimizer.state[parameter] = moments
+
+    def _refuse_others(self, tensors: dict[str, Tensor]) -> None:
+        places = dict(self.modules)
+        if any(name.startswith("best/") for name in tensors):
+            places["best"] = self.modules["model"]
+        wanted = {
+            f"{place}/{name}": t.shape for place, one in places.items() for name, t in trained_tensors(one).items()
+        }
+        if self.average is not None:
+            wanted |= {f"average/{name}": t.shape for name, t in self.average.tensors.items()}
+        found = {name: t.shape for name, t in tensors.items() if name.split("/")[0] in (*places, "average")}
+        for name in sorted(wanted.keys() | found.keys()):
+            here, there = (tuple(one[name]) if name in one else "no such tensor" for one in (found, wanted))
+            if here != there:
+                raise _other(name, here, there)
+
+    def _refuse_other_moments(self, tensors: dict[str, Tensor], begun: bool) -> None:
+        """An optimizer begins anew without its moments, so that a run would go on otherwise than it went.
+
+        A parameter that never had a gradient has none of them, and that is no damage.
+        """
+        shapes = {name: parameter.shape for name, parameter in self._stepped()}
+        found = {name: tuple(tensor.shape) for name, tensor in tensors.items() if name.startswith("optimizer/")}
+        moved = {name.removeprefix("optimizer/").rpartition("/")[0] for name in found}
+        wanted: dict[str, tuple[int, ...]] = {}
+        for name in moved & shapes.keys() or sorted(shapes)[: int(begun)]:
+            kept = self.config.keeps(tuple(shapes[name]))
+            wanted |= {f"optimizer/{name}/{key}": shape for key, shape in kept.items()}
+        for name in sorted(wanted.keys() | found.keys()):
+            here, there = (one.get(name, "no such tensor") for one in (found, wanted))
+            if here != there:
+                raise _other(name, here, there)
+
+    def _stepped(self) -> list[tuple[str, nn.Parameter]]:
+        held = {id(parameter) for group in self.optimizer.param_groups for parameter in group["params"]}
+        named = list(self.modules["model"].named_parameters())
+        named += [(f"loss/{name}", one) for name, one in self.modules["loss"].named_parameters()]
+        return [(name, one) for name, one in named if id(one) in held]
+
+
+def trained_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters of a module that are trained, and the buffers beside them.
+
+    >>> two = nn.Sequential(nn.Linear(1, 1).requires_grad_(False), nn.Linear(1, 1))
+    >>> list(trained_tensors(two))
+    ['1.weight', '1.bias']
+    """
+    frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
+    idle = {name.rsplit(".", 1)[0] for name in frozen}
+    state: dict[str, Tensor] = module.state_dict()
+    return {name: tensor for name, tensor in state.items() if name not in frozen and name.rsplit(".", 1)[0] not in idle}
+
+
+def _other(name: str, here: object, there: object) -> UserError:
+    return UserError(
+        f"the checkpoint is of another model, vocabulary or stage, or damaged: {name}: {here}, where the run has"
+        f" {there}; start anew in another folder"
+    )
+
+
+def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
+    """Write the run's state; a reader sees the old file or the new one, never a mixture, also after a power cut.
+
+    Raises:
+        UserError: If the disk is full; the old checkpoint then stays.
+    """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
+    with replacing(path) as draft:
+        write_tensors(draft, tensors, header_of(json.dumps(asdict(state)), tensors))
+
+
+def header_of(state: str, tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """What the header of a checkpoint says: the state as JSON, the names of the tensors, a checksum of it all.
+
+    >>> sorted(header_of("{}", {}))
+    ['sha256', 'state', 'tensors']
+    """
+    names = json.dumps(sorted(tensors))
+    return {"state": state, "tensors": names, "sha256": _digest(state, names, tensors)}
+
+
+def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
+    """A run's state and its tensors, for :meth:`Trained.restore`.
+
+    Raises:
+        UserError: If there is no checkpoint, or it is damaged, or was altered.
+    """
+    with _opened(path) as file:
+        said = file.metadata()
+        tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        state = _state(path, said)
+        _refuse_altered(path, said, tensors)
+    return state, tensors
+
+
+def read_state(path: Path) -> RunState:
+    """A run's state alone; the tensors beside it are neither read nor checked.
+
+    Raises:
+        UserError: As :func:`load_checkpoint`.
+    """
+    with _opened(path) as file:
+        return _state(path, file.metadata())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A checkpoint's file; what is wrong with it is one line."""
+    try:
+        require_regular(path)
+    except MissingFileError:
+        raise missing(path) from None
+    except UserError as error:
+        raise UserError(f"{path}: not a readable checkpoint ({str(error).removeprefix(f'{path}: ')})") from None
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from None
+    except (SafetensorError, OSError, RecursionError, TypeError, KeyError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from error
+
+
+def _state(path: Path, said: Mapping[str, str]) -> RunState:
+    state = TypeAdapter(RunState).validate_python(json.loads(said["state"]))
+    if state.best_epoch and "rsum" not in dict(enumerate(state.history, start=1)).get(state.best_epoch, {}):
+        raise ValueError(f"best_epoch: the history has no numbers of epoch {state.best_epoch}")
+    return state
+
+
+def missing(path: Path) -> UserError:
+    """The error where there is no checkpoint.
+
+    >>> str(missing(Path("run") / "checkpoint.safetensors"))
+    'run/checkpoint.safetensors: no checkpoint to resume from; start the run without resume'
+    """
+    return UserError(f"{path}: no checkpoint to resume from; start the run without resume")
+
+
+def _refuse_altered(path: Path, said: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    for name in sorted(set(json.loads(said["tensors"])) ^ tensors.keys()):
+        what = "was added to it" if name in tensors else "is missing from it"
+        raise UserError(f"{path}: the checkpoint was altered: {name} {what}; restore a copy, or start anew elsewhere")
+    if _digest(said["state"], said["tensors"], tensors) != said["sha256"]:
+        raise UserError(
+            f"{path}: the checkpoint is not as it was written (the checksums differ); restore a copy, or start anew in"
+            " another folder"
+        )
+
+
+def _digest(state: str, names: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of all that a checkpoint says."""
+    digest = hashlib.sha256(json.dumps([state, names]).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def differing(then: Any, now: Any, name: str = "") -> list[str]:
+    """Settings that differ, as lines such as ``loss.margin: 0.2 then, 0.3 now``.
+
+    >>> differing({"loss": {"margin": 0.2}, "seed": 0}, {"loss": {"margin": 0.3}, "seed": 0})
+    ['loss.margin: 0.2 then, 0.3 now']
+    """
+    if isinstance(then, dict) and isinstance(now, dict):
+        names = [*then, *(one for one in now if one not in then)]
+        inner = ((one, f"{name}.{one}" if name else one) for one in names)
+        return [line for one, full in inner for line in differing(then.get(one), now.get(one), full)]
+    return [] if then == now else [f"{name}: {then!r} then, {now!r} now"]

@@ -1,0 +1,1 @@
+"""Models that are fitted in closed form."""

@@ -1,0 +1,222 @@
+"""A fit from a configuration: the grid on the validation split, the fit that is kept, and the folder of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.disk.locks import alone
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions, Issue
+from rungwise.models import Pairs
+from rungwise.models.contracts import texts_at
+from rungwise.models.io.families import family
+from rungwise.models.subspace.base import Subspace
+from rungwise.models.subspace.views import Views
+from rungwise.models.training_pairs import captions_of
+from rungwise.training.config.fit import FitConfig
+from rungwise.training.config.snapshots import Choice
+from rungwise.training.engine.resumption import refuse_strangers
+from rungwise.training.engine.snapshots import provenance
+from rungwise.training.engine.validation import Validation
+from rungwise.training.run_folder import (
+    HISTORY,
+    MODEL,
+    WRITER,
+    is_run,
+    sweep_run,
+    write_config,
+    write_history,
+    write_skipped,
+)
+from rungwise.training.tracking.reports import Watcher
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit leaves behind.
+
+    Attributes:
+        model_folder: Of the model, for :func:`rungwise.models.load`.
+        chosen: The settings of the grid that were taken.
+        choice: What chose them.
+        value: Its number on the validation split.
+        history: One mapping for each combination that was tried.
+        issues: What the fit went on without.
+    """
+
+    model_folder: Path
+    chosen: dict[str, Any]
+    choice: Choice
+    value: float
+    history: list[dict[str, Any]]
+    issues: tuple[Issue, ...] = ()
+
+    @property
+    def measure(self) -> str:
+        """What chose, as the history calls it."""
+        return self.choice.name
+
+
+def fit_run(
+    config: FitConfig,
+    data: ImageCaptions,
+    out: Path,
+    *,
+    cache: Path | None = None,
+    device: str | None = None,
+    watcher: Watcher | None = None,
+) -> FitResult:
+    """Fit a model and keep it.
+
+    Writes into ``out``: ``config.yaml``, ``history.jsonl`` with a line for each combination of the grid, ``model/``
+    and, where anything had to be left out, ``skipped.txt``. Nothing is written before the model is fitted.
+
+    Args:
+        config: The fit.
+        data: The collection, whose splits ``config.data`` names.
+        out: Folder of the run.
+        cache: Folder of the caches of features; the default one if None.
+        device: Where frozen encoders compute; None takes the processor.
+        watcher: Told of progress.
+
+    Raises:
+        UserError: If the data do not suit, no combination can be fitted, or ``out`` holds a run already
+            or files of no run under the names of a run's files.
+    """
+    told = watcher or Watcher()
+    _refuse_run(out)
+    train, held = (_images(data, splits) for splits in (config.data.train, (config.data.validation,)))
+    if not data.has_pictures:
+        raise UserError(f"{data.name}: the collection has neither picture files nor features to fit to")
+    model = _model(config, data, train).to(device or "cpu")
+    images = len(train) + len(held)
+    pairs, validating = (
+        model.read(data, some, cache=cache, progress=lambda done: told.work("features", done, images))
+        for some in (train, held)
+    )
+    choice = config.snapshot or (Choice("MAP", "labels") if any(data.labels) else Choice())
+    tried = _tried(config, model, _Seen(pairs), Validation(choice, validating, nullcontext), told)
+    best = tried[0]
+    for one in tried[1:]:
+        if choice.chosen.better(one.value, best.value):
+            best = one
+    fitted = best.model
+    if config.refit:
+        together = model.read(data, np.sort(np.concatenate([train, held])), cache=cache)
+        fitted = _Seen(together).fit(model.told(**best.settings))
+    issues = (*pairs.rows.issues, *validating.rows.issues, *fitted.issues)
+    history = [one.line for one in tried]
+    fitted_to = [*config.data.train, *([config.data.validation] if config.refit else [])]
+    facts = provenance(data, config.seed, choice, best.line, fitted_to=fitted_to)
+    model_folder = _keep(config, out, fitted, facts, history, issues)
+    return FitResult(model_folder, best.settings, choice, best.value, history, issues)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One combination of the grid.
+
+    Attributes:
+        model: Fitted with it to the training split.
+        settings: What the grid gave.
+        value: The number that chooses.
+        line: Of the history.
+    """
+
+    model: Subspace
+    settings: dict[str, Any]
+    value: float
+    line: dict[str, Any]
+
+
+def _tried(config: FitConfig, model: Subspace, seen: _Seen, validation: Validation, told: Watcher) -> list[_Tried]:
+    """Every combination that can be fitted, in the order of the grid.
+
+    Raises:
+        UserError: If none can.
+    """
+    found: list[_Tried] = []
+    failed: list[str] = []
+    points = list(config.points())
+    for number, settings in enumerate(points, 1):
+        begun = time.perf_counter()
+        try:
+            one = seen.fit(model.told(**settings))
+        except UserError as error:
+            failed.append(str(error))
+            continue
+        numbers = validation.measure(one)
+        line = {"point": number, "settings": settings, "components": one.dimension, **numbers}
+        line["seconds"] = time.perf_counter() - begun
+        found.append(_Tried(one, settings, numbers[validation.config.name], line))
+        told.work("fits", 1, len(points))
+    if not found:
+        raise UserError(failed[0])
+    if failed:
+        told.say(f"{len(failed)} of {len(points)} combinations could not be fitted, such as: {failed[0]}")
+    return found
+
+
+class _Seen:
+    """What fits read of some pairs; those with the same roots and kernel share their moments."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+        self._known: dict[str, Views] = {}
+
+    def fit(self, model: Subspace) -> Subspace:
+        key = str((model.config.roots, model.config.kernel))
+        if key not in self._known:
+            self._known[key] = model.views_of(self._pairs)
+        return model.fit_views(self._known[key])
+
+
+def _model(config: FitConfig, data: ImageCaptions, train: NDArray[np.int64]) -> Subspace:
+    found: Any = family(config.model.kind)
+    made = found.create(config.model, texts_at(data, captions_of(data, train)), data.features)
+    assert isinstance(made, Subspace)
+    return made
+
+
+def _images(data: ImageCaptions, splits: Sequence[str]) -> NDArray[np.int64]:
+    """Positions of the images of some splits.
+
+    Raises:
+        UserError: If there are none.
+    """
+    data.split(*splits)
+    return np.flatnonzero(np.isin(np.array(data.splits), splits))
+
+
+def _refuse_run(out: Path) -> None:
+    if is_run(out) or (out / MODEL).exists():
+        raise UserError(f"{out}: holds a run already; give another folder with --out, or remove this one")
+    refuse_strangers(out, FitConfig)
+
+
+def _keep(
+    config: FitConfig,
+    out: Path,
+    fitted: Subspace,
+    facts: dict[str, Any],
+    history: list[dict[str, Any]],
+    issues: Sequence[Issue],
+) -> Path:
+    """Write the folder of the run."""
+    out.mkdir(parents=True, exist_ok=True)
+    with alone(out, WRITER):
+        _refuse_run(out)
+        sweep_run(out)
+        write_history(out, history)
+        write_config(out, config, [HISTORY])
+        write_skipped(out, issues)
+        fitted.save_pretrained(out / MODEL, facts)
+    return out / MODEL

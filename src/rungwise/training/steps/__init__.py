@@ -1,0 +1,1 @@
+"""One batch to new weights: gradients, optimizer, rates."""

@@ -1,0 +1,134 @@
+"""How the learning rate moves within a run: a factor of the phase's rate, by the place in the run alone.
+
+Nothing is stored, so that a resumed run takes the same rates as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, BelowOne, Bounded, NotNegative, Share, by_name, on_command_line
+
+
+class Schedule(Bounded, ABC):
+    """A factor of the learning rate for each step."""
+
+    kind: str
+
+    @abstractmethod
+    def factor(self, done: float, epochs: int) -> float:
+        """The factor at a place of the run.
+
+        Args:
+            done: Epochs that are over, in 0..epochs; at the middle of a step.
+            epochs: Of the whole run.
+        """
+
+    @property
+    def of_the_whole_run(self) -> bool:
+        """Whether the factor depends on how long the run is, so that a longer run has other rates from its start."""
+        return True
+
+
+@dataclass(frozen=True)
+class PhaseSchedule(Schedule):
+    """The rates of the phases as they are, as the papers of the VSE family do.
+
+    Attributes:
+        kind: Names the schedule in YAML.
+        warm_up: Epochs on which the rate rises along a straight line from 0; less than one may be meant.
+
+    >>> PhaseSchedule().factor(3.0, 10)
+    1.0
+    >>> [PhaseSchedule(warm_up=2).factor(done, 10) for done in (0.0, 0.5, 2.0, 9.0)]
+    [0.0, 0.25, 1.0, 1.0]
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["phases"] = "phases"
+    warm_up: NotNegative = 0.0
+
+    def factor(self, done: float, epochs: int) -> float:
+        """See :class:`Schedule`."""
+        return done / self.warm_up if done < self.warm_up else 1.0
+
+    @property
+    def of_the_whole_run(self) -> bool:
+        """No."""
+        return False
+
+
+@dataclass(frozen=True)
+class OneCycleSchedule(Schedule):
+    """Up along a cosine from a small rate, then down along a cosine to nothing (Smith and Topin 2018).
+
+    Attributes:
+        kind: Names the schedule in YAML.
+        rise: Share of the steps on which the rate rises.
+        start: Factor at the start.
+
+    >>> cycle = OneCycleSchedule()
+    >>> [round(cycle.factor(done, 10), 2) for done in (0.0, 1.5, 3.0, 6.5, 10.0)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["one_cycle"] = "one_cycle"
+    rise: BelowOne = 0.3
+    start: Share = 0.04
+
+    def factor(self, done: float, epochs: int) -> float:
+        """See :class:`Schedule`."""
+        place = done / epochs
+        if place < self.rise:
+            return self.start + (1 - self.start) * (1 - _fall(place / self.rise))
+        return _fall((place - self.rise) / (1 - self.rise))
+
+
+@dataclass(frozen=True)
+class CosineSchedule(Schedule):
+    """A straight line up, then down along a cosine (Loshchilov and Hutter 2017, without restarts).
+
+    Attributes:
+        kind: Names the schedule in YAML.
+        warm_up: Share of the steps on which the rate rises.
+        floor: Factor at the end.
+
+    >>> cosine = CosineSchedule(warm_up=0.2, floor=0.1)
+    >>> [round(cosine.factor(done, 10), 2) for done in (0.0, 1.0, 2.0, 6.0, 10.0)]
+    [0.0, 0.5, 1.0, 0.55, 0.1]
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["cosine"] = "cosine"
+    warm_up: BelowOne = 0.05
+    floor: Share = 0.0
+
+    def factor(self, done: float, epochs: int) -> float:
+        """See :class:`Schedule`."""
+        place = done / epochs
+        if place < self.warm_up:
+            return place / self.warm_up
+        return self.floor + (1 - self.floor) * _fall((place - self.warm_up) / (1 - self.warm_up))
+
+
+AnySchedule = Annotated[
+    PhaseSchedule | OneCycleSchedule | CosineSchedule,
+    Field(discriminator="kind"),
+    by_name,
+    on_command_line(PhaseSchedule | OneCycleSchedule | CosineSchedule),
+]
+"""A field of a configuration: a schedule's name (``one_cycle``), or a mapping (``{kind: cosine, warm_up: 0.1}``)."""
+
+
+def _fall(share: float) -> float:
+    """Half a cosine, from 1 to 0."""
+    return 0.5 + 0.5 * math.cos(math.pi * share)

@@ -1,0 +1,88 @@
+"""What a run spends: seconds by what they go to, and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from rungwise.core.compute.memory import GB, peak_memory
+
+SPENT = (
+    *("pairs_per_second", "seconds", "data_seconds", "validation_seconds"),
+    *("peak_memory_gb", "peak_gpu_memory_gb"),
+)
+"""Numbers of a run's history that say what it took; a resumed run repeats all others."""
+
+
+class Stopwatch:
+    """Adds up the seconds of the blocks that it stands around.
+
+    Args:
+        clock: Seconds from any moment on.
+
+    >>> moments = iter([0.0, 2.0, 10.0, 11.0])
+    >>> watch = Stopwatch(clock=lambda: next(moments))
+    >>> for _ in range(2):
+    ...     with watch:
+    ...         pass
+    >>> watch.seconds
+    3.0
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.seconds = 0.0
+        self._clock = clock
+        self._begun = 0.0
+
+    def __enter__(self) -> Stopwatch:
+        self._begun = self._clock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += self._clock() - self._begun
+
+
+@dataclass
+class Spent:
+    """Seconds of a run, since this process took it up.
+
+    Attributes:
+        data: Shared with the steps, which wait for data.
+        steps: Of training steps, the wait for data included.
+        validation: Of measuring after each epoch.
+    """
+
+    data: Stopwatch
+    steps: float = 0.0
+    validation: Stopwatch = field(default_factory=Stopwatch)
+
+    def summary(self, epochs: int, seconds: float, device: torch.device) -> str:
+        """One line for a person.
+
+        >>> Spent(Stopwatch(), steps=60.0).summary(2, 75.0, torch.device("cpu"))
+        '2 epochs in 75.0 s: 60.0 s of steps (0 % of that waiting for data), 0.0 s of validation; peak memory ... GB'
+        """
+        share = 100 * self.data.seconds / max(self.steps, 1e-9)
+        peaks = [f"{size:.2f} GB{' of the GPU' if 'gpu' in name else ''}" for name, size in memory(device).items()]
+        most = f"; peak memory {', '.join(peaks)}" if peaks else ""
+        return (
+            f"{epochs} epoch{'s' * (epochs != 1)} in {seconds:.1f} s: {self.steps:.1f} s of steps"
+            f" ({share:.0f} % of that waiting for data), {self.validation.seconds:.1f} s of validation{most}"
+        )
+
+
+def memory(device: torch.device) -> dict[str, float]:
+    """The peaks of this process so far in GB (2^30 bytes), by the names that they have in a run's history.
+
+    >>> "peak_gpu_memory_gb" in memory(torch.device("cpu"))
+    False
+    """
+    found = {}
+    if (peak := peak_memory()) is not None:
+        found["peak_memory_gb"] = peak / GB
+    if device.type == "cuda":
+        found["peak_gpu_memory_gb"] = torch.cuda.max_memory_allocated(device) / GB
+    return found

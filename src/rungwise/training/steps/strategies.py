@@ -1,0 +1,395 @@
+"""How one batch becomes gradients: strategies that a configuration names.
+
+A step asks the model for a batch and for its scores or vectors, and the loss for its value; it knows neither's make-up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from rungwise.core.configuration import STRICT, AtLeastOne, Bounded, by_name, on_command_line
+from rungwise.core.errors import UserError
+from rungwise.losses import Loss
+from rungwise.models.training_pairs import Autocast, Pairs, TrainableEncoder, TrainableScorer
+from rungwise.training.batches.batch_degrees import BatchDegrees
+from rungwise.training.batches.epochs import further_pairs
+from rungwise.training.batches.human_positives import TrainingPositives
+from rungwise.training.batches.samplers import ListBatch
+from rungwise.training.distributed.collectives import gather_rows
+from rungwise.training.distributed.global_negatives import GlobalNegatives, average_gradients
+from rungwise.training.distributed.processes import Processes
+from rungwise.training.steps.cached_gradients import cached_backward
+from rungwise.training.steps.stopwatch import Stopwatch
+
+Positions = NDArray[np.int64]
+
+
+def _as_it_is(loss: Tensor) -> Tensor:
+    return loss
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What every step of a run works on.
+
+    Attributes:
+        model: Trained in place.
+        pairs: What batches are cut from.
+        degrees: Relevance of a batch; None where nothing reads it.
+        autocast: Opens the context in which encoders compute.
+        processes: Of the run.
+        parameters: Everything that is trained, the loss's own included.
+        called_right: Pairs that people called right; None where nobody was asked.
+        data_time: Stands around whatever waits for data.
+        scaled: Makes of a loss what gradients are taken of, such as a multiple that float16 can hold.
+    """
+
+    model: TrainableScorer
+    pairs: Pairs
+    degrees: BatchDegrees | None
+    autocast: Autocast
+    processes: Processes
+    parameters: list[torch.nn.Parameter]
+    scaled: Callable[[Tensor], Tensor] = _as_it_is
+    called_right: TrainingPositives | None = None
+    data_time: Stopwatch = field(default_factory=Stopwatch)
+
+    def batch(self, chosen: Positions) -> Any:
+        """What the model computes of some pairs, on its device."""
+        with self.data_time:
+            return self.model.batch(self.pairs, chosen)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return self.model.device
+
+    def positives(self, images: Positions, captions: Positions) -> NDArray[np.bool_]:
+        """(len(images), len(captions)) bool: the caption was written for the image, or people called it right.
+
+        Args:
+            images: Positions in the collection.
+            captions: Likewise.
+        """
+        written = self.pairs.data.positives(images, captions)
+        return written if self.called_right is None else written | self.called_right.block(images, captions)
+
+    def encoded(self, loss: Loss, batch: Any, seed: int) -> Positions:
+        """Which captions a step encodes, each with its image.
+
+        Args:
+            loss: Of the batch.
+            batch: (B,) positions of captions in ``pairs``, or lists.
+            seed: Of the draw of further pairs.
+
+        Returns:
+            (n,) positions in ``pairs``: of lists all that they name, ascending; else the batch, and after it the pairs
+            that the loss wants besides as candidates (:meth:`Loss.pairs_to_encode
+            <rungwise.losses.Loss.pairs_to_encode>`), as far as there are any.
+        """
+        if isinstance(batch, ListBatch):
+            images = np.concatenate([batch.images, batch.images_of_captions.ravel()])
+            captions = [batch.captions_of_images.ravel(), batch.captions, self.pairs.first_caption[images]]
+            named: Positions = np.unique(np.concatenate(captions))
+            return named
+        wanted = min(loss.pairs_to_encode(len(batch)), len(self.pairs))
+        if wanted <= len(batch):
+            own: Positions = batch
+            return own
+        further = further_pairs(batch, wanted - len(batch), len(self.pairs), seed)
+        chosen: Positions = np.concatenate([batch, further])
+        return chosen
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step leaves besides gradients.
+
+    Attributes:
+        value: The batch's loss, without a graph.
+        vectors: Image and caption vectors of the batch, as far as this process has them; None for models without.
+    """
+
+    value: Tensor
+    vectors: tuple[Tensor, Tensor] | None
+
+
+class Step(Bounded, ABC):
+    """Loss and gradients of one batch."""
+
+    kind: str
+
+    @property
+    def encodes_twice(self) -> bool:
+        """Whether encoders see a pair once without a graph and once with one, and must draw the same both times."""
+        return False
+
+    def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
+        """Refuse what this step cannot do, before anything is computed.
+
+        Raises:
+            UserError: Naming the setting that does not fit.
+        """
+        if lists and not isinstance(model, TrainableEncoder):
+            raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
+        if lists and not loss.reads_lists:
+            raise UserError("sampler label_lists goes with a loss of lists, such as adaptive_listwise; choose one")
+        if lists and model.adds_losses:
+            raise UserError(
+                f"sampler label_lists takes the loss of vectors alone, and a model of kind {model.kind!r} adds losses"
+                " of its own; choose another sampler"
+            )
+
+    @abstractmethod
+    def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
+        """Put the gradients of one batch into ``.grad``.
+
+        Args:
+            work: What is trained.
+            loss: Of the batch.
+            batch: Positions of captions in ``work.pairs``, or lists.
+            seed: Of this step's random draws.
+        """
+
+
+@dataclass(frozen=True)
+class Plain(Step):
+    """The whole batch with one graph, on one process.
+
+    Attributes:
+        kind: Names the step in YAML.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["plain"] = "plain"
+
+    def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
+        """See :class:`Step`."""
+        super().check(model, loss, processes, lists)
+        _check_alone(self, processes)
+        if loss.reads.within and not isinstance(model, TrainableEncoder):
+            raise UserError(
+                "the loss reads similarities within a modality, which a model without vectors does not give; choose"
+                " another loss"
+            )
+
+    def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
+        """See :class:`Step`."""
+        torch.manual_seed(seed)
+        if isinstance(batch, ListBatch):
+            return _of_lists(work, loss, batch, seed, None)
+        chosen, reads = work.encoded(loss, batch, seed), loss.reads
+        scored = work.model.score(work.batch(chosen), work.autocast, within=reads.within)
+        degrees = work.degrees.of_batch(work.pairs, chosen, work.device) if reads.relevance and work.degrees else None
+        images, captions = work.pairs.images[work.pairs.image[chosen]], work.pairs.captions[chosen]
+        positives = torch.from_numpy(work.positives(images, captions)).to(work.device)
+
+        def of_block(similarity: Tensor) -> Tensor:
+            value = loss(
+                similarity,
+                degrees,
+                positives,
+                image_similarity=scored.image_similarity,
+                text_similarity=scored.text_similarity,
+                queries=_queries(batch, chosen),
+            )
+            assert isinstance(value, Tensor)
+            return value
+
+        value = scored.loss(of_block)
+        work.scaled(value).backward()  # type: ignore[no-untyped-call]
+        return Outcome(value.detach(), scored.vectors)
+
+
+@dataclass(frozen=True)
+class CachedGradients(Step):
+    """A batch larger than memory, by cached gradients: encoders see it in chunks, the loss sees it whole.
+
+    Attributes:
+        kind: Names the step in YAML.
+        chunk: Pairs that are encoded together.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["cached_gradients"] = "cached_gradients"
+    chunk: AtLeastOne = 64
+
+    @property
+    def encodes_twice(self) -> bool:
+        """Yes."""
+        return True
+
+    def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
+        """See :class:`Step`."""
+        super().check(model, loss, processes, lists)
+        _check_alone(self, processes)
+        _check_vectors(self, model)
+
+    def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
+        """See :class:`Step`."""
+        torch.manual_seed(seed)
+        return _of_vectors(work, loss, batch, seed, self.chunk)
+
+
+@dataclass(frozen=True)
+class GlobalNegativesStep(Step):
+    """Every process's queries against all processes' candidates; batch_size counts the pairs of all together.
+
+    Attributes:
+        kind: Names the step in YAML.
+        chunk: Pairs of a process that are encoded together, by cached gradients; None takes them all at once.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["global_negatives"] = "global_negatives"
+    chunk: AtLeastOne | None = None
+
+    @property
+    def encodes_twice(self) -> bool:
+        """In chunks."""
+        return self.chunk is not None
+
+    def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
+        """See :class:`Step`."""
+        super().check(model, loss, processes, lists)
+        _check_vectors(self, model)
+
+    def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
+        """See :class:`Step`."""
+        torch.manual_seed(seed)
+        if len(work.encoded(loss, batch, seed)) < work.processes.world:
+            # The end of an epoch: too few to share, so every process takes them all.
+            return Plain().backward(replace(work, processes=Processes()), loss, batch, seed)
+        outcome = _of_vectors(work, loss, batch, seed, self.chunk)
+        if work.processes.world > 1:
+            average_gradients(work.parameters)
+        return outcome
+
+
+AnyStep = Annotated[
+    Plain | CachedGradients | GlobalNegativesStep,
+    Field(discriminator="kind"),
+    by_name,
+    on_command_line(Plain | CachedGradients | GlobalNegativesStep),
+]
+"""A field of a configuration: a step's name (``plain``), or a mapping (``{kind: cached_gradients, chunk: 32}``)."""
+
+
+def _check_alone(step: Step, processes: Processes) -> None:
+    if processes.world > 1:
+        raise UserError(
+            f"{processes.world} processes were started, but step {step.kind} uses one; set step: global_negatives,"
+            " or start without torchrun"
+        )
+
+
+def _check_vectors(step: Step, model: TrainableScorer) -> None:
+    if not isinstance(model, TrainableEncoder):
+        raise UserError(f"step {step.kind} needs a model that gives vectors; set step: plain for this one")
+    if model.adds_losses:
+        raise UserError(
+            f"step {step.kind} computes the loss of vectors alone, and a model of kind {model.kind!r} adds losses of"
+            " its own; set step: plain"
+        )
+
+
+def _of_vectors(work: StepContext, loss: Loss, batch: Any, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of this process's part of a batch, or of lists; the loss sees the vectors of all processes."""
+    if isinstance(batch, ListBatch):
+        return _of_lists(work, loss, batch, seed, chunk)
+    return _of_blocks(work, loss, batch, seed, chunk)
+
+
+def _of_blocks(work: StepContext, loss: Loss, batch: Positions, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of every process's queries against all candidates."""
+    model, pairs = work.model, work.pairs
+    assert isinstance(model, TrainableEncoder)  # as check() saw to
+    of_all = GlobalNegatives(
+        loss,
+        similarity=model.similarity.block,
+        relevance=work.degrees if loss.reads.relevance else None,
+        positives=work.positives,
+    )
+    chosen = work.encoded(loss, batch, seed)
+    own = work.processes.own(chosen)
+    images = torch.from_numpy(pairs.images[pairs.image[own]])
+    captions = torch.from_numpy(pairs.captions[own])
+    reference = captions if work.degrees is not None and work.degrees.by_caption else None
+
+    def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
+        value = of_all(image_vectors, text_vectors, images, captions, reference, queries=_queries(batch, chosen))
+        assert isinstance(value, Tensor)
+        return value
+
+    return _embedded(work, own, value_of, seed, chunk)
+
+
+def _of_lists(work: StepContext, loss: Loss, lists: ListBatch, seed: int, chunk: int | None) -> Outcome:
+    """Gradients of lists: every caption and image that is named is encoded once, by one process.
+
+    Every process computes the loss of all lists, which is little beside the encoders. What it says of a process's
+    vectors reaches that process once from each, and the average over the processes makes it one again.
+    """
+    model, pairs, processes = work.model, work.pairs, work.processes
+    assert isinstance(model, TrainableEncoder)  # as check() saw to
+    first_caption, similarity = pairs.first_caption, model.similarity
+    named = work.encoded(loss, lists, seed)
+
+    def place(of_captions: Positions) -> Tensor:
+        return torch.from_numpy(np.searchsorted(named, of_captions)).to(work.device)
+
+    def value_of(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
+        if processes.world > 1:
+            # One collective for both modalities: two might meet in different orders on the processes' ways back.
+            both = gather_rows(torch.cat([image_vectors, text_vectors], dim=1), processes.shares(len(named)))
+            image_vectors, text_vectors = both.tensor_split([image_vectors.shape[1]], dim=1)
+        block = similarity.block(image_vectors, text_vectors)
+        i2t = block[place(first_caption[lists.images])[:, None], place(lists.captions_of_images)]
+        t2i = block[place(first_caption[lists.images_of_captions]), place(lists.captions)[:, None]]
+        value = loss.of_lists(i2t, t2i)
+        assert isinstance(value, Tensor)
+        return value
+
+    return _embedded(work, processes.own(named), value_of, seed, chunk)
+
+
+def _embedded(
+    work: StepContext, own: Positions, value_of: Callable[[Tensor, Tensor], Tensor], seed: int, chunk: int | None
+) -> Outcome:
+    """Gradients of a loss of vectors, whose pairs are encoded together or in chunks."""
+    model = work.model
+    assert isinstance(model, TrainableEncoder)  # as check() saw to
+    outcomes: list[Outcome] = []
+
+    def embed(part: Positions) -> tuple[Tensor, Tensor]:
+        with work.autocast():
+            return model.embed(work.batch(part))
+
+    def scaled(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
+        torch.manual_seed(seed)  # draws of the loss must be the same on all processes, whatever the encoders drew
+        value = value_of(image_vectors, text_vectors)
+        outcomes.append(Outcome(value.detach(), (image_vectors.detach(), text_vectors.detach())))
+        return work.scaled(value)
+
+    if chunk is None:
+        scaled(*embed(own)).backward()  # type: ignore[no-untyped-call]
+    else:
+        cached_backward(embed, [own[start : start + chunk] for start in range(0, len(own), chunk)], scaled)
+    return outcomes[0]
+
+
+def _queries(batch: Positions, encoded: Positions) -> int | None:
+    """How many of the encoded pairs lose; None where all do."""
+    return None if len(batch) == len(encoded) else len(batch)

@@ -1,0 +1,1 @@
+"""What a run reports, and where its numbers are written."""

@@ -1,0 +1,268 @@
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rungwise.cli import main
+from rungwise.cli.index import command as commands
+from rungwise.cli.index.command import beside
+from tests.published import CAPTIONS, Published, photos
+
+
+@pytest.fixture
+def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of pictures without captions, from where the commands are given."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, file in enumerate(photos()):
+        (folder / f"{number}.jpg").write_bytes(file)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_without_a_model_and_without_a_network_it_says_what_to_fetch(
+    pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("transformers")
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert main(["index", "photos"]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == "no --model given: taking hf:google/siglip2-base-patch32-256"
+    assert "Apache-2.0" in said.out
+    assert "1.5 GB" in said.out
+    assert len(said.err.strip().splitlines()) == 1
+    assert "hf download google/siglip2-base-patch32-256" in said.err
+    assert "give it as hf:siglip2-base-patch32-256" in said.err
+
+
+def test_without_the_library_it_says_what_to_install_and_fetches_nothing(
+    pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("asked the hub"))
+    assert main(["index", "photos"]) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'rungwise[hf]'; or name a model: --model" in said
+
+
+def test_a_folder_without_pictures_fetches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("x")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("asked the hub"))
+    assert main(["index", str(tmp_path / "notes")]) == 2
+    assert "no --model" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "prefix"), [("siglip2", "hf:"), ("open_clip", "open_clip:"), ("sentence", "st:")])
+def test_with_a_folder_of_a_published_model_search_takes_two_commands(
+    kind: str, prefix: str, pictures: Path, published: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shutil.copytree(getattr(published, kind), tmp_path / "model")
+    assert main(["index", "photos", "--model", f"{prefix}model"]) == 0
+    said = capsys.readouterr().out
+    assert "5 pictures, 0 captions indexed" in said
+    assert 'next: rungwise search photos.index "a text"' in said
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["search", "../photos.index", "a dog", "--end", "off"]) == 0
+    place, *hits = capsys.readouterr().out.splitlines()
+    assert place == "files in ../photos"
+    # A model of random numbers finds pictures alike, and these stand in one line.
+    assert sum(1 + int(alike[1]) if (alike := re.search(r"\+(\d+) alike", hit)) else 1 for hit in hits) == 5
+    stored = next(tmp_path.glob("photos.index/*.json")).read_text()
+    assert json.loads(stored)["model_location"] == f"{prefix}{tmp_path / 'model'}"
+
+
+def test_captions_and_queries_that_are_cut_are_counted(
+    pictures: Path, published: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["image\tcaption", *(f"{number}.jpg\t{caption}" for number, caption in enumerate(CAPTIONS))]
+    (pictures / "captions.tsv").write_text("\n".join(lines), encoding="utf-8")
+    model = f"hf:{published.clip}"
+    assert main(["index", "photos", "--model", model]) == 0
+    assert "2 of 5 captions are longer than the 16 tokens that the model reads: cut" in capsys.readouterr().out
+    assert main(["evaluate", model, "photos", "--split", "all", "--measures", "R@1"]) == 0
+    assert "2 of 5 captions are longer than the 16 tokens" in capsys.readouterr().out
+    assert main(["search", "photos.index", CAPTIONS[2]]) == 0
+    assert "the text is longer than the 16 tokens that the model reads: cut" in capsys.readouterr().out
+
+
+def test_the_index_stands_beside_the_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert beside(Path("photos/")) == Path("photos.index")
+    assert beside(Path()) == tmp_path.with_name(f"{tmp_path.name}.index")
+
+
+@pytest.fixture
+def model(published: Published) -> str:
+    return f"hf:{published.siglip2}"
+
+
+def test_the_same_command_again_touches_only_what_changed(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pictures / "table.csv").write_text("image,title,year,tags\n0.jpg,A dog,2020,sea;sun\n1.jpg,A cat,2021,\n")
+    assert main(["index", "photos", "--model", model, "--explain"]) == 0
+    said = capsys.readouterr().out
+    assert "columns: title (texts), year (numbers), tags (lists of texts)" in said
+    assert "5 added, 0 changed, 0 removed, 0 unchanged (5 encoded)" in said
+    assert "store: " in said
+    (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+    (pictures / "2.jpg").write_bytes(b"no picture")
+    (pictures / "3.jpg").unlink()
+    for changed in ("1 added, 0 changed, 2 removed, 3 unchanged", "0 added, 0 changed, 0 removed, 4 unchanged"):
+        assert main(["index", "photos"]) == 0
+        said = capsys.readouterr().out
+        assert f"{changed} (0 encoded)" in said
+        assert "1 pictures could not be read and are left out:" in said
+        assert "2.jpg" in said
+
+
+def test_where_nothing_is_to_be_encoded_no_model_is_opened(
+    pictures: Path, published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Path(shutil.copytree(published.clip, "model"))
+    (pictures / "captions.tsv").write_text(f"image\tcaption\n0.jpg\t{CAPTIONS[2]}\n1.jpg\ta dog\n")
+    opened = []
+    read = commands.read_dual_encoder
+    monkeypatch.setattr(commands, "read_dual_encoder", lambda *a, **how: (opened.append(a), read(*a, **how))[1])
+    assert main(["index", "photos", "--model", "hf:model"]) == 0
+    cut = "1 of 2 captions are longer than the 16 tokens that the model reads: cut"
+    assert cut in capsys.readouterr().out
+    assert len(opened) == 1
+    (pictures / "4.jpg").unlink()
+    for words in ([], ["--model", "hf:model"], ["--rehash"], ["--model", "model"]):
+        assert main(["index", "photos", *words]) == 0
+        said = capsys.readouterr().out
+        assert "(0 encoded)" in said
+        assert cut not in said
+    assert len(opened) == 1
+    for words in (["--device", "cpu"], ["--precision", "float32"], ["--altered-model"]):  # what may be refused
+        assert main(["index", "photos", *words]) == 0
+        assert cut in capsys.readouterr().out
+    assert len(opened) == 4
+    (pictures / "5.jpg").write_bytes(photos()[4])
+    assert main(["index", "photos"]) == 0
+    said = capsys.readouterr().out
+    assert "1 added, 0 changed, 0 removed, 4 unchanged (1 encoded)" in said
+    assert cut in said
+    assert len(opened) == 5
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    weights[-400] ^= 1  # the lowest bit of a number
+    (model / "model.safetensors").write_bytes(weights)
+    assert main(["index", "photos"]) == 2
+    assert "built by model" in capsys.readouterr().err
+    shutil.rmtree(model)
+    assert main(["index", "photos"]) == 2
+    assert "no such folder" in capsys.readouterr().err
+
+
+def test_another_model_is_refused_with_what_to_do(
+    pictures: Path, model: str, published: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    assert main(["index", "photos", "--model", f"hf:{published.clip}"]) == 2
+    said = capsys.readouterr().err
+    assert "was made with another model" in said
+    assert "begin anew with --overwrite" in said
+    assert main(["index", "photos", "--model", f"hf:{published.clip}", "--overwrite"]) == 0
+
+
+def test_a_folder_that_holds_nothing_any_more_costs_nothing(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    pictures.rename(tmp_path / "elsewhere")
+    assert main(["index", "photos"]) == 2
+    assert main(["index", "photos", "--allow-empty"]) == 2
+    pictures.mkdir()
+    assert main(["index", "photos"]) == 2
+    assert "no pictures in this folder" in capsys.readouterr().err
+    assert main(["index", "photos", "--allow-empty"]) == 0
+    assert "0 added, 0 changed, 5 removed, 0 unchanged" in capsys.readouterr().out
+
+
+def test_nothing_is_left_of_an_index_of_nothing(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for file in pictures.iterdir():
+        file.write_bytes(b"no picture")
+    assert main(["index", "photos", "--model", model]) == 2
+    assert "none of 5 pictures could be read" in capsys.readouterr().err
+    assert not (tmp_path / "photos.index").exists()
+
+
+def test_what_does_not_go_with_ray_is_one_line(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, line in (
+        (["--watch", "--ray"], "--watch looks for single changes, which one process encodes; leave --ray out"),
+        (["--workers", "2"], "--workers 2: is a number of Ray's workers, at least 1; give it with --ray"),
+        (["--ray", "--workers", "0"], "--workers 0: is a number of Ray's workers, at least 1; give it with --ray"),
+        (["--ray", "127.0.0.1:1"], "Ray at 127.0.0.1:1: nobody answers"),
+    ):
+        assert main(["index", "photos", *words]) == 2
+        assert line in capsys.readouterr().err
+
+
+def test_watching_goes_on_through_errors_until_it_is_ended(
+    pictures: Path,
+    model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changes(folder: Path, without: Path) -> Iterator[bool]:
+        assert (folder, without) == (Path("photos"), Path("photos.index"))
+        (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        yield False  # it came before the watch began
+        assert "1 added, 0 changed, 0 removed, 5 unchanged" in capsys.readouterr().out
+        pictures.rename(tmp_path / "away")
+        yield False
+        assert capsys.readouterr().out == ""
+        yield True
+        assert "no such file or folder" in capsys.readouterr().out
+        yield False
+        assert capsys.readouterr().out == ""  # it was said once
+        (tmp_path / "away").rename(pictures)
+        (pictures / "1.jpg").unlink()
+        yield False  # what failed is tried again
+        assert "0 added, 0 changed, 1 removed, 5 unchanged" in capsys.readouterr().out
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rungwise.index.build.watch.changes_below", changes)
+    assert main(["index", "photos", "--model", model, "--watch"]) == 0
+    assert "ended; what was taken in is kept" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_watching_ends_by_ctrl_c(pictures: Path, model: str, tmp_path: Path) -> None:
+    # Who runs these tests in the background has their Ctrl-C ignored, and programs that they start as well.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-u", "-c", f"{heard}\nfrom rungwise.cli import main\nraise SystemExit(main())"]
+    command += ["index", "photos", "--model", model, "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+
+        def wait_for(words: str) -> str:
+            assert process.stdout is not None
+            return next(line for line in process.stdout if words in line)
+
+        wait_for("watching photos")
+        (tmp_path / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
+        (tmp_path / "new.jpg").rename(pictures / "new.jpg")  # whole at once, so that it is never seen half written
+        assert "1 added, 0 changed, 0 removed, 5 unchanged" in wait_for("added")
+        os.kill(process.pid, signal.SIGINT)
+        wait_for("ended; what was taken in is kept")
+    assert process.returncode == 0

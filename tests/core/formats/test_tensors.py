@@ -1,0 +1,43 @@
+import errno
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from rungwise.core.disk.files import replacing
+from rungwise.core.errors import UserError
+from rungwise.core.formats.tensors import read_tensors, write_tensors
+
+
+def test_there_and_back(tmp_path):
+    given = {"a": torch.arange(6.0).reshape(2, 3).T, "b": torch.ones(2, requires_grad=True)}
+    write_tensors(tmp_path / "x", given, {"epoch": "3"})
+    found = read_tensors(tmp_path / "x")
+    assert all(torch.equal(found[name], given[name]) for name in given)
+    with safe_open(tmp_path / "x", framework="pt") as file:
+        assert file.metadata() == {"epoch": "3"}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"\x10" + b"\0" * 7 + b"{" * 16, b"\0" * 8])
+def test_what_is_no_file_of_tensors(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match="x: not a readable safetensors file"):
+        read_tensors(tmp_path / "x")
+    with pytest.raises(UserError, match="nowhere: no such weights file"):
+        read_tensors(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="is a folder"):
+        read_tensors(tmp_path)
+
+
+def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch):
+    from safetensors import SafetensorError
+
+    def full(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError) as caught:
+        write_tensors(tmp_path / "x", {})
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(UserError, match="the disk is full"), replacing(tmp_path / "x") as draft:
+        write_tensors(draft, {})

@@ -1,0 +1,381 @@
+import codecs
+import csv
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.data.layouts.tables import read_table
+from rungwise.data.readers import read
+
+Row = dict[str, Any]
+ROWS: list[Row] = [
+    {"image": "a.jpg", "caption": 'A "small" dog, asleep.', "split": "train"},
+    {"image": "b.png", "caption": "Two lines\nof a cat.", "split": "dev"},
+    {"image": "a.jpg", "caption": "Ein Hund über Köln.", "split": "train"},
+]
+
+
+def write(path: Path, rows: list[Row]) -> Path:
+    columns = list(rows[0])
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, dialect="excel-tab" if path.suffix == ".tsv" else "excel")
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+def add_pictures(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".txt"])
+@pytest.mark.parametrize("pictures", [".", "pictures"])
+def test_every_format_reads_alike(tmp_path: Path, suffix: str, pictures: str) -> None:
+    add_pictures(tmp_path / pictures, "a.jpg", "b.png", "c.jpg")
+    table = write(tmp_path / f"captions{suffix}", ROWS)
+    for data in (read(tmp_path), read(table)):
+        assert data.layout == "table"
+        assert data.image_ids == ("a.jpg", "b.png", "c.jpg")
+        assert data.captions == tuple(row["caption"] for row in ROWS)
+        assert data.image_of_caption.tolist() == [0, 1, 0]
+        assert data.splits == ("train", "val", "none")
+        assert data.labels == ()
+        assert data.paths[1] == tmp_path / pictures / "b.png"
+        assert data.issues == ()
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@given(st.lists(ANY_TEXT, min_size=1), st.sampled_from([".csv", ".tsv", ".jsonl", ".parquet"]))
+def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, captions: list[str], suffix: str) -> None:
+    folder = tmp_path_factory.mktemp("table")
+    add_pictures(folder, "a.jpg")
+    write(folder / f"captions{suffix}", [{"image": "a.jpg", "caption": text} for text in captions])
+    data = read(folder)
+    shown = [
+        "".join(" " if unicodedata.category(c) == "Cc" and not c.isspace() else c for c in text).strip()
+        for text in captions
+    ]
+    assert list(data.captions) == [text for text in shown if text]
+    kinds = [
+        "malformed text" if new != old.strip() else "empty caption" for old, new in zip(captions, shown, strict=True)
+    ]
+    odd = [kind for kind, old, new in zip(kinds, captions, shown, strict=True) if not new or new != old.strip()]
+    assert [issue.kind for issue in data.issues] == odd
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_optional_columns(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "1.jpg", "2.jpg")
+    several: Any = "pet; brown" if suffix == ".csv" else ["pet", "brown"]
+    rows = [
+        {"File Name": "1", "Text": "A dog.", "class": "dog", "Labels": several, "sentid": 70},
+        {"File Name": "2", "Text": "A cat.", "class": "cat", "Labels": several, "sentid": 71},
+        {"File Name": "1", "Text": "A pet.", "class": "dog", "Labels": several, "sentid": None},
+    ]
+    for row in rows:
+        row["file_name"] = row.pop("File Name")
+    write(tmp_path / f"table{suffix}", rows)
+    data = read(tmp_path)
+    assert data.labels == (("dog", "pet", "brown"), ("cat", "pet", "brown"))
+    assert data.caption_ids == ("70", "71", "1#1")
+
+
+def test_a_list_of_captions_in_one_row(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.jsonl", [{"image": "a.jpg", "captions": ["A dog.", "A pet."]}])
+    assert read(tmp_path).caption_ids == ("a.jpg#0", "a.jpg#1")
+
+
+def test_numbers_as_picture_names(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "12.jpg", "13.jpg")
+    write(tmp_path / "t.jsonl", [{"image_id": 12, "caption": "A dog."}, {"image_id": 13.0, "caption": "A cat."}])
+    assert read(tmp_path).image_ids == ("12", "13")
+
+
+def test_one_table_for_each_split(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    write(tmp_path / "train.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    write(tmp_path / "captions_valid.csv", [{"image": "b.jpg", "caption": "A cat."}])
+    data = read(tmp_path)
+    assert dict(zip(data.image_ids, data.splits, strict=True)) == {"a.jpg": "train", "b.jpg": "val"}
+
+
+def test_two_tables_without_a_split_need_a_choice(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    for name in ("one.csv", "two.jsonl"):
+        write(tmp_path / name, [{"image": "a.jpg", "caption": "A dog."}])
+    with pytest.raises(UserError, match=r"2 tables of captions \(one.csv, two.jsonl\); give the one to read"):
+        read(tmp_path)
+    assert len(read(tmp_path / "two.jsonl").captions) == 1
+
+
+def test_another_table_is_left_out_and_said(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "captions.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    write(tmp_path / "scores.csv", [{"image": "a.jpg", "score": "3"}])
+    data = read(tmp_path)
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("table without captions", str(tmp_path / "scores.csv"))
+    ]
+
+
+def test_a_folder_that_a_program_made_is_a_layout_of_its_own_name(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "pictures/0.png")
+    write(tmp_path / "captions.jsonl", [{"image": "pictures/0.png", "caption": "A red circle.", "split": "test"}])
+    for content, layout in (
+        ('{"format":"rungwise scenes","version":1}', "scenes"),
+        ('{\n  "format": "rungwise plants"}', "plants"),
+        ('{"format": "other"}', "table"),
+        ('{"name": {"format": "rungwise scenes"}}', "table"),
+        ("", "table"),
+    ):
+        (tmp_path / "about.json").write_text(content)
+        data = read(tmp_path)
+        assert (data.layout, data.image_ids, data.splits) == (layout, ("pictures/0.png",), ("test",))
+
+
+def test_composed_and_decomposed_names_match(tmp_path: Path) -> None:
+    add_pictures(tmp_path, unicodedata.normalize("NFD", "Zoë.jpg"))
+    name = unicodedata.normalize("NFC", "Zoë.jpg")
+    write(tmp_path / "t.csv", [{"image": name, "caption": "A dog."}])
+    assert read(tmp_path).image_ids == (name,)
+
+
+def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / "t.csv").write_text("image,caption\na.jpg,Käse\n", encoding="utf-8-sig")
+    assert read(tmp_path).captions == ("Käse",)
+
+
+def test_quotation_marks_of_different_lines_join_them_unless_lines_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text('image\tcaption\n"a.jpg\tGo\nb.jpg"\tStop\n')
+    assert len(read_table(tmp_path / "t.tsv").rows) == 1
+    assert [line for line, _ in read_table(tmp_path / "t.tsv", by_lines=True).rows] == ["line 2", "line 3"]
+    (tmp_path / "t.tsv").write_text('image\tcaption\na.jpg\t"Go\non"\n')
+    assert read_table(tmp_path / "t.tsv", by_lines=True).rows == [("line 2", {"image": "a.jpg", "caption": "Go\non"})]
+
+
+def test_unquoted_tsv_keeps_its_quotation_marks(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text('image\tcaption\na.jpg\t"Stop" sign\nb.jpg\t12" disc\n')
+    assert [row["caption"] for _, row in read_table(tmp_path / "t.tsv").rows] == ['"Stop" sign', '12" disc']
+
+
+def test_skipped_rows_are_kept_account_of_with_their_lines(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "x/b.jpg", "y/b.jpg")
+    lines = [
+        "image,caption",
+        'a.jpg,"A dog',
+        'asleep."',
+        "gone.jpg,A ghost.",
+        "a.jpg,A dog, awake.",
+        "",
+        "a.jpg",
+        "a.jpg,  ",
+        "b.jpg,Which one?",
+        ",Nobody.",
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = read(tmp_path)
+    assert data.captions == ("A dog\nasleep.",)
+    where = {issue.where.rpartition(" ")[2]: issue for issue in data.issues}
+    assert {line: issue.kind for line, issue in where.items()} == {
+        "4": "missing picture",
+        "5": "malformed row",
+        "7": "malformed row",
+        "8": "empty caption",
+        "9": "ambiguous picture",
+        "10": "missing picture",
+    }
+    assert where["5"].detail == "3 columns but the header has 2; put texts that hold a comma in quotes"
+    assert where["9"].detail == "'b.jpg' may be x/b.jpg, y/b.jpg"
+
+
+def test_one_picture_under_two_names_is_one_picture(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": name, "caption": name} for name in ("a.jpg", "./a.jpg", "./a.jpg")])
+    data = read(tmp_path)
+    assert data.image_of_caption.tolist() == [0, 0, 0]
+    assert [issue.kind for issue in data.issues] == ["picture under two names"]
+
+
+def test_if_no_caption_names_a_picture_the_first_is_named(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": "nope.jpg", "caption": "A dog."}, {"image": "no.jpg", "caption": "A cat."}])
+    with pytest.raises(UserError, match=r"t.csv, line 2: no picture named 'nope.jpg', nor any other"):
+        read(tmp_path)
+    data = read(tmp_path, captions_only=True)
+    assert (data.image_ids, data.paths) == (("nope.jpg", "no.jpg"), ())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_missing_column_is_named_with_those_found(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / f"t{suffix}", [{"image": "a.jpg", "comment": "A dog."}])
+    columns = r"\(such as caption, captions or text\), found the columns image, comment; rename or add one"
+    with pytest.raises(UserError, match=rf"t{suffix}: needs a caption column {columns}"):
+        read(tmp_path)
+    write(tmp_path / f"t{suffix}", [{"x": "a.jpg", "caption": "A dog."}])
+    with pytest.raises(
+        UserError, match=r"needs an image column \(such as image, file or filename\), found the columns x, c"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "t.csv: the file is empty"),
+        ("t.csv", b"image,caption\n", "no usable caption"),
+        ("t.csv", b"image,caption\na.jpg,\xe9\n", "t.csv, line 2: byte 0xe9 at offset 20 is not UTF-8"),
+        (
+            "t.csv",
+            b'image,caption\na.jpg,"A dog\na.jpg,A cat\n',
+            "t.csv, line 2: unexpected end of data; correct the quo",
+        ),
+        (
+            "t.jsonl",
+            b'{"image": "a.jpg", "caption": "A"}\n{"image": }\n',
+            r"t.jsonl, line 2: not valid JSON \(Expecting value, column 11\)",
+        ),
+        ("t.jsonl", b"[1]\n", "t.jsonl, line 1: not a JSON object"),
+        ("t.jsonl", b'{"image": "a.jpg", "caption": {"en": "A"}}\n', "t.jsonl, line 1: column 'caption' holds a dict"),
+        ("t.parquet", b"not parquet at all", "t.parquet: not a readable Parquet file"),
+    ],
+)
+def test_mistakes_get_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": text, "caption_id": "7"} for text in ("A", "B")])
+    with pytest.raises(UserError, match=r"line 3: caption id '7' stands already in .*line 2; make the ids unique"):
+        read(tmp_path)
+
+
+def test_ids_of_pictures_without_captions_stay_unique(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "x/a.jpg", "x/b.jpg", "y/b.jpg", "b.jpg")
+    write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    data = read(tmp_path)
+    assert data.image_ids == ("a.jpg", "b.jpg", "x/b.jpg", "y/b.jpg")
+    assert [path.relative_to(tmp_path).as_posix() for path in data.paths] == ["x/a.jpg", "b.jpg", "x/b.jpg", "y/b.jpg"]
+
+
+@pytest.mark.real_data
+def test_the_real_coco_captions(real_data: Path) -> None:
+    data = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
+    assert (len(data), len(data.captions), len(set(data.caption_ids))) == (5000, 25000, 25000)
+
+
+ARTICLES: list[Row] = [
+    {"image": "a.jpg", "caption": "Red sneakers", "price": 59.5, "stock": 3, "tags": "shoes;red", "sold": "true"},
+    {"image": "b.png", "caption": "A hat", "price": 20, "stock": None, "tags": "hats", "sold": "false"},
+    {"image": "b.png", "caption": "A straw hat", "price": 20, "stock": None, "tags": "hats", "sold": "false"},
+]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_further_columns_are_carried_with_their_types(tmp_path: Path, suffix: str) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.png", "c.jpg")
+    data = read(write(tmp_path / f"articles{suffix}", ARTICLES))
+    sold = ("true", "false", None) if suffix == ".jsonl" else (True, False, None)
+    assert data.columns == {
+        "price": (59.5, 20.0, None),
+        "stock": (3, None, None),
+        "tags": (("shoes", "red"), ("hats",), None),
+        "sold": sold,
+    }
+    assert data.select([1]).columns["tags"] == (("hats",),)
+    assert data.issues == ()
+
+
+def test_parquet_carries_columns_and_leaves_vectors_and_doubles_alone(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    add_pictures(tmp_path, "a.jpg")
+    cells = [["a.jpg"], ["A dog."], [2020], [["x", "y"]], [[0.5, 0.5]], [b"..."], ["1"], ["2"]]
+    names = ["image", "caption", "year", "words", "vector", "bytes", "twice", "twice"]
+    parquet.write_table(pyarrow.table([pyarrow.array(one) for one in cells], names=names), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").columns == {"year": (2020,), "words": (("x", "y"),)}
+
+
+def test_values_that_differ_between_rows_of_a_picture_are_said_once(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    rows = [{"image": "a.jpg", "caption": f"{year}", "year": year, "place": "Rome"} for year in (2020, 2021, 2022)]
+    data = read(write(tmp_path / "captions.csv", rows))
+    assert data.columns == {"year": (2020,), "place": ("Rome",)}
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("differing values", "column 'year' and in 1 more rows; the first of each picture is kept")
+    ]
+
+
+def test_reserved_names_get_an_underscore_and_mappings_are_left_out(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    row = {"image": "a.jpg", "caption": "A dog.", "id": 7, "path": "x", "box": {"left": 1}, "half": "\ud83d"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    data = read(tmp_path / "a.jsonl")
+    assert data.columns == {"id_": (7,), "path_": ("x",)}
+    assert [issue.kind for issue in data.issues] == [
+        "malformed text", "column left out", "column renamed", "column renamed",
+    ]  # fmt: skip
+
+
+def test_titles_are_captions_where_nothing_else_is_and_a_column_as_well(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    row = {"image": "a.jpg", "title": "Red hat", "price": 20}
+    data = read(write(tmp_path / "products.csv", [row]))
+    assert (data.captions, data.columns) == (("Red hat",), {"title": ("Red hat",), "price": (20,)})
+    data = read(write(tmp_path / "products.csv", [row | {"description": "A hat of felt."}]))
+    assert (data.captions, data.columns["title"]) == (("A hat of felt.",), ("Red hat",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'image;caption;price\na.jpg;"A dog; a pet, at 3,5";7\n',
+        'sep=;\r\nimage;caption;price\r\na.jpg;"A dog; a pet, at 3,5";7\r\n',
+        '"image";"caption";"price"\n"a.jpg";"A dog; a pet, at 3,5";"7"\n',
+        'image\tcaption\tprice\na.jpg\t"A dog; a pet, at 3,5"\t7\n',
+    ],
+)
+@pytest.mark.parametrize("name", ["captions.csv", "captions.txt"])
+def test_tables_as_spreadsheets_of_many_countries_write_them(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / name).write_bytes(codecs.BOM_UTF8 + text.encode())
+    for place in (tmp_path, tmp_path / name):
+        data = read(place)
+        assert (data.image_ids, data.captions) == (("a.jpg",), ("A dog; a pet, at 3,5",))
+        assert dict(data.columns) == {"price": (7,)}
+
+
+def test_a_header_that_only_one_sign_divides_rightly_decides(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "captions.csv").write_text("image,caption,a;b;c;d;e\na.jpg,A dog.,1\n")
+    assert read(tmp_path).captions == ("A dog.",)
+    (tmp_path / "captions.csv").write_text('image;caption\na.jpg;A dog; and a cat\na.jpg;"x;y"\n')
+    data = read(tmp_path)
+    assert data.captions == ("x;y",)
+    assert data.issues[0].detail == "3 columns but the header has 2; put texts that hold a semicolon in quotes"

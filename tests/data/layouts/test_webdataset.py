@@ -1,0 +1,242 @@
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rungwise.core.errors import UserError
+from rungwise.core.limits import limited
+from rungwise.data.files.packed_pictures import TarMember
+from rungwise.data.inspection import inspect
+from rungwise.data.layouts import webdataset
+from rungwise.data.readers import read
+from tests.odd_files import on_posix
+
+
+def jpeg(side: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (side, side), (side, 0, 0)).save(file, "JPEG")
+    return file.getvalue()
+
+
+def member(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.size = len(data)
+    return info, data
+
+
+def write(path: Path, *members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.PAX_FORMAT) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w", format=form) as archive:
+        for info, data in members:
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+def sample(key: str, side: int, *captions: str) -> list[tuple[tarfile.TarInfo, bytes]]:
+    return [member(f"{key}.jpg", jpeg(side)), member(f"{key}.txt", "\n".join(captions).encode())]
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_shards_of_several_splits(tmp_path: Path, form: int) -> None:
+    long = "folder/" * 12 + "a-name-that-is-longer-than-its-field-in-a-header-of-the-first-kind"
+    if form == tarfile.USTAR_FORMAT:
+        long = "short"
+    write(
+        tmp_path / "pets-train-000000.tar",
+        *sample("dog", 10, "A dog.", "", "A pup."),
+        member("cat.PNG", jpeg(11)),
+        member("cat.cls", b"7\n"),
+        member("cat.json", json.dumps({"caption": "A cat.", "captions": ["Ein Kätzchen."], "width": 3}).encode()),
+        form=form,
+    )
+    write(tmp_path / "pets-train-000001.tar", *sample(long, 12), member("__meta__.json", b"{}"), form=form)
+    write(tmp_path / "val" / "00000.tar", *sample("cow", 13, "A cow."), form=form)
+    data = read(tmp_path)
+    assert (data.layout, data.issues) == ("webdataset", ())
+    assert data.image_ids == ("dog", "cat", long, "cow")
+    assert data.captions == ("A dog.", "A pup.", "A cat.", "Ein Kätzchen.", "A cow.")
+    assert data.image_of_caption.tolist() == [0, 0, 1, 1, 3]
+    assert (data.splits, data.labels) == (("train", "train", "train", "val"), ((), ("7",), (), ()))
+    for picture, side in zip(data.paths, (10, 11, 12, 13), strict=True):
+        assert isinstance(picture, TarMember)
+        assert picture.read() == jpeg(side)
+    assert read(tmp_path, captions_only=True).paths == ()
+    assert read(tmp_path / "val" / "00000.tar").image_ids == ("cow",)
+
+
+def test_a_caption_that_stands_in_both_files_counts_once(tmp_path: Path) -> None:
+    said = json.dumps({"caption": "A dog. ", "captions": ["Another."], "url": "...", "similarity": 0.3}).encode()
+    write(tmp_path / "00000.tar", member("0.jpg", jpeg(4)), member("0.json", said), member("0.txt", b"A dog.\n"))
+    assert read(tmp_path).captions == ("A dog.", "Another.")
+
+
+def test_one_name_in_two_shards(tmp_path: Path) -> None:
+    for shard in ("00000", "00001"):
+        write(tmp_path / f"{shard}.tar", *sample("dog", 10, f"Of {shard}."), *sample(shard, 11))
+    data = read(tmp_path)
+    assert data.image_ids == ("00000/dog", "00000", "00001/dog", "00001")
+    assert data.captions == ("Of 00000.", "Of 00001.")
+
+
+def test_what_is_odd_is_counted(tmp_path: Path) -> None:
+    link = member("link.jpg", kind=tarfile.SYMTYPE)
+    link[0].linkname = "/etc/passwd"
+    write(
+        tmp_path / "00000.tar",
+        *sample("dog", 10, "A dog."),
+        member("dog.png", jpeg(9)),
+        member("alone.txt", b"No picture."),
+        link,
+        member("hard.jpg", kind=tarfile.LNKTYPE),
+        member("device.jpg", kind=tarfile.CHRTYPE),
+        member("pipe.jpg", kind=tarfile.FIFOTYPE),
+        member("folder", kind=tarfile.DIRTYPE),
+        member("bad.json", b"{"),
+        member("bad.jpg", jpeg(12)[:100]),
+        member("torn.txt", b"\xff\xfe"),
+        member("torn.jpg", jpeg(13)),
+        member("._dog.jpg", b"of a Mac"),
+        member("README", b"no suffix"),
+        member("weights.pth", b"something else"),
+    )
+    data = read(tmp_path)
+    assert data.image_ids == ("dog", "bad", "torn")
+    assert [issue.kind for issue in data.issues] == [
+        "picture left out", *["not a regular file"] * 4, "malformed text", "malformed text", "missing picture",
+    ]  # fmt: skip
+    assert inspect(data).kinds["unreadable picture"] == 1
+
+
+def test_names_are_names_and_nothing_is_written(tmp_path: Path) -> None:
+    names = ["../../escape", "/absolute", "a\nb\x1b[31m", "deep/../er/x"]
+    write(tmp_path / "data" / "00000.tar", *(one for name in names for one in sample(name, 10, "A dog.")))
+    before = sorted(tmp_path.rglob("*"))
+    data = read(tmp_path / "data")
+    assert data.image_ids == ("../../escape", "/absolute", r"a\nb\x1b[31m", "deep/../er/x")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert all(picture.read() == jpeg(10) for picture in data.paths if isinstance(picture, TarMember))
+
+
+def test_other_archives_in_a_folder_of_pictures(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(jpeg(10))
+    write(tmp_path / "backup.tar", member("notes.txt", b"x"))
+    (tmp_path / "broken.tar").write_bytes(b"no archive" * 200)
+    data = read(tmp_path)
+    assert (data.layout, data.image_ids) == ("folder", ("a.jpg",))
+    assert [(issue.kind, issue.where) for issue in data.issues] == [("unreadable file", "broken.tar")]
+
+
+def cut(data: bytes) -> bytes:
+    return data[: data.rindex(b"last.jpg") + 600]
+
+
+def without_end(data: bytes) -> bytes:
+    return data[: data.rindex(b"last.jpg") + 100]
+
+
+def of_another_checksum(data: bytes) -> bytes:
+    return data.replace(b"last.jpg", b"l\xffst.jpg")
+
+
+def with_a_size(size: bytes) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        at = data.rindex(b"last.jpg")
+        block = bytearray(data[at : at + 512])
+        block[124:136] = size
+        block[148:156] = b" " * 8
+        block[148:156] = b"%06o\0 " % sum(block)
+        return data[:at] + bytes(block) + data[at + 512 :]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (cut, "last.jpg: the archive ends within it; copy the archive again"),
+        (without_end, "not a readable tar archive"),
+        (of_another_checksum, r"not a readable tar archive \(what stands at \d+ is no header of a member\)"),
+        (with_a_size(b"77777777777\0"), "last.jpg: the archive ends within it"),
+        (with_a_size(b"\xff" * 10 + b"\xf0\0"), "claims a size below nothing|ends within it|not a readable"),
+        (with_a_size(b"\x80" + b"\x7f" * 11), "ends within it|not a readable"),
+        (with_a_size(b"what is this"), "not a readable tar archive"),
+        (lambda data: b"\x1f\x8b" + data, "not a readable tar archive"),
+        (lambda data: b"", "not a readable tar archive"),
+    ],
+)
+def test_damaged_archives_are_one_line(tmp_path: Path, change: Callable[[bytes], bytes], said: str) -> None:
+    file = write(tmp_path / "00000.tar", *sample("dog", 10, "A dog."), member("last.jpg", jpeg(60)))
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(UserError, match=said) as caught:
+        read(file)
+    assert "\n" not in str(caught.value)
+
+
+def with_a_member(kind: bytes) -> Callable[[bytes], bytes]:
+    """A last member of 3 MiB of zeros."""
+    info = tarfile.TarInfo("long.jpg")
+    info.type, info.size = kind, 3 << 20
+    return lambda data: (
+        data[: -(-len(data.rstrip(b"\0")) // 512) * 512] + info.tobuf(tarfile.GNU_FORMAT) + bytes(4 << 20)
+    )
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_of_any_length_are_not_read(tmp_path: Path, kind: bytes) -> None:
+    file = write(tmp_path / "00000.tar", *sample("dog", 10, "A dog."), form=tarfile.GNU_FORMAT)
+    file.write_bytes(with_a_member(kind)(file.read_bytes()))
+    with pytest.raises(UserError, match="the header of a member claims more than 1.0 MiB; write the archive anew"):
+        read(file)
+
+
+def test_sparse_members_are_left_out(tmp_path: Path) -> None:
+    file = write(tmp_path / "00000.tar", *sample("dog", 10, "A dog."), form=tarfile.GNU_FORMAT)
+    file.write_bytes(with_a_member(tarfile.GNUTYPE_SPARSE)(file.read_bytes()))
+    assert [issue.kind for issue in read(file).issues] == ["not a regular file"]
+
+
+def test_headers_upon_headers(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("a")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 10
+    block = info.tobuf(tarfile.GNU_FORMAT) + b"name".ljust(512, b"\0")
+    (tmp_path / "00000.tar").write_bytes(block * 3000 + bytes(1024))
+    with pytest.raises(UserError, match="not a readable tar archive") as caught:
+        read(tmp_path / "00000.tar")
+    assert "\n" not in str(caught.value)
+
+
+def test_limits_of_texts_and_of_pictures(tmp_path: Path) -> None:
+    file = write(tmp_path / "00000.tar", *sample("dog", 10, "A dog." * 100), *sample("cat", 10, "A cat." * 100))
+    with limited(text_bytes=700), pytest.raises(UserError, match="its texts: .*RUNGWISE_MAX_TEXT_BYTES"):
+        read(file)
+    with limited(picture_bytes=100):
+        assert inspect(read(file)).kinds["unreadable picture"] == 2
+
+
+def test_no_picture_at_all_and_packed_archives(tmp_path: Path) -> None:
+    file = write(tmp_path / "00000.tar", member("a.txt", b"A dog."))
+    with pytest.raises(UserError, match="no usable caption, first missing picture"):
+        read(file)
+    (tmp_path / "a.tar.gz").write_bytes(b"")
+    with pytest.raises(UserError, match="a compressed archive, in which no picture can be read by its place"):
+        read(tmp_path / "a.tar.gz")
+
+
+@on_posix
+def test_members_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    clear = webdataset._members
+
+    def counted(archive: tarfile.TarFile, file: object) -> object:
+        for one in clear(archive, file):  # type: ignore[arg-type]
+            yield one
+            kept.append(len(archive.members))  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(webdataset, "_members", counted)
+    read(write(tmp_path / "00000.tar", *(one for n in range(50) for one in sample(f"{n}", 4, "A dog."))))
+    assert max(kept) == 1

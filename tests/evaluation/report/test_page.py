@@ -1,0 +1,186 @@
+"""Also tests rungwise.evaluation.report.style."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.evaluation import RankedLists, diagnose, evaluate, find_false_negatives, published_beside, report_page
+from rungwise.evaluation.report import plots
+from rungwise.scenes.relevance import SceneRelevance
+from rungwise.scenes.scene_files import SceneConfig, generate
+
+
+class Strict(HTMLParser):
+    """Every tag is closed in order, and nothing refers to another file."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append(tag)
+        for name, value in attributes:
+            assert name not in ("href", "srcset", "data", "action"), (tag, name)
+            assert name != "src" or value.startswith("data:image/jpeg;base64,"), value[:80]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def checked(page):
+    parser = Strict()
+    parser.feed(page)
+    assert parser.open == []
+    assert "script" not in parser.seen
+    assert "url(" not in page
+    assert "@import" not in page
+    return parser
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scenes")
+    data = generate(folder, SceneConfig(pictures=40, captions_per_picture=2, side=32))
+    return data, SceneRelevance.load(folder, data)
+
+
+def report(data, relevance, scores, **more):
+    result = evaluate(**scores, image_of_caption=data.image_of_caption, relevance=relevance, measures=["R@1", "CS@10"])
+    found = diagnose(scores, data, relevance=relevance)
+    wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists)]
+    return report_page(result, found, false_negatives=wrong, **more), found, wrong
+
+
+def noisy(relevance, seed=0):
+    matrix = relevance.dense()
+    return {"similarity": matrix + np.random.default_rng(seed).standard_normal(matrix.shape) / 5}
+
+
+def test_a_full_report_stands_alone_and_shows_everything(scenes):
+    data, relevance = scenes
+    other = diagnose(noisy(relevance, 1), data, relevance=relevance)
+    page, _found, wrong = report(data, relevance, noisy(relevance), beside=other, names=("mine", "theirs"))
+    parser = checked(page)
+    assert len(wrong) > 0
+    for heading in ("Numbers", "Plots", "By rung", "Two models side by side", "Best queries", "Worst queries"):
+        assert f"<h2>{heading}</h2>" in page
+    assert "<h2>Most disputed queries</h2>" in page
+    assert "<h2>False negatives of the annotation</h2>" in page
+    assert page.count("<figure>") == parser.seen.count("svg") == 6  # the modality gap needs embeddings
+    strips = re.findall(r"<ol class=strip>(.*?)</ol>", page)
+    assert len(strips) == 6
+    assert all(strip.count("<li") == 30 for strip in strips)
+    assert {"mine", "theirs"} <= set(re.findall(r"<p class=model>(.*?)</p>", page))
+    assert parser.seen.count("img") > 50
+
+
+def test_the_strip_marks_candidates_by_their_rung(scenes):
+    data, relevance = scenes
+    page, found, _ = report(
+        data, relevance, noisy(relevance), beside=diagnose(noisy(relevance, 1), data, relevance=relevance)
+    )
+    first, *_ = re.findall(r"<ol class=strip>(.*?)</ol>", page)
+    cells = re.findall(r'<li class="(r\d)[^"]*" title="(\d+)\. [^"]*, degree ([\d.]+)"', first)
+    assert [int(place) for _, place, _ in cells] == list(range(1, 31))
+    for colour, _, degree in cells:
+        rung = sum(float(degree) < cut - 1e-3 for cut in found.thresholds)
+        assert colour == ("r4" if rung == len(found.thresholds) else f"r{rung}")
+
+
+def test_markup_in_captions_ids_and_names_is_text():
+    nasty = '"><script>alert(1)</script>'
+    data = ImageCaptions(("a" + nasty, "b"), (nasty, "dog"), np.array([0, 1]), name=nasty)
+    relevance = np.array([[1.0, 0.5], [0.7, 1.0]])
+    scores = {"similarity": np.array([[0.1, 0.9], [0.8, 0.2]])}
+    result = evaluate(**scores, image_of_caption=[0, 1], data_name=nasty)
+    found = diagnose(scores, data, relevance=relevance)
+    page = report_page(result, found, beside=found, names=(nasty, nasty))
+    checked(page)
+    assert "&lt;script&gt;" in page
+
+
+def test_a_picture_that_cannot_be_read_is_said_in_its_place(tmp_path):
+    data = ImageCaptions(
+        ("a", "b"), ("a dog", "a cat"), np.array([0, 1]), paths=(tmp_path / "a.jpg", Path(tmp_path / "b.jpg"))
+    )
+    scores = {"similarity": np.eye(2)}
+    page = report_page(evaluate(**scores, image_of_caption=[0, 1]), diagnose(scores, data))
+    assert "class=missing" in page
+    assert "a.jpg" in page
+
+
+def test_every_kind_of_input_makes_a_page(scenes):
+    data, relevance = scenes
+    generator = np.random.default_rng(0)
+    vectors = {
+        "image_embeddings": generator.standard_normal((40, 5)),
+        "text_embeddings": generator.standard_normal((80, 5)),
+    }
+    checked(report(data, relevance, vectors)[0])
+    bare = ImageCaptions(("a", "b"), ("c0", "c1"), np.array([0, 1]))
+    for scores in (
+        {"similarity": np.eye(2)},
+        {"similarity": np.zeros((2, 2))},
+        {"image_embeddings": np.ones((2, 1)), "text_embeddings": np.ones((2, 1))},
+        {"similarity": RankedLists({"i2t": [[0], [1]]}, (2, 2))},
+        {"similarity": RankedLists({"t2i": [[0, 1], [1, 0]]}, (2, 2))},
+    ):
+        result = evaluate(**scores, image_of_caption=[0, 1], measures=["R@1"])
+        checked(report_page(result, diagnose(scores, bare), has_texts=False))
+
+
+def test_a_page_of_short_lists_says_nothing_of_what_they_do_not_name():
+    owners = np.arange(60).repeat(2)
+    texts = tuple("x" * (1 + n % 9) for n in range(120))
+    data = ImageCaptions(tuple(map(str, range(60))), texts, owners, tuple(map(str, range(120))))
+    generator = np.random.default_rng(0)
+    lists = {"i2t": [generator.permutation(120)[:5] for _ in range(60)]}
+    lists["t2i"] = [generator.permutation(60)[:5] for _ in range(120)]
+    scores = {"similarity": RankedLists(lists, (60, 120))}
+    result = evaluate(**scores, image_of_caption=owners, measures=["R@5"])
+    found = diagnose(scores, data, relevance=generator.random((60, 120)))
+    wrong = [one for lists in found.lists.values() for one in find_false_negatives(lists, right_from=0.5)]
+    page = report_page(result, found, false_negatives=wrong, beside=found)
+    checked(page)
+    assert "no right candidate among the 5 that are listed" in page
+    assert "not listed: " in page
+    assert all(int(rank) <= 5 for rank in re.findall(r"rank (\d+)", page))
+    assert not re.search(r"\bS -?\d|nan|inf\b", page)
+    assert "R@1 by caption length" in page
+    assert "R@10" not in page
+    assert "<h2>By rung</h2>" not in page
+    assert all(strip.count("<li") == 5 for strip in re.findall(r"<ol class=strip>(.*?)</ol>", page))
+    curve = re.search(r"<figcaption>Recall curve.*?</figure>", page, re.DOTALL)[0]
+    ends = [float(points.split()[-1].split(",")[1]) for points in re.findall(r'points="([^"]*)"', curve)]
+    bottom, top = plots.HEIGHT - plots.BOTTOM, plots.TOP
+    wanted = [bottom - result[f"{way}/R@5"] / 100 * (bottom - top) for way in ("i2t", "t2i")]
+    assert ends == pytest.approx(wanted, abs=0.06)
+
+
+def test_published_rows_stand_beside_with_their_source():
+    owners = np.arange(1000).repeat(5)
+    data = ImageCaptions(tuple(map(str, range(1000))), ("c",) * 5000, owners, tuple(map(str, range(5000))))
+    scores = {"similarity": np.eye(1000, dtype=np.float32)[:, owners]}
+    result = evaluate(**scores, image_of_caption=owners, protocol="flickr30k-1k")
+    page = report_page(result, diagnose(scores, data), published=published_beside(result, "vsepp"))
+    checked(page)
+    assert "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives" in page
+
+
+def test_two_models_must_rank_the_same_queries(scenes):
+    data, relevance = scenes
+    part = data.select(range(20))
+    other = diagnose({"similarity": np.eye(20).repeat(2, axis=1)}, part)
+    with pytest.raises(UserError, match="rank 80 and 40 queries; give the same data to both"):
+        report(data, relevance, noisy(relevance), beside=other)

@@ -1,0 +1,425 @@
+"""An index that is brought up to date.
+
+Also tests rungwise.index.build.skipped, rungwise.index.build.file_reader, rungwise.index.layout.store_pair.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.layouts.folder import PictureFolder, read_folder
+from rungwise.index import Index
+from rungwise.index.build import file_reader
+from rungwise.index.layout.manifest import read_issues, read_manifest
+from rungwise.index.stores.factory import Wished
+from rungwise.models import EncodedImages
+from tests.colour_model import ColourModel, picture_bytes
+
+OLD = 1_600_000_000
+NOT_LONG_AGO = 4_000_000_000
+"""In the year 2096, which is later than the clock says for as long as these tests may take."""
+
+
+class Counting(ColourModel):
+    """Notes the names of the pictures that it encodes, and which texts."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seen: list[str] = []
+        self.read: list[str] = []
+
+    def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
+        names = [str(at) for at in range(len(pictures))] if isinstance(pictures, FeatureRows) else pictures
+        self.seen += [Path(one).name for one in names]
+        return super().encode_image(pictures, **options)
+
+    def encode_text(self, texts: Sequence[str]) -> Any:
+        self.read += texts
+        return super().encode_text(texts)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number in range(6):
+        draw(folder / f"{number}.png", number)
+    return folder
+
+
+@pytest.fixture
+def model() -> Counting:
+    return Counting()
+
+
+def draw(path: Path, number: int, time: int = OLD) -> None:
+    """A picture whose content says its number, of a time that is long ago; all have the same size in bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture_bytes((255 - number, number, 7 * number % 256), "BMP"))
+    os.utime(path, (time + number, time + number))
+
+
+def collection(folder: Path, **changes: Any) -> ImageCaptions:
+    return replace(read_folder(PictureFolder(folder)), **changes)
+
+
+def captioned(folder: Path, text: str = "a red one", **columns: Any) -> ImageCaptions:
+    data = collection(folder)
+    count = len(data)
+    texts = tuple(f"{text} {number}" for number in range(count))
+    given = {name: tuple(value for _ in range(count)) for name, value in columns.items()}
+    return replace(data, captions=texts, image_of_caption=np.arange(count), caption_ids=(), columns=given)
+
+
+def made(photos: Path, model: Counting, data: ImageCaptions | None = None, store: Wished = "exact") -> Index:
+    index = Index.create(photos.parent / "index", model, name="photos", store=store)
+    changes = index.update(data or collection(photos), model)
+    assert str(changes) == "6 added, 0 changed, 0 removed, 0 unchanged"
+    model.seen.clear()
+    model.read.clear()
+    return index
+
+
+def ids(index: Index) -> list[str]:
+    return sorted(item.id for item in Index.open(index.folder).items())
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_a_second_update_touches_only_what_changed(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, store=store)
+    draw(photos / "1.png", 101)
+    draw(photos / "new" / "a.png", 102)
+    (photos / "2.png").unlink()
+    changes = index.update(collection(photos), model)
+    assert str(changes) == "1 added, 1 changed, 1 removed, 4 unchanged"
+    assert sorted(model.seen) == ["1.png", "a.png"]
+    assert changes.encoded == 2
+    assert ids(index) == ["0.png", "1.png", "3.png", "4.png", "5.png", "new/a.png"]
+    whole = Index.build(collection(photos), model, photos.parent / "whole")
+    for item in whole.items():
+        np.testing.assert_array_equal(
+            index.picture_store.get([item.id])[item.id].vector, whole.picture_store.get([item.id])[item.id].vector
+        )
+        assert index.item(item.id) == item
+
+
+def test_nothing_new_is_nothing_done(photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = made(photos, model)
+    monkeypatch.setattr(file_reader, "read_picture", lambda _: pytest.fail("a file was opened"))
+    done: list[int] = []
+    changes = index.update(collection(photos), model, progress=done.append)
+    assert not changes
+    assert (changes.unchanged, sum(done), model.seen) == (6, 6, [])
+
+
+def test_a_renamed_picture_is_not_encoded_again(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    (photos / "3.png").rename(photos / "renamed.png")
+    (photos / "4.png").rename(photos / "x.png")
+    (photos / "5.png").rename(photos / "4.png")
+    (photos / "x.png").rename(photos / "5.png")
+    vectors = {one: index.picture_store.get([one])[one].vector for one in ("3.png", "4.png", "5.png")}
+    changes = index.update(collection(photos), model)
+    assert str(changes) == "1 added, 2 changed, 1 removed, 3 unchanged"
+    assert model.seen == []
+    for old, new in (("3.png", "renamed.png"), ("4.png", "5.png"), ("5.png", "4.png")):
+        np.testing.assert_array_equal(index.picture_store.get([new])[new].vector, vectors[old])
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, captioned(photos, year=2020), store)
+    assert index.item("0.png").columns["year"] == 2020
+    changes = index.update(captioned(photos, year=2021), model)
+    assert str(changes) == "0 added, 6 changed, 0 removed, 0 unchanged"
+    assert index.item("0.png").columns["year"] == 2021
+    changes = index.update(captioned(photos, text="a blue one", year=2021), model)
+    assert (changes.changed, model.seen) == (6, [])
+    assert sorted(index.captions()) == [f"a blue one {number}" for number in range(6)]
+    assert not index.update(captioned(photos, text="a blue one", year=2021), model)
+
+
+def test_a_file_that_was_only_touched_is_unchanged_and_not_opened_twice(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    os.utime(photos / "0.png", (OLD - 7, OLD - 7))
+    changes = index.update(collection(photos), model)
+    assert (bool(changes), changes.unchanged, model.seen) == (False, 6, [])
+    assert str(index.item("0.png").columns["modified"]).endswith(":33Z")
+    assert not index.update(collection(photos), model)
+
+
+def test_rehash_finds_what_size_and_time_hide(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    before = (photos / "0.png").stat()
+    draw(photos / "0.png", 200)
+    assert (photos / "0.png").stat().st_size == before.st_size
+    os.utime(photos / "0.png", ns=(before.st_mtime_ns, before.st_mtime_ns))
+    assert not index.update(collection(photos), model)
+    assert index.update(collection(photos), model, rehash=True).changed == 1
+    assert model.seen == ["0.png"]
+
+
+def test_a_file_that_was_just_written_is_looked_at_again(photos: Path, model: Counting) -> None:
+    draw(photos / "0.png", 0, time=NOT_LONG_AGO)
+    index = made(photos, model)
+    before = (photos / "0.png").stat()
+    draw(photos / "0.png", 200)
+    os.utime(photos / "0.png", ns=(before.st_mtime_ns, before.st_mtime_ns))
+    assert index.update(collection(photos), model).changed == 1
+
+
+def test_a_file_that_is_written_while_it_is_encoded_is_looked_at_again(photos: Path) -> None:
+    class Meddled(Counting):
+        def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
+            found = super().encode_image(pictures, **options)
+            draw(photos / "0.png", 200, time=OLD + 99)
+            return found
+
+    index = made(photos, Meddled())
+    assert "hash" not in index.item("0.png").columns
+    model = Counting()
+    assert index.update(collection(photos), model).changed == 1
+    assert model.seen == ["0.png"]
+
+
+def test_pictures_of_equal_content_are_encoded_once(photos: Path, model: Counting) -> None:
+    (photos / "twin.png").write_bytes((photos / "0.png").read_bytes())
+    index = Index.create(photos.parent / "index", model, store="exact")
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.encoded, len(model.seen)) == (7, 6, 6)
+    assert index.item("twin.png").columns["hash"] == index.item("0.png").columns["hash"]
+
+
+def test_unreadable_pictures_are_listed_each_time_and_tried_when_they_change(photos: Path, model: Counting) -> None:
+    (photos / "bad.png").write_bytes(b"no picture")
+    (photos / "bad too.png").write_bytes(b"no picture")
+    os.utime(photos / "bad.png", (OLD, OLD))
+    os.utime(photos / "bad too.png", (OLD, OLD))
+    index = Index.create(photos.parent / "index", model, store="exact")
+    for times in (1, 1, 1):
+        changes = index.update(collection(photos), model)
+        assert [issue.kind for issue in changes.issues] == ["unreadable picture"] * 2
+        assert model.seen.count("bad.png") + model.seen.count("bad too.png") == times
+    assert [left.id for left in Index.open(index.folder).left_out] == ["bad too.png", "bad.png"]
+    draw(photos / "bad.png", 9)
+    changes = index.update(collection(photos), model)
+    assert (changes.added, len(changes.issues)) == (1, 1)
+    assert Index.open(index.folder).manifest.skipped == 1
+
+
+def test_a_picture_that_turns_into_none_is_removed(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    (photos / "0.png").write_bytes(b"")
+    changes = index.update(collection(photos), model)
+    assert (changes.removed, changes.unchanged, len(changes.issues)) == (1, 5, 1)
+    assert "0.png" not in ids(index)
+
+
+def test_pictures_that_the_system_keeps_away_stay(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw(photos / "locked" / "a.png", 50)
+    index = Index.create(photos.parent / "index", model, store="exact")
+    index.update(collection(photos), model)
+    stat = os.stat
+
+    def refused(path: Any, *arguments: Any, **options: Any) -> Any:
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **options)
+
+    data = collection(photos)
+    monkeypatch.setattr(os, "stat", refused)
+    changes = index.update(data.select(range(6)), model)
+    assert (changes.removed, changes.unchanged) == (0, 7)
+    monkeypatch.undo()
+    assert index.update(data.select(range(6)), model).removed == 1
+
+
+def test_nothing_is_removed_when_everything_is_gone(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    empty = ImageCaptions((), (), np.empty(0, np.int64), name="photos")
+    with pytest.raises(UserError, match="holds no pictures now, and .* holds 6"):
+        index.update(empty, model)
+    draw(photos.parent / "others" / "x.png", 1)
+    others = collection(photos.parent / "others")
+    with pytest.raises(UserError, match="has not one of the 6 pictures"):
+        index.update(others, model)
+    assert len(ids(index)) == 6
+    assert index.update(others, model, allow_empty=True).removed == 6
+    assert ids(index) == ["x.png"]
+    assert index.update(replace(empty, name="others"), model, allow_empty=True).removed == 1
+
+
+def test_batches_are_acknowledged_one_by_one_and_can_be_searched(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_reader, "_FIRST", 2)
+    monkeypatch.setattr(file_reader, "MOST", 2)
+    index = Index.create(photos.parent / "index", model, store="exact")
+    seen: list[tuple[str, ...]] = []
+
+    def stored(some: Sequence[str]) -> None:
+        seen.append(tuple(some))
+        opened = Index.open(index.folder)
+        assert len(opened) == 2 * len(seen)
+        assert set(some) <= {hit.id for hit in opened.search([[1, 0, 0]], k=9)[0]}
+
+    index.update(collection(photos), model, stored=stored)
+    assert [one for some in seen for one in some] == [f"{number}.png" for number in range(6)]
+
+
+def test_an_update_that_died_goes_on_from_what_was_stored(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_reader, "_FIRST", 2)
+    monkeypatch.setattr(file_reader, "MOST", 2)
+
+    class Dies(Counting):
+        def encode_image(self, pictures: Any, **options: Any) -> EncodedImages:
+            if len(self.seen) == 4:
+                raise KeyboardInterrupt
+            return super().encode_image(pictures, **options)
+
+    index = Index.create(photos.parent / "index", Dies(), store="exact")
+    with pytest.raises(KeyboardInterrupt):
+        index.update(captioned(photos), Dies())
+    again, model = Index.open(index.folder), Counting()
+    assert len(again) == 4
+    assert again.update(captioned(photos), model).added == 2
+    assert model.seen == ["4.png", "5.png"]
+    assert len(list(again.captions())) == 6
+
+
+def test_a_second_update_at_the_same_time_is_refused_and_other_changes_are_not(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    draw(photos / "new.png", 77)
+
+    def stored(some: Sequence[str]) -> None:
+        other = Index.open(index.folder)
+        with pytest.raises(UserError, match="an indexing run writes here now"):
+            other.update(collection(photos), model)
+        assert other.remove(["0.png"]) == 1
+
+    index.update(collection(photos), model, stored=stored)
+    assert ids(index) == ["1.png", "2.png", "3.png", "4.png", "5.png", "new.png"]
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting, store: Wished) -> None:
+    index = made(photos, model, store=store)
+    opened = Index.open(index.folder)
+    assert not opened.is_replaced()
+    draw(photos / "new.png", 77)
+    index.update(collection(photos), model)
+    assert opened.is_replaced()
+    assert read_manifest(index.folder).revision > opened.manifest.revision
+
+
+def test_rows_of_features_are_told_by_their_numbers(tmp_path: Path, model: Counting) -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    data = ImageCaptions(("a", "b", "c", "d"), (), np.empty(0, np.int64), features=FeatureRows(rows))
+    index = Index.create(tmp_path / "index", model, store="exact")
+    assert index.update(data, model).added == 4
+    other = rows.copy()
+    other[2] += 1
+    model.seen.clear()
+    changes = index.update(replace(data, features=FeatureRows(other)), model)
+    assert (changes.changed, changes.unchanged, len(model.seen)) == (1, 3, 1)
+
+
+def test_another_model_is_refused(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    with pytest.raises(UserError, match="built by model"):
+        index.update(collection(photos), ColourModel(fingerprint="another"))
+
+
+@pytest.mark.parametrize("damage", [lambda data: None, lambda data: data.paths[0].unlink()])
+def test_a_first_update_without_a_picture_says_why(
+    tmp_path: Path, model: Counting, damage: Callable[[ImageCaptions], object]
+) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"x")
+    data = collection(tmp_path / "photos")
+    damage(data)
+    index = Index.create(tmp_path / "index", model, store="exact")
+    with pytest.raises(UserError, match="none of 1 pictures could be read; the first: .*a.png"):
+        index.update(data, model)
+
+
+def test_a_death_between_the_two_files_of_what_is_left_out(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = made(photos, model)
+    (photos / "bad.png").write_bytes(b"no picture")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rungwise.core.disk.files.sync_file", dies)
+        with pytest.raises(KeyboardInterrupt):
+            index.update(collection(photos), model)
+    manifest = read_manifest(index.folder)
+    assert read_issues(index.folder, manifest) == ()
+    assert len(index.update(collection(photos), model).issues) == 1
+
+
+def test_small_copies_are_kept_and_go_with_their_pictures(photos: Path, model: Counting) -> None:
+    index = Index.create(photos.parent / "index", model, store="exact", thumbnails=True)
+    index.update(collection(photos), model)
+    small = index.thumbnail("0.png")
+    assert small is not None
+    assert small.startswith(b"\xff\xd8")
+    (photos / "0.png").unlink()
+    index.update(collection(photos), model)
+    files = list((index.folder / "thumbnails").rglob("*.thumbnail"))
+    assert len(files) == 5
+    files[0].unlink()
+    model.seen.clear()
+    assert not index.update(collection(photos), model)
+    assert (len(list((index.folder / "thumbnails").rglob("*.thumbnail"))), model.seen) == (5, [])
+    stranger = index.folder / "thumbnails" / "ab" / "left by a killed run"
+    stranger.parent.mkdir(exist_ok=True)
+    stranger.write_bytes(b"x")
+    index.compact()
+    assert not stranger.exists()
+    assert index.thumbnail("1.png") is not None
+    assert Index.build(collection(photos), model, photos.parent / "plain").thumbnail("1.png") is None
+
+
+def test_small_copies_can_begin_later(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    assert index.thumbnail("1.png") is None
+    assert not index.update(collection(photos), model, thumbnails=True)
+    assert model.seen == []
+    assert Index.open(index.folder).thumbnail("1.png") is not None
+
+
+def test_facts_stand_where_filters_see_them_and_a_table_wins(photos: Path, model: Counting) -> None:
+    index = made(photos, model, captioned(photos, year=1999, width="broad"))
+    columns = index.item("0.png").columns
+    assert (columns["year"], columns["width"], columns["height"]) == (1999, "broad", 30)
+    assert (columns["file"], columns["folder"], columns["format"]) == ("0.png", "photos", "BMP")
+    assert columns["bytes"] == (photos / "0.png").stat().st_size
+
+
+def test_stores_are_put_in_order_where_much_is_new(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.index._TAKES_LONG", 1)
+    index, said = Index.create(photos.parent / "index", model, name="photos", store="exact"), list[str]()
+    index.update(collection(photos), model, say=said.append)
+    assert said == ["putting the index of 6 pictures in order"]
+    index.update(collection(photos), model, say=said.append)
+    assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)
+    monkeypatch.setattr("rungwise.index.index._IN_ORDER", 0.5)
+    draw(photos / "new.png", 77)
+    index.update(collection(photos), model, say=said.append)
+    assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)

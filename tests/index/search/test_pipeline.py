@@ -1,0 +1,131 @@
+"""Also tests rungwise.index.ranking, and the options of a search."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rungwise.core.errors import UserError
+from rungwise.index import Condition, SearchOptions, Where
+from rungwise.index.ranking import PictureCandidates
+from rungwise.index.search.fusion import fused
+from rungwise.index.search.pipeline import groups_of
+from rungwise.similarity import Cosine, Inner
+from tests.index.toy_store import ToyStore
+
+ROWS, WIDTH = 390, 32
+_RNG = np.random.default_rng(3)
+
+
+def store_of(rows: int = ROWS, copies: int = 3) -> ToyStore:
+    """Rows in clusters, every ``copies``-th of which has the content of the one before."""
+    store = ToyStore(WIDTH, Cosine())
+    vectors = _RNG.normal(size=(rows, WIDTH)).astype(np.float32)
+    hashes = [str(row // copies) for row in range(rows)]
+    for row in range(rows):
+        if row % copies:
+            vectors[row] = vectors[row - 1]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    store.upsert([f"p{row}" for row in range(rows)], vectors, [{"hash": one, "n": int(one)} for one in hashes])
+    return store
+
+
+STORE = store_of()
+QUERY = np.eye(1, WIDTH, dtype=np.float32)
+
+
+def candidates(where: Where | None = None) -> PictureCandidates:
+    return PictureCandidates(STORE, QUERY, None, where or Where(), exact=False)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.lists(st.integers(0, ROWS - 1), unique=True, max_size=40),
+    st.booleans(),
+    st.sampled_from([0.0, 0.5]),
+    st.booleans(),
+)
+def test_a_longer_answer_begins_with_a_shorter_one(
+    short: int, more: int, words: list, fold: bool, diversity: float, turn: bool
+) -> None:
+    by_words = [f"p{row}" for row in words]
+    reorder = (lambda ids: [*reversed(ids[:7]), *ids[7:]]) if turn else None
+    few, many = (
+        groups_of(candidates(), needed, by_words=by_words, reorder=reorder, fold=fold, diversity=diversity)
+        for needed in (short, short + more)
+    )
+    assert [one.id for one in few[:short]] == [one.id for one in many[:short]]
+    seen = [one for group in many for one in (group.id, *group.folded)]
+    assert len(seen) == len(set(seen))
+    assert len(many) >= min(short + more, ROWS if not fold else ROWS // 3)
+
+
+def test_everything_is_found_in_the_end() -> None:
+    for fold, number in ((False, ROWS), (True, -(-ROWS // 3))):
+        groups = groups_of(candidates(), 10 * ROWS, by_words=["p7"], reorder=None, fold=fold, diversity=0.0)
+        assert len(groups) == number
+        assert sorted(one for group in groups for one in (group.id, *group.folded)) == sorted(STORE.rows)
+
+
+def test_copies_are_folded_under_the_first() -> None:
+    (first, *_) = groups_of(candidates(), 5, by_words=(), reorder=None, fold=True, diversity=0.0)
+    same = STORE.rows[first.id].record["hash"]
+    assert set(first.folded) == {one for one, row in STORE.rows.items() if row.record["hash"] == same} - {first.id}
+
+
+def test_full_text_is_fused_with_the_nearest() -> None:
+    plain = candidates().nearest(ROWS)
+    words = [plain[300], plain[2]]
+    groups = groups_of(candidates(), 20, by_words=words, reorder=None, fold=False, diversity=0.0)
+    assert [one.id for one in groups[:20]] == fused([plain[:200], words])[:20]
+    assert {plain[300], plain[2]} <= {one.id for one in groups[:3]}
+
+
+def test_scores_are_similarities_also_of_those_that_words_brought() -> None:
+    some = candidates()
+    near = some.nearest(3)
+    ids = ["p389", *near]
+    expected = [float(STORE.rows[one].vector @ QUERY[0]) for one in ids]
+    np.testing.assert_allclose(some.scores(ids), expected, rtol=1e-5)
+    inner = ToyStore(2, Inner())
+    inner.upsert(["a", "b"], [[3, 0], [0, 2]])
+    by_cosine = PictureCandidates(inner, np.array([[0.5, 0]], np.float32), "cosine", Where(), exact=False)
+    assert by_cosine.scores(["a", "b"]) == pytest.approx([1, 0])
+
+
+def test_a_filter_holds_at_any_depth() -> None:
+    where = Where((Condition("n", "<", 10),))
+    groups = groups_of(candidates(where), 100, by_words=(), reorder=None, fold=True, diversity=0.0)
+    assert len(groups) == 10
+
+
+def test_an_empty_store_has_no_ranking() -> None:
+    empty = PictureCandidates(ToyStore(2, Cosine()), np.ones((1, 2), np.float32), None, Where(), exact=False)
+    assert groups_of(empty, 5, by_words=(), reorder=None, fold=True, diversity=0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"diversity": 2.0}, "diversity is 2"),
+        ({"words": "maybe"}, "words is 'maybe'"),
+        ({"rerank_top": 0}, "rerank_top"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        SearchOptions(**options)
+
+
+def test_pictures_far_down_are_found_too_where_all_are_duplicates() -> None:
+    store = ToyStore(2, Cosine())
+    store.upsert([f"p{row}" for row in range(1000)], np.ones((1000, 2)))
+    same = PictureCandidates(store, np.ones((1, 2), np.float32), None, Where(), exact=False)
+    groups = groups_of(same, 30, by_words=(), reorder=None, fold=True, diversity=0.0)
+    assert len(groups) >= 30
+    assert len(groups[0].folded) == 399
+    everything = groups_of(same, 5000, by_words=(), reorder=None, fold=True, diversity=0.0)
+    assert sum(1 + len(group.folded) for group in everything) == 1000
+    assert everything[: len(groups)] == groups

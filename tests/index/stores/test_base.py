@@ -1,0 +1,392 @@
+"""What every store must do. A new kind of store joins `STORES` and is put through all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
+from rungwise.index.stores.base import Side, StoreBatch
+from rungwise.index.stores.id_sampling import smallest_keys
+from rungwise.index.stores.lance.store import LanceStore
+from rungwise.index.stores.milvus.store import MilvusStore
+from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
+from tests.index.toy_store import ToyStore
+
+Make = Callable[..., Store]
+
+
+def exact(folder: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return ExactStore.create(folder / "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+def toy(_: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return ToyStore(dimension, similarity or Cosine(), side)
+
+    return make
+
+
+def lance(folder: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return LanceStore.create(folder, "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+def lance_s3(address: str) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return LanceStore.create(f"{address}/{uuid4().hex}", "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+_in_milvus: dict[tuple[str, int, Similarity, Side], list[str]] = {}
+"""Stores that earlier tests made: Milvus takes two seconds until a new one can be searched."""
+
+
+def milvus(address: str) -> Make:
+    given: set[str] = set()
+
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        similarity = similarity or Cosine()
+        places = _in_milvus.setdefault((address, dimension, similarity, side), [])
+        if free := [one for one in places if one not in given]:
+            store = MilvusStore.open(free[0], "store")
+            store.delete(list(store.ids()))
+        else:
+            known = {"legs": "number", "name": "text", "indoors": "truth"}
+            places.append(f"{address}/made_{uuid4().hex}")
+            store = MilvusStore.create(places[-1], "store", dimension, similarity, side, columns=known)
+        given.add(str(store.address))
+        return store
+
+    return make
+
+
+STORES = {"exact": exact, "lance": lance, "toy": toy}
+SERVED = {
+    "milvus_in_memory": (milvus, "milvus_in_memory"),
+    "lance_s3": (lance_s3, "bucket"),
+    "milvus": (milvus, "milvus"),
+}
+"""Stores on a server or on a double of one, and the fixture that runs it."""
+SLOW = ("lance_s3", "milvus")
+
+
+@pytest.fixture(params=[pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in (*STORES, *SERVED)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    if request.param in SERVED:
+        made, fixture = SERVED[request.param]
+        return made(request.getfixturevalue(fixture))
+    return STORES[request.param](tmp_path)
+
+
+def opened_again(store: Store) -> Store:
+    """The same store, as another process opens it."""
+    match store:
+        case ExactStore():
+            return ExactStore.open(store.folder)
+        case LanceStore():
+            return LanceStore.open(store.place, store.name)
+        case MilvusStore():
+            return MilvusStore.open(str(store.address), store.name)
+    pytest.skip("a store in memory alone is gone with its process")
+
+
+PETS = {
+    "dog": ([1.0, 0.0], {"legs": 4, "name": "Rex"}),
+    "cat": ([0.0, 1.0], {"legs": 4, "name": "Tom", "indoors": True}),
+    "bird": ([0.6, 0.8], {"legs": 2, "name": "Tweety", "indoors": False}),
+    "fish": ([0.6, 0.8], {"legs": 0}),
+}
+
+
+@pytest.fixture
+def pets(make: Make) -> Store:
+    store = make()
+    store.upsert(list(PETS), [vector for vector, _ in PETS.values()], [record for _, record in PETS.values()])
+    return store
+
+
+def ids(store: Store) -> list[str]:
+    return [one for one, _ in store.records()]
+
+
+def test_rows_come_back_in_order(pets: Store) -> None:
+    assert dict(pets.records()) == {one: record for one, (_, record) in PETS.items()}
+    assert ids(pets) == list(PETS)
+    assert pets.count() == 4
+    rows = pets.get(["fish", "unicorn", "dog"])
+    assert list(rows) == ["fish", "dog"]
+    assert rows["fish"].record == {"legs": 0}
+    np.testing.assert_array_equal(rows["dog"].vector, np.array([1, 0], np.float32))
+
+
+def test_search_gives_the_best_first_and_ties_in_order_of_rows(pets: Store) -> None:
+    found = pets.search([[0.0, 1.0], [1.0, 0.0]], k=3)
+    assert found.ids == (("cat", "bird", "fish"), ("dog", "bird", "fish"))
+    np.testing.assert_allclose(found.scores, [[1, 0.8, 0.8], [1, 0.6, 0.6]], rtol=1e-6)
+    assert all(len(row) == 4 for row in pets.search([[0.0, 1.0]], k=100).ids)
+
+
+def test_the_newest_rows_are_those_written_last(pets: Store) -> None:
+    assert pets.newest(2) == ("fish", "bird")
+    assert pets.newest(2, offset=1) == ("bird", "cat")
+    assert pets.newest(9, where=Where((Condition("legs", "==", 4),))) == ("cat", "dog")
+    assert pets.newest(9, offset=9) == ()
+    pets.upsert(["dog"], [[1.0, 0.0]])
+    assert pets.newest(1) == ("dog",)
+
+
+def test_the_same_rows_are_drawn_in_every_store(make: Make) -> None:
+    names = [f"pet {number}" for number in range(200)] + ["犬", "\udcff"]
+    store = make()
+    store.upsert(names, [[1.0, 0.0]] * len(names))
+    for count in (1, 7, 200, 1000):
+        assert store.drawn(count) == smallest_keys(names, count)
+    store.delete(names[1:])
+    assert (store.drawn(0), store.drawn(3)) == ([], names[:1])
+
+
+def test_a_row_that_is_written_again_is_replaced_and_stands_last(pets: Store) -> None:
+    pets.upsert(["dog", "worm"], [[0.6, 0.8], [0.6, 0.8]], [{"legs": 3}, {}])
+    assert ids(pets) == ["cat", "bird", "fish", "dog", "worm"]
+    assert pets.get(["dog"])["dog"].record == {"legs": 3}
+    assert pets.search([[0.0, 1.0]], k=10).ids[0] == ("cat", "bird", "fish", "dog", "worm")
+    pets.upsert(["bird"], [[0.6, 0.8]])
+    assert pets.search([[0.0, 1.0]], k=10).ids[0] == ("cat", "fish", "dog", "worm", "bird")
+    assert pets.get(["bird"])["bird"].record == {}
+
+
+def test_deleted_rows_are_gone_and_unknown_ids_do_not_matter(pets: Store) -> None:
+    assert pets.delete(["bird", "unicorn", "bird"]) == 1
+    assert ids(pets) == ["dog", "cat", "fish"]
+    assert pets.search([[0.6, 0.8]], k=1).ids == (("fish",),)
+    assert pets.delete(["bird"]) == 0
+    assert pets.delete(["dog", "cat", "fish"]) == 3
+    assert (pets.count(), ids(pets), pets.get(["dog"])) == (0, [], {})
+    assert pets.search([[0.6, 0.8]], k=1).ids == ((),)
+    pets.upsert(["dog"], [[1.0, 0.0]])
+    assert pets.search([[0.6, 0.8]], k=1).ids == (("dog",),)
+
+
+FILTERS = [
+    (Where(), ["dog", "cat", "bird", "fish"]),
+    (Where((Condition("legs", "==", 4),)), ["dog", "cat"]),
+    (Where((Condition("legs", "<", 4), Condition("legs", ">=", 1.5))), ["bird"]),
+    (Where((Condition("name", "!=", "Rex"),)), ["cat", "bird"]),
+    (Where((Condition("name", "in", ("Rex", "Tom", 4)),)), ["dog", "cat"]),
+    (Where((Condition("name", ">", "S"),)), ["cat", "bird"]),
+    (Where((Condition("indoors", "==", True),)), ["cat"]),
+    (Where((Condition("legs", "==", "4"),)), []),
+    (Where((Condition("wings", "!=", 1),)), []),
+    (Where((Condition("legs", "<=", 4),), without=frozenset({"dog", "unicorn"})), ["cat", "bird", "fish"]),
+    (Where(without=frozenset({"cat"})), ["dog", "bird", "fish"]),
+]
+
+
+def test_filters_decide_what_is_found_and_counted(pets: Store) -> None:
+    for where, fit in FILTERS:
+        assert pets.count(where) == len(fit), where
+        assert sorted(pets.search([[0.6, 0.8]], 10, where).ids[0]) == sorted(fit), where
+    pets.delete(["cat"])
+    pets.upsert(["dog"], [[1.0, 0.0]], [{"legs": 4, "name": "Rex"}])
+    for where, fit in FILTERS:
+        assert pets.count(where) == len(set(fit) - {"cat"}), where
+        assert sorted(pets.search([[0.6, 0.8]], 10, where).ids[0]) == sorted(set(fit) - {"cat"}), where
+
+
+@pytest.mark.parametrize("side", ["image", "text"])
+@pytest.mark.parametrize("similarity", [Cosine(), Inner(), ShiftedCosine(), Order(), Order(root=True, absolute=True)])
+def test_scores_are_the_similarity(
+    make: Make, similarity: Similarity, side: Side, request: pytest.FixtureRequest
+) -> None:
+    generator = np.random.default_rng(0)
+    rows, queries = (generator.standard_normal((n, 5)).astype(np.float32) for n in (7, 2))
+    if similarity.metric is None and request.node.callspec.params["make"] in ("lance", *SERVED):
+        with pytest.raises(UserError, match=f"'{similarity.kind}'.*exact store"):
+            make(5, similarity, side)
+        return
+    store = make(5, similarity, side)
+    assert (store.dimension, store.similarity, store.side) == (5, similarity, side)
+    store.upsert([str(n) for n in range(7)], rows)
+    found = store.search(queries, 7)
+    wanted = similarity.array(rows, queries).T if side == "image" else similarity.array(queries, rows)
+    for query in range(2):
+        order = np.argsort(-wanted[query], kind="stable")
+        assert found.ids[query] == tuple(str(n) for n in order)
+        np.testing.assert_allclose(found.scores[query], wanted[query][order], rtol=1e-5, atol=1e-6)
+
+
+def test_metrics_compare_vectors_of_any_length(make: Make) -> None:
+    store = make(2, Inner())
+    store.upsert(["short", "long", "none"], [[0.1, 0.0], [3.0, 4.0], [0.0, 0.0]])
+    cosine = store.search([[2.0, 0.0]], 3, metric="cosine")
+    assert cosine.ids == (("short", "long", "none"),)
+    np.testing.assert_allclose(cosine.scores[0], [1, 0.6, 0], rtol=1e-6)
+    inner = store.search([[2.0, 0.0]], 3, metric="inner")
+    assert inner.ids == (("long", "short", "none"),)
+    np.testing.assert_allclose(inner.scores[0], [6, 0.2, 0], rtol=1e-6)
+    assert list(store.search([[0.0, 0.0]], 3, metric="cosine").scores[0]) == [0, 0, 0]
+
+
+def test_rows_that_do_not_fit_are_refused_and_change_nothing(pets: Store) -> None:
+    for batch, message in (
+        (StoreBatch(["a", "a"], np.zeros((2, 2))), "'a' stands twice"),
+        (StoreBatch(["a"], np.zeros((1, 3))), "dimension 2"),
+        (StoreBatch(["a", "b"], np.zeros((1, 2))), "one of each"),
+        (StoreBatch(["a"], np.zeros((1, 2)), []), "one of each"),
+        (StoreBatch(["a"], [[np.nan, 0]]), "NaN"),
+        (StoreBatch([1], np.zeros((1, 2))), "id 1 is no text"),  # type: ignore[list-item]
+    ):
+        with pytest.raises(UserError, match=message):
+            pets.upsert(*batch)
+        assert ids(pets) == list(PETS)
+
+
+def test_queries_that_do_not_fit_are_refused(pets: Store) -> None:
+    queries: list
+    for queries, k, message in (
+        ([[1.0]], 1, "dimension 2"),
+        ([1.0, 0.0], 1, "dimension 2"),
+        ([[np.inf, 0]], 1, "NaN"),
+        ([[1, 0]], 0, "at least"),
+    ):
+        with pytest.raises(UserError, match=message):
+            pets.search(queries, k)
+
+
+def test_batches_are_inserted_one_after_the_other(pets: Store) -> None:
+    pets.upsert_batches(StoreBatch([name, "dog" if name == "a" else "cat"], np.eye(2)) for name in "ab")
+    assert ids(pets) == ["bird", "fish", "a", "dog", "b", "cat"]
+
+
+def test_any_text_is_an_id_and_any_json_a_record(make: Make) -> None:
+    names = ["", " ", "a\nb", "犬", "\udcff", "'; drop table--", "../..", "x" * 5000]
+    records = [{"tags": ["a", "b"], "place": {"x": 1.5, "y": None}, "犬": "\udcff"}] * len(names)
+    store = make()
+    store.upsert(names, np.ones((len(names), 2)), records)
+    assert list(store.search(np.ones((1, 2)), 100).ids[0]) == names
+    assert [row.record for row in store.get(names).values()] == records
+
+
+def test_nothing_is_written_by_nothing(make: Make) -> None:
+    with make() as store:
+        store.upsert([], np.empty((0, 2)))
+        assert (store.count(), store.delete([]), store.get([])) == (0, 0, {})
+        store.refresh()
+        assert store.search(np.ones((3, 2)), 5).ids == ((), (), ())
+        assert store.search(np.empty((0, 2)), 5).ids == ()
+
+
+TAGGED = {
+    "a": {"year": 2021, "tags": ["beach", "Sea"], "title": "A red boat", WORDS: "a red boat on the beach"},
+    "b": {"year": 2020, "tags": ["sea side"], "title": "Boats", WORDS: "two boats, one red one blue, and a red sail"},
+    "c": {"tags": [], "title": "Café", WORDS: "a CAFÉ by the sea"},
+    "d": {"tags": "beach", "year": "2021"},
+    "e": {},
+}
+
+
+@pytest.fixture
+def tagged(make: Make) -> Store:
+    store = make()
+    store.upsert(list(TAGGED), [[1.0, 0.0]] * len(TAGGED), list(TAGGED.values()))
+    return store
+
+
+def test_filters_on_lists_and_parts_of_texts(tagged: Store) -> None:
+    for text, fit in (
+        ("tags has 'beach'", ["a"]),
+        ("tags has 'sea'", []),
+        ("not tags has 'beach'", ["b", "c", "d", "e"]),
+        ("tags contains 'SEA'", ["a", "b"]),
+        ("tags contains 'beach'", ["a", "d"]),
+        ("title contains 'boat'", ["a", "b"]),
+        ("not title contains 'boat'", ["c", "d", "e"]),
+        ("year == 2021 or tags has 'sea side'", ["a", "b"]),
+        ("not (year == 2021 or tags has 'sea side')", ["c", "d", "e"]),
+        ("not (year >= 2020 and title contains 'red')", ["b", "c", "d", "e"]),
+        ("title in ('Boats', 'Café') and not year == 2020", ["c"]),
+        ("not title == 'x' and not title != 'x'", ["d", "e"]),
+        ("nowhere == 1", []),
+        ("not nowhere == 1", ["a", "b", "c", "d", "e"]),
+    ):
+        where = parse_where(text)
+        assert sorted(tagged.search([[1.0, 0.0]], k=9, where=where).ids[0]) == fit, text
+        assert [one for one, _ in tagged.records(where)] == fit, text
+        assert tagged.count(where) == len(fit), text
+
+
+def test_words_are_found_without_case_and_accents(tagged: Store) -> None:
+    for words, text, fit in (
+        ("RED", None, ["a", "b"]),
+        ("red", "year == 2020", ["b"]),
+        ("cafe", None, ["c"]),
+        ("Café, sail!", None, ["b", "c"]),
+        ("beac", None, []),
+        ("'; DROP TABLE", None, []),
+        ("", None, []),
+    ):
+        where = None if text is None else parse_where(text)
+        found = tagged.find_words(words, 9, where)
+        assert sorted(found.ids[0]) == fit, words
+        assert len(found.scores[0]) == len(fit)
+        assert all(np.diff(found.scores[0]) <= 0)
+        assert tagged.find_words(words, 1, where).ids[0] == found.ids[0][:1]
+
+
+def test_what_was_written_is_there_when_the_store_is_opened_again(pets: Store) -> None:
+    pets.delete(["cat"])
+    pets.upsert(["dog"], [[0.6, 0.8]], [{"legs": 3}])
+    pets.close()
+    with opened_again(pets) as again:
+        assert (again.dimension, again.similarity, again.side) == (pets.dimension, pets.similarity, pets.side)
+        assert again.identity == pets.identity != ""
+        assert dict(again.records()) == {"bird": PETS["bird"][1], "fish": PETS["fish"][1], "dog": {"legs": 3}}
+        assert again.search([[0.6, 0.8]], 9).ids == (("bird", "fish", "dog"),)
+        assert again.verified().startswith("3 rows of 2")
+
+
+def test_two_clients_see_what_the_other_wrote(pets: Store) -> None:
+    with opened_again(pets) as other:
+        assert ids(other) == list(PETS)
+        pets.upsert(["worm"], [[1.0, 0.0]], [{"legs": 0}])
+        pets.delete(["dog"])
+        other.refresh()
+        assert ids(other) == ["cat", "bird", "fish", "worm"]
+        assert other.search([[1.0, 0.0]], 1).ids == (("worm",),)
+        other.upsert(["cat"], [[1.0, 0.0]], [{"legs": 4}])
+        pets.refresh()
+        assert ids(pets) == ["bird", "fish", "worm", "cat"]
+        assert pets.search([[1.0, 0.0]], 2).ids == (("worm", "cat"),)
+        assert pets.count(Where((Condition("legs", "==", 0),))) == 2
+
+
+@pytest.mark.slow  # whoever finds another one writing sleeps
+def test_two_clients_that_write_at_once_lose_nothing(make: Make) -> None:
+    store = make()
+    names = {client: [f"{client}{n}" for n in range(40)] for client in "ab"}
+    store.upsert([*names["a"], *names["b"]], np.zeros((80, 2)))
+
+    def write(client: str) -> None:
+        with opened_again(store) as mine:
+            for start in range(0, 40, 10):
+                mine.upsert(names[client][start : start + 10], np.ones((10, 2)), [{"client": client}] * 10)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, names))
+    store.refresh()
+    assert sorted(ids(store)) == sorted([*names["a"], *names["b"]])
+    assert all(record["client"] == one[0] for one, record in store.records())
+    assert store.count(Where((Condition("client", "==", "a"),))) == 40

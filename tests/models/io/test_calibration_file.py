@@ -1,0 +1,45 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rungwise.calibration import Calibration
+from rungwise.core.disk.seals import check_seal, write_seal
+from rungwise.core.errors import UserError
+from rungwise.models.io.calibration_file import keep_calibration
+from rungwise.models.io.folder import ModelFolder
+
+PLAIN = Calibration.unsupervised()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.json").write_text("{}")
+    write_seal(tmp_path)
+    return tmp_path
+
+
+def test_a_calibration_lies_under_the_seal_of_its_model(folder: Path) -> None:
+    assert ModelFolder.open(folder).calibration_file is None
+    for source in ("first", "second"):
+        path = keep_calibration(folder, replace(PLAIN, source=source))
+        check_seal(folder)
+        assert Calibration.load(path).source == source
+    assert ModelFolder.open(folder).calibration_file == path
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"calibration\.json: altered"):
+        check_seal(folder)
+
+
+def test_a_folder_without_a_seal_gets_none(folder: Path) -> None:
+    (folder / "SHA256SUMS").unlink()
+    keep_calibration(folder, PLAIN)
+    assert {file.name for file in folder.iterdir()} - {"lock"} == {"config.json", "calibration.json"}
+
+
+def test_a_link_that_leaves_the_folder_is_refused(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other") / "calibration.json"
+    PLAIN.save(other)
+    (folder / "calibration.json").symlink_to(other)
+    with pytest.raises(UserError, match="leaves the model folder"):
+        _ = ModelFolder.open(folder).calibration_file

@@ -1,0 +1,51 @@
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rungwise.core.errors import UserError
+from rungwise.serving.access.tokens import Token, check_guarded, new_token, with_token
+
+
+def test_tokens_are_long_and_never_twice_the_same() -> None:
+    drawn = {new_token() for _ in range(100)}
+    assert len(drawn) == 100
+    assert min(map(len, drawn)) >= 32
+
+
+@pytest.mark.parametrize("token", ["", "short", "has a space", "Schlüssel", "line\nbreak1", "\x00" * 20])
+def test_unfit_tokens_are_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(UserError, match="at least 8 characters") as refused:
+        Token(token)
+    assert not token or token not in str(refused.value)
+
+
+def test_only_the_token_is_the_token() -> None:
+    token = Token("correct-horse")
+    assert token.is_token("correct-horse")
+    for wrong in ("", "correct-hors", "correct-horse ", "Correct-horse", "\udcff", token.cookie):
+        assert not token.is_token(wrong)
+    assert token.is_cookie(token.cookie)
+    for wrong in ("", "correct-horse", token.cookie[:-1], Token("another-horse").cookie):
+        assert not token.is_cookie(wrong)
+    assert "correct-horse" not in token.cookie
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "::1"])
+def test_this_machine_alone_needs_no_token(bound: str) -> None:
+    check_guarded(bound, None, open_to_all=False)
+    check_guarded(bound, "correct-horse", open_to_all=False)
+
+
+@pytest.mark.parametrize("bound", ["0.0.0.0", "::", "192.0.2.1"])
+def test_others_need_one_or_the_word(bound: str) -> None:
+    with pytest.raises(UserError, match="other machines can reach"):
+        check_guarded(bound, None, open_to_all=False)
+    check_guarded(bound, "correct-horse", open_to_all=False)
+    check_guarded(bound, None, open_to_all=True)
+    with pytest.raises(UserError, match="choose one"):
+        check_guarded(bound, "correct-horse", open_to_all=True)
+
+
+def test_any_token_survives_the_address() -> None:
+    token = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+    assert parse_qs(urlsplit(with_token("http://127.0.0.1:1/", token)).query) == {"token": [token]}

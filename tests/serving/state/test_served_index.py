@@ -1,0 +1,248 @@
+import itertools
+import logging
+import shutil
+import threading
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from rungwise.core.errors import UserError
+from rungwise.data.collection import ImageCaptions
+from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.index import Index, Searcher
+from rungwise.serving import app, create_app
+from rungwise.serving.state.served_index import Current
+from tests.colour_model import COLOURS, ColourModel, colour_pictures
+
+
+def build(place: Path, colours: list[str], model: ColourModel | None = None) -> Index:
+    data = colour_pictures(place / f"photos-{'-'.join(colours)}", colours)
+    return Index.build(data, model or ColourModel(), place / "index", overwrite=True)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Current:
+    return Current(Searcher(build(tmp_path, ["red", "blue"]), ColourModel()), seconds=0)
+
+
+@pytest.fixture
+def _always_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applications look at the index with every request."""
+    monkeypatch.setattr(app, "Current", partial(Current, seconds=0))
+
+
+def settled(served: Current) -> Current:
+    served.now()
+    served.settle()
+    return served
+
+
+def test_nothing_changes_while_nothing_changes(served: Current) -> None:
+    first = served.now()
+    assert settled(served).now() is first
+
+
+def test_a_replaced_index_is_served_and_who_began_before_keeps_the_old(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    build(tmp_path, ["green", "yellow", "red"])
+    new = settled(served).now()
+    assert (len(old.index), len(new.index), served.problem) == (2, 3, None)
+    assert old.version != new.version
+    assert new.examples[0] == "a green square"
+    for version, words in ((old, ["0-red", "1-blue"]), (new, ["0-green", "1-yellow", "2-red"])):
+        assert sorted(hit.id for hit in version.searcher.search_text("red", 9)) == words
+
+
+def test_pictures_that_are_added_are_a_new_version(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    more = ImageCaptions(("more",), (), np.array([], int), features=FeatureRows(np.array([COLOURS["red"]], np.float32)))
+    Index.open(tmp_path / "index").upsert(more, ColourModel())
+    new = settled(served).now()
+    assert (len(old.index), len(new.index)) == (2, 3)
+    assert old.version != new.version
+
+
+def test_pictures_that_this_process_adds_to_the_served_index_are_a_new_version(tmp_path: Path) -> None:
+    index = build(tmp_path, ["red", "blue"])
+    served = Current(Searcher(index, ColourModel()), seconds=0)
+    old = served.now().version
+    index.remove(["0-red"])
+    new = settled(served).now()
+    assert new.version != old
+    assert [hit.id for hit in new.searcher.search_text("red", 9)] == ["1-blue"]
+
+
+def test_an_index_that_was_replaced_before_it_is_served_is_read_anew(tmp_path: Path) -> None:
+    index = build(tmp_path, ["red"])
+    build(tmp_path, ["blue", "green"])
+    assert len(settled(Current(Searcher(index, ColourModel()), seconds=0)).now().index) == 2
+
+
+def test_the_version_is_that_of_what_is_stored(served: Current, tmp_path: Path) -> None:
+    again = Current(Searcher(Index.open(tmp_path / "index"), ColourModel()))
+    assert again.now().version == served.now().version
+
+
+def test_weights_are_not_read_again(tmp_path: Path) -> None:
+    model = ColourModel()
+    served = Current(Searcher(build(tmp_path, ["red"]), model), seconds=0)
+    hashed = model.hashed
+    build(tmp_path, ["blue"])
+    assert settled(served).now().index.picture_store.newest(1) == ("0-blue",)
+    assert model.hashed == hashed
+
+
+def test_an_index_of_another_model_is_not_served_and_said_once(
+    served: Current, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    old = served.now()
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    for _ in range(3):
+        assert settled(served).now() is old
+    assert served.problem == "another model built it"
+    assert len(caplog.messages) == 1
+    assert "c0ffeec0ffee" in caplog.text
+    build(tmp_path, ["yellow"])
+    assert settled(served).now().index.picture_store.newest(1) == ("0-yellow",)
+    assert served.problem is None
+
+
+def test_a_damaged_index_is_not_served_and_its_path_is_not_told(
+    served: Current, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)  # whatever level a library has given to all
+    old = served.now()
+    (tmp_path / "index" / "index.json").write_text("{")
+    assert settled(served).now() is old
+    assert served.problem is not None
+    assert str(tmp_path) not in served.problem
+    assert "index.json" in caplog.text
+    assert [hit.id for hit in old.searcher.search_text("red", 1)] == ["0-red"]
+
+
+def test_an_index_that_is_gone_is_served_on(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    shutil.rmtree(tmp_path / "index")
+    assert settled(served).now() is old
+    assert [hit.id for hit in old.searcher.search_text("blue", 1)] == ["1-blue"]
+    build(tmp_path, ["green"])
+    assert settled(served).now().index.picture_store.newest(1) == ("0-green",)
+
+
+def test_the_index_is_not_looked_at_with_every_request(tmp_path: Path) -> None:
+    now = [0.0]
+    served = Current(Searcher(build(tmp_path, ["red", "blue"]), ColourModel()), seconds=1.0, clock=lambda: now[0])
+    build(tmp_path, ["green"])
+    now[0] = 0.9
+    assert len(settled(served).now().index) == 2
+    now[0] = 1.1
+    assert len(settled(served).now().index) == 1
+
+
+def test_what_was_refused_is_tried_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    served = Current(Searcher(build(tmp_path, ["red", "blue"]), ColourModel()), seconds=0, clock=lambda: now[0])
+
+    def fail(folder: Path) -> Index:
+        raise MemoryError
+
+    build(tmp_path, ["green"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Index, "open", fail)
+        assert len(settled(served).now().index) == 2
+    now[0] = 29.0
+    assert len(settled(served).now().index) == 2
+    now[0] = 31.0
+    assert len(settled(served).now().index) == 1
+
+
+def test_an_index_in_no_folder_stays(tmp_path: Path) -> None:
+    built = build(tmp_path, ["red"])
+    free = Index(built.manifest, built.picture_store, built.caption_store)
+    one, other = (Current(Searcher(free, ColourModel()), seconds=0) for _ in range(2))
+    assert one.now().version != other.now().version
+    assert settled(one).now() is one.now()
+
+
+@pytest.mark.usefixtures("_always_looking")
+def test_ids_stay_valid_when_the_index_is_replaced(tmp_path: Path) -> None:
+    client = TestClient(create_app(build(tmp_path, ["red", "blue"]), ColourModel()))
+    old = client.get("/search?q=red").json()
+    assert old["index_version"] == client.get("/about").json()["index_version"]
+    build(tmp_path, ["red", "yellow"])
+    while client.get("/about").json()["index_version"] == old["index_version"]:
+        pass
+    for address in ("/images/0-red", "/items/0-red", "/similar?id=0-red"):
+        assert client.get(address).status_code == 200
+    for address in ("/images/1-blue", "/items/1-blue", "/similar?id=1-blue"):
+        answer = client.get(address)
+        assert (answer.status_code, list(answer.json())) == (404, ["error"])
+
+
+def test_a_change_is_served_at_once(served: Current) -> None:
+    old = served.now()
+    removed, new = served.change(lambda index: index.remove(["0-red"]))
+    assert (removed, new.pictures, served.now()) == (1, 1, new)
+    assert new.version != old.version
+    assert [hit.id for hit in old.searcher.search_text("red", 9)] == ["0-red", "1-blue"]
+    assert settled(served).now() is new
+
+
+def test_a_change_that_fails_changes_nothing(served: Current) -> None:
+    old = served.now()
+    with pytest.raises(ZeroDivisionError):
+        served.change(lambda index: 1 / 0)
+    assert served.now() is old
+
+
+def test_an_index_of_another_model_is_not_changed(served: Current, tmp_path: Path) -> None:
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    with pytest.raises(UserError, match="not by"):
+        served.change(lambda index: index.remove(["0-green"]))
+
+
+def test_examples_are_texts_of_columns_where_there_are_no_captions(tmp_path: Path) -> None:
+    rows = FeatureRows(np.array([COLOURS["red"]], np.float32))
+    titles = {"title": ("Red running shoe",), "year": (2021,)}
+    data = ImageCaptions(("a",), (), np.array([], int), features=rows, columns=titles)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    now = Current(Searcher(index, ColourModel())).now()
+    assert now.examples == ("Red running shoe",)
+    assert {(column.name, column.type) for column in now.columns} >= {("title", "text"), ("year", "number")}
+
+
+@pytest.mark.usefixtures("_always_looking")
+def test_every_answer_is_of_one_version_while_the_index_is_replaced_again_and_again(tmp_path: Path) -> None:
+    """The two take turns."""
+    versions = (["red", "blue", "green"], ["green", "red", "blue", "yellow"])
+    client = TestClient(create_app(build(tmp_path, versions[0]), ColourModel()))
+    done = threading.Event()
+
+    def replace() -> None:
+        for turn in itertools.count(1):
+            if done.is_set():
+                return
+            build(tmp_path, versions[turn % 2])
+
+    replacing = threading.Thread(target=replace)
+    replacing.start()
+    seen: Counter[str] = Counter()
+    try:
+        while len(seen) < 2 or seen.total() < 40:
+            answer = client.get("/search?q=red&k=9&fold=false").json()
+            colours = versions[len(answer["hits"]) - 3]
+            seen[answer["index_version"]] += 1
+            best = answer["hits"][0]
+            assert best["score"] == pytest.approx(1, abs=1e-5)
+            assert best["id"] == f"{colours.index('red')}-red"
+            for hit in answer["hits"]:
+                position, _, colour = hit["id"].partition("-")
+                assert (colours[int(position)], hit["captions"]) == (colour, [f"a {colour} square"])
+    finally:
+        done.set()
+        replacing.join()
