@@ -20,6 +20,7 @@ FLOORS = (
     "models",
     "evaluation",
     "training",
+    "runs",
     "doctor",
     "index",
     "quality",
@@ -38,20 +39,70 @@ APART = {
     "calibration": {"similarity", "losses"},
     "data": {"similarity", "losses", "metrics", "calibration"},
     "language": {"similarity", "losses", "metrics", "calibration", "data"},
-    "relevance": {"similarity", "losses", "metrics", "calibration"},
+    "relevance": {"losses", "metrics", "calibration"},
     "scenes": {"similarity", "losses", "metrics", "calibration"},
     "encoders": {"losses", "metrics", "calibration", "relevance", "scenes"},
     "models": {"losses", "metrics", "relevance", "scenes"},
     "evaluation": {"losses", "scenes", "encoders", "models"},
     "doctor": {"losses", "metrics", "calibration", "similarity", "evaluation"},
-    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor"},
-    "quality": {"losses", "scenes", "encoders", "training", "doctor"},
+    "index": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "runs"} | {"doctor"},
+    "quality": {"losses", "scenes", "encoders", "training", "runs", "doctor"},
     "planning": {"losses", "metrics", "calibration", "language", "relevance", "scenes", "encoders", "evaluation"}
-    | {"training", "doctor", "quality"},
-    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "doctor", "quality"}
-    | {"planning"},
+    | {"training", "runs", "doctor", "quality"},
+    "serving": {"losses", "metrics", "relevance", "scenes", "encoders", "evaluation", "training", "runs", "doctor"}
+    | {"quality", "planning"},
 }
 """Lower rooms that are none of a room's business."""
+
+INSIDE = {
+    "calibration": (
+        "judgement false_discovery logistic null_distribution rung_names unrelated_standard f1_cut learning "
+        "baselines json_file calibration"
+    ).split(),
+    "cli": "frame demo evaluate examine grade index models results serve train calibrate relevance search".split(),
+    "core": (
+        "correlation digests errors output version checks compute limits network text untrusted_files "
+        "configuration disk formats"
+    ).split(),
+    "data": (
+        "columns files collection datasets layouts pictures splits inspection labelled scored_pairs readers"
+    ).split(),
+    "encoders": (
+        "fine_tuning heads precision preprocessing row_cache vocabulary sides untrusted feature_sides "
+        "images pretrained texts"
+    ).split(),
+    "encoders.pretrained": (
+        "model_source patches towers weights preprocessing transformers open_clip sentence_transformers halves sides"
+    ).split(),
+    "evaluation": (
+        "inputs protocols sharding statistics judgements result_file result comparison evaluate tables analysis report"
+    ).split(),
+    "index": (
+        "filters stores items query ranking answers build layout reader index cutoff maintenance search searcher"
+    ).split(),
+    "index.stores": (
+        "addresses approximation bm25 id_sampling vector_files base candidates engine_rows scan tunable "
+        "exact lance milvus factory"
+    ).split(),
+    "language": "model_folders scene_graphs tokenisers word_vectors sentence_models stemming pair_models".split(),
+    "models": (
+        "contracts average io lazy_model training_pairs resident_rows encoder_pair dual_encoder export "
+        "joint loading regions subspace card_evaluation"
+    ).split(),
+    "models.regions": (
+        "batch_norm boxes caption_head config base region_reasoning self_attention alignment consensus scan vsrn"
+    ).split(),
+    "models.subspace": "classes eigenproblems settings heads views base methods".split(),
+    "relevance": (
+        "storage base caption_pairs captions human array lexical embedding precomputed scene_graph "
+        "description combine config agreement"
+    ).split(),
+    "serving": (
+        "ids limits metrics pages queues schemas access client state common_app workload routes app server"
+    ).split(),
+    "training": "batches run_folder distributed steps config pair_models tracking engine fit stages".split(),
+}
+"""Rooms with rooms of their own: their entries from the ground up; an entry imports from earlier ones only."""
 
 BESIDE = {
     "configs": {"training"},  # which reads them

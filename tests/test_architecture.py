@@ -1,9 +1,29 @@
 """The floors of docs/architecture.md, held to: what a room may import, and that no modules need each other."""
 
+import ast
+from collections import defaultdict
+
 import pytest
 
-from tests.house import PACKAGE, imports_of, modules, room_of
-from tests.rooms import FLOORS, allowed
+from tests.house import PACKAGE, imports_of, modules, room_of, tree_of
+from tests.rooms import FLOORS, INSIDE, allowed
+
+MOST_ENTRIES = 14
+"""Modules and inner rooms of a room; more are not known by heart."""
+ONE_FILE_A_FAMILY = {"rungwise.losses"}
+"""Rooms that may have more."""
+MOST_ROOMS = 2
+"""Rooms of the house that may have a file of one name; with more nobody knows which one is meant."""
+
+
+def packages():
+    """Every room and inner room but the package itself."""
+    return [one for one, path in modules().items() if path.stem == "__init__" and one != "rungwise"]
+
+
+def entries(package):
+    """Names of the modules and inner rooms that stand in a room itself."""
+    return {one.removeprefix(f"{package}.").partition(".")[0] for one in modules() if one.startswith(f"{package}.")}
 
 
 def test_every_room_has_a_floor():
@@ -23,6 +43,75 @@ def test_a_room_imports_from_lower_floors_only(room):
         if room_of(name) not in lower
     ]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_a_room_has_about_a_dozen_entries(package):
+    assert package in ONE_FILE_A_FAMILY or len(entries(package)) <= MOST_ENTRIES, "give it rooms of its own"
+
+
+def test_every_room_says_its_idea_in_one_line():
+    missing = [
+        one for one in packages() if not (ast.get_docstring(tree_of(one)) or "").partition("\n")[0].endswith((".", ":"))
+    ]
+    assert not missing, missing
+
+
+def test_every_room_that_has_rooms_has_an_order():
+    with_rooms = {
+        package.removeprefix("rungwise.")
+        for package in packages()
+        if any(f"{package}.{entry}" in packages() for entry in entries(package))
+    }
+    assert with_rooms == set(INSIDE)
+
+
+@pytest.mark.parametrize("room", INSIDE)
+def test_an_entry_imports_from_lower_entries_only(room):
+    order, package = INSIDE[room], f"rungwise.{room}."
+    assert sorted(order) == sorted(entries(package.rstrip(".")))
+    floor = {entry: place for place, entry in enumerate(order)}
+
+    def of(module):
+        return module.removeprefix(package).partition(".")[0]
+
+    wrong = [
+        f"{modules()[module].relative_to(PACKAGE)}:{line}: may not import {name}"
+        for module in modules()
+        if module.startswith(package)
+        for name, line in imports_of(module).items()
+        if name.startswith(package) and floor[of(name)] > floor[of(module)]
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_search_and_cutoff_meet_through_a_contract():
+    """What ranks hits and what says where they end know :mod:`rungwise.index.ranking`, and not each other."""
+    sides = {"rungwise.index.search", "rungwise.index.cutoff"}
+    wrong = [
+        f"{module} imports {name}"
+        for module in modules()
+        for name in imports_of(module)
+        if {module.rpartition(".")[0], name.rpartition(".")[0]} == sides
+    ]
+    assert not wrong, wrong
+
+
+def test_a_class_name_means_one_thing():
+    found = defaultdict(list)
+    for module in modules():
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(module)
+    assert not (twice := {name: where for name, where in found.items() if len(where) > 1}), twice
+
+
+def test_a_file_name_stands_in_few_rooms():
+    found = defaultdict(set)
+    for module, path in modules().items():
+        if path.stem not in ("__init__", "base", "config"):
+            found[path.stem].add(room_of(module))
+    assert not (many := {name: rooms for name, rooms in found.items() if len(rooms) > MOST_ROOMS}), many
 
 
 def test_the_index_knows_the_contracts_of_models_and_nothing_else_of_them():
