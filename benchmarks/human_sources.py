@@ -98,7 +98,7 @@ class Sources:
             getattr(base, "vectors", None)  # made before it is copied, so that it is made once
 
     def images(self, apart: bool) -> dict[str, CaptionSource]:
-        """By name, with an image's captions as references; ``apart`` leaves a caption out of its own."""
+        """By name, with an image's captions as references; ``split_views`` leaves a caption out of its own."""
         known = (self.data.captions, self.data.image_of_caption)
         made: dict[str, CaptionSource] = {
             "CIDEr": CIDEr(*known, leave_one_out=apart),

@@ -54,54 +54,70 @@ APART = {
 }
 """Lower rooms that are none of a room's business."""
 
-INSIDE = {
+INSIDE: dict[str, tuple[str, ...]] = {
     "calibration": (
-        "judgement false_discovery logistic null_distribution rung_names unrelated_standard f1_cut learning "
-        "baselines json_file calibration"
-    ).split(),
-    "cli": "frame demo evaluate examine grade index models results serve train calibrate relevance search".split(),
+        "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated_standard", "f1_cut",
+        "learning", "baselines", "json_file", "calibration",
+    ),
+    "cli": (
+        "frame", "demo", "evaluate", "examine", "grade", "index", "models", "results", "serve", "train", "calibrate",
+        "relevance", "search",
+    ),
     "core": (
-        "correlation digests errors output version checks compute limits network text untrusted_files "
-        "configuration disk formats"
-    ).split(),
+        "correlation", "digests", "errors", "output", "version", "checks", "compute", "limits", "network", "text",
+        "untrusted_files", "configuration", "disk", "formats",
+    ),
     "data": (
-        "columns files collection datasets layouts pictures splits inspection labelled scored_pairs readers"
-    ).split(),
+        "columns", "files", "collection", "datasets", "layouts", "pictures", "splits", "inspection", "labelled",
+        "scored_pairs", "readers",
+    ),
     "encoders": (
-        "fine_tuning heads precision preprocessing row_cache vocabulary sides untrusted feature_sides "
-        "images pretrained texts"
-    ).split(),
+        "fine_tuning", "heads", "precision", "preprocessing", "row_cache", "vocabulary", "sides", "untrusted",
+        "feature_sides", "images", "pretrained", "texts",
+    ),
     "encoders.pretrained": (
-        "model_source patches towers weights preprocessing transformers open_clip sentence_transformers halves sides"
-    ).split(),
+        "model_source", "patches", "towers", "weights", "preprocessing", "transformers", "open_clip",
+        "sentence_transformers", "halves", "sides",
+    ),
     "evaluation": (
-        "inputs protocols sharding statistics judgements result_file result comparison evaluate tables analysis report"
-    ).split(),
+        "inputs", "protocols", "sharding", "statistics", "judgements", "result_file", "result", "comparison",
+        "evaluate", "tables", "analysis", "report",
+    ),
     "index": (
-        "filters stores items query ranking answers build layout reader index cutoff maintenance search searcher"
-    ).split(),
+        "filters", "stores", "items", "query", "ranking", "answers", "build", "layout", "reader", "index", "cutoff",
+        "maintenance", "search", "searcher",
+    ),
     "index.stores": (
-        "addresses approximation bm25 id_sampling vector_files base candidates engine_rows scan tunable "
-        "exact lance milvus factory"
-    ).split(),
-    "language": "model_folders scene_graphs tokenisers word_vectors sentence_models stemming pair_models".split(),
+        "addresses", "approximation", "bm25", "id_sampling", "vector_files", "base", "candidates", "engine_rows",
+        "scan", "tunable", "exact", "lance", "milvus", "factory",
+    ),
+    "language": (
+        "model_folders", "scene_graphs", "tokenisers", "word_vectors", "sentence_models", "stemming", "pair_models",
+    ),
     "models": (
-        "contracts average io lazy_model training_pairs resident_rows encoder_pair dual_encoder export "
-        "joint loading regions subspace card_evaluation"
-    ).split(),
+        "contracts", "average", "io", "lazy_model", "training_pairs", "resident_rows", "encoder_pair", "dual_encoder",
+        "export", "joint", "loading", "regions", "subspace", "card_evaluation",
+    ),
     "models.regions": (
-        "batch_norm boxes caption_head config base region_reasoning self_attention alignment consensus scan vsrn"
-    ).split(),
-    "models.subspace": "classes eigenproblems settings heads views base methods".split(),
+        "batch_norm", "boxes", "caption_head", "config", "base", "region_reasoning", "self_attention", "alignment",
+        "consensus", "scan", "vsrn",
+    ),
+    "models.subspace": (
+        "classes", "eigenproblems", "settings", "heads", "views", "base", "methods",
+    ),
     "relevance": (
-        "storage base caption_pairs captions human array lexical embedding precomputed scene_graph "
-        "description combine config agreement"
-    ).split(),
+        "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
+        "scene_graph", "description", "combine", "config", "agreement",
+    ),
     "serving": (
-        "ids limits metrics pages queues schemas access client state common_app workload routes app server"
-    ).split(),
-    "training": "batches run_folder distributed steps config pair_models tracking engine fit stages".split(),
-}
+        "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
+        "workload", "routes", "app", "server",
+    ),
+    "training": (
+        "batches", "run_folder", "distributed", "steps", "config", "pair_models", "tracking", "engine", "fit",
+        "stages",
+    ),
+}  # fmt: skip
 """Rooms with rooms of their own: their entries from the ground up; an entry imports from earlier ones only."""
 
 BESIDE = {

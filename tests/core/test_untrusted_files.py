@@ -212,7 +212,7 @@ def test_home_folders(monkeypatch, tmp_path):
 
 
 DOORS = {
-    "opened", "read_bytes", "read_text", "read_json", "require_regular", "mapped", "opened_npz", "opened_parquet",
+    "opened_file", "read_bytes", "read_text", "read_json", "require_regular", "mapped", "opened_npz", "opened_parquet",
     "checked_folder", "sentence_folder",
 }  # fmt: skip
 """Functions that look before they open; the last two look through whole folders of models."""

@@ -475,7 +475,7 @@ def test_a_reader_holds_one_version_whatever_happens_between_two_files(
             writer.remove(["1-green"])
             writer.upsert(now, ColourModel())
 
-    seen, originals = 0, {name: getattr(vector_files, name) for name in ("opened", "mapped", "read_bytes")}
+    seen, originals = 0, {name: getattr(vector_files, name) for name in ("opened_file", "mapped", "read_bytes")}
     for at in range(100):
         done = iter(range(1000))
 

@@ -91,9 +91,9 @@ class CutF1(EndMeasure):
     The harmonic mean of :class:`CutPrecision` and :class:`CutRecall` of each query, averaged over queries; 100 where
     nothing is relevant and nothing is shown. The best k for every query is the limit of all methods on the same scores.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> shown = Judged(cuts=np.array([2]), beliefs=np.array([0.9]))
+    >>> shown = JudgedQueries(cuts=np.array([2]), beliefs=np.array([0.9]))
     >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.7]], judged=shown)
     >>> CutF1(t=0.5).per_query(rankings), str(CutF1(0.5))
     (array([50.]), 'CutF1(t=0.5)')
@@ -117,9 +117,9 @@ class CutF1(EndMeasure):
 class CutPrecision(EndMeasure):
     """CutPrecision(t): 100 x the share of the hits before the cut that are relevant; 100 where none is shown.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> shown = Judged(cuts=np.array([2]), beliefs=np.array([0.9]))
+    >>> shown = JudgedQueries(cuts=np.array([2]), beliefs=np.array([0.9]))
     >>> CutPrecision(0.5).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.7]], judged=shown))
     array([50.])
     """
@@ -142,9 +142,9 @@ class CutPrecision(EndMeasure):
 class CutRecall(EndMeasure):
     """CutRecall(t): 100 x the share of the relevant candidates that stand before the cut; 100 where none is relevant.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> shown = Judged(cuts=np.array([2]), beliefs=np.array([0.9]))
+    >>> shown = JudgedQueries(cuts=np.array([2]), beliefs=np.array([0.9]))
     >>> CutRecall(0.5).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.7]], judged=shown))
     array([50.])
     """
@@ -171,9 +171,9 @@ class NoneAUROC(EndMeasure):
     believed more than a query without one; ties count half. It has no value unless there are queries of both kinds. A
     query's value is a row of two: the belief, and 1 or 0 for whether it has a relevant candidate.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> said = Judged(cuts=np.array([1, 0]), beliefs=np.array([0.9, 0.2]))
+    >>> said = JudgedQueries(cuts=np.array([1, 0]), beliefs=np.array([0.9, 0.2]))
     >>> rankings = rank_all([[0.9, 0.8], [0.3, 0.1]], [[0], []], relevance=[[1.0, 0.2], [0.1, 0.3]], judged=said)
     >>> NoneAUROC(t=0.5).aggregate(NoneAUROC(t=0.5).per_query(rankings))
     1.0
@@ -312,9 +312,9 @@ class ECE(ExpectedDegrees):
     bin, the sum of expected minus true degree, over the number of its pairs. ``ECE(scale=10)`` is for degrees from 0 to
     10.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> said = Judged(np.array([1]), np.array([0.9]), degrees=np.array([[0.95, 0.05]]))
+    >>> said = JudgedQueries(np.array([1]), np.array([0.9]), degrees=np.array([[0.95, 0.05]]))
     >>> measure, rankings = ECE(), rank_all([[0.9, 0.8]], [[0]], relevance=[[1.0, 0.0]], judged=said)
     >>> measure.per_query(rankings).shape, round(measure.aggregate(measure.per_query(rankings)), 3)
     ((1, 10), 0.05)
@@ -364,9 +364,9 @@ class Brier(ExpectedDegrees):
 
     ``Brier@10`` reads the ten best hits of each query alone, and ``Brier(scale=10)`` is for degrees from 0 to 10.
 
-    >>> from rungwise.metrics.ends import Judged
+    >>> from rungwise.metrics.ends import JudgedQueries
     >>> from rungwise.metrics.rankings import rank_all
-    >>> said = Judged(np.array([1]), np.array([0.9]), degrees=np.array([[0.8, 0.0]]))
+    >>> said = JudgedQueries(np.array([1]), np.array([0.9]), degrees=np.array([[0.8, 0.0]]))
     >>> Brier().per_query(rank_all([[0.9, 0.8]], [[0]], relevance=[[1.0, 0.0]], judged=said)).round(3)
     array([0.02])
     """

@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_refused_in_one_line():
         "vector 2 (from 0) holds NaN": lambda: Visual(broken, OWNERS),
         "other images than the 3": lambda: Visual(vectors(3), OWNERS),
         "TfIdf has degrees of (6, 12)": lambda: Visual(vectors(7), OWNERS, through=TfIdf(CAPTIONS, OWNERS)),
-        "Human knows some pairs only": lambda: Visual(
+        "HumanJudgements knows some pairs only": lambda: Visual(
             vectors(), OWNERS, through=HumanJudgements([0], [0], [1], (6, 12))
         ),
         "0 neighbours": lambda: Visual(vectors(), OWNERS, neighbours=0),

@@ -19,7 +19,7 @@ from rungwise.models.io.families import FITTED, REGIONS, family
 from rungwise.relevance.config import source_config
 from rungwise.similarity import Order
 from rungwise.training.batches.sampling import RelevanceAware
-from rungwise.training.config.losses import config_of, kinds
+from rungwise.training.config.losses import config_of, kinds, loss_named
 from rungwise.training.config.run import TrainConfig
 from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain
 
@@ -42,6 +42,11 @@ def refused(text: str | bytes, folder: Path) -> str:
     return message
 
 
+def ours(kind: str) -> bool:
+    """Whether a loss is the package's own, and none that a file of tests defines."""
+    return loss_named(kind).__module__.startswith("rungwise.")
+
+
 WITHOUT_DEFAULTS = {"weighted": "losses: [sum_of_hinges, {kind: ladder, shares: [0.1]}], weights: [1.0, 0.5]"}
 
 
@@ -49,7 +54,7 @@ WITHOUT_DEFAULTS = {"weighted": "losses: [sum_of_hinges, {kind: ladder, shares: 
     "text",
     [
         "",
-        *(f"loss: {{kind: {kind}, {WITHOUT_DEFAULTS.get(kind, '')}}}" for kind in kinds()),
+        *(f"loss: {{kind: {kind}, {WITHOUT_DEFAULTS.get(kind, '')}}}" for kind in kinds() if ours(kind)),
         "loss: {kind: ladder, shares: [0.01]}",
         "loss: {kind: max_of_hinges, margin: 0.3, reduction: mean, mask_above: 0.5}",
         *(f"sampler: {kind}" for kind in ("shuffled", "by_length", "one_caption_per_image", "relevance_aware")),

@@ -62,7 +62,8 @@ def documents_of(images: FeatureArray, texts: FeatureArray, root: Path) -> int:
         UserError: If the two are no rows, or not as many of each.
 
     >>> documents_of(FeatureArray("I_tr", np.ones((2, 8))), FeatureArray("T_tr", np.ones((2, 3))),
-    Path("raw_features.mat")) 2
+    ...     Path("raw_features.mat"))
+    2
     """
     first, second = images.values.shape, texts.values.shape
     remedy = "save one row for each document in both"
@@ -105,7 +106,7 @@ def collection_of(
         UserError: If there are no rows at all, or those of one side are no numbers or not of one width.
 
     >>> part = FeatureSplit("test", FeatureArray("I", np.ones((2, 8), np.uint8)), FeatureArray("T", np.ones((2, 3))),
-    (("sky",), ()))
+    ...     (("sky",), ()))
     >>> data = collection_of([part], Path("features"), name="photos", layout="labelled_features")
     >>> data.image_ids, data.labels, data.features.dtype.name, data.issues[0].detail
     (('test/0', 'test/1'), (('sky',), ()), 'float32', '1 of 2 rows of test')

@@ -16,10 +16,10 @@ def change_cells(result: Result) -> list[tuple[str, str, str, str]]:
     """Name, number with the annotation alone, number with people's judgements, and the difference; a row each.
 
     >>> import numpy as np
-    >>> from rungwise.evaluation import CalledRight, evaluate_with_people
+    >>> from rungwise.evaluation import HumanPositives, evaluate_with_people
     >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
     >>> change_cells(evaluate_with_people(
-    ...     CalledRight(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"]))
+    ...     HumanPositives(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"]))
     [('i2t/R@1', '50.0', '100.0', '+50.0'), ('t2i/R@1', '50.0', '100.0', '+50.0')]
     """
     if result.judgements is None:

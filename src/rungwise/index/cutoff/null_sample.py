@@ -32,8 +32,9 @@ class NullSample:
         total: As given.
 
     >>> from rungwise.similarity import Cosine
-    >>> NullSample(np.eye(2, dtype=np.float32), 8, Cosine()).background(np.array([[0.6, 0.8]],
-    np.float32)).scores.tolist() [0.600..., 0.800...]
+    >>> sample = NullSample(np.eye(2, dtype=np.float32), 8, Cosine())
+    >>> sample.background(np.array([[0.6, 0.8]], np.float32)).scores.tolist()
+    [0.600..., 0.800...]
     """
 
     def __init__(self, vectors: Vectors, total: int, similarity: Similarity) -> None:

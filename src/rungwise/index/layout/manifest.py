@@ -173,8 +173,8 @@ def write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> M
 
     >>> import tempfile
     >>> from rungwise.data.collection import Issue
-    >>> from rungwise.index.items import Source
-    >>> folder, left = Path(tempfile.mkdtemp()), [Skipped("a", Issue("cut off", "a.jpg"), Source(7, 0, ""))]
+    >>> from rungwise.index.items import ItemSource
+    >>> folder, left = Path(tempfile.mkdtemp()), [Skipped("a", Issue("cut off", "a.jpg"), ItemSource(7, 0, ""))]
     >>> manifest = write_issues(folder, Manifest("pets", "9a3f", "", dimension=8), left)
     >>> manifest.skipped, read_issues(folder, read_manifest(folder)) == tuple(left)
     (1, True)

@@ -57,11 +57,11 @@ def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs
     Raises:
         UserError: If their shapes differ.
 
-    >>> from rungwise.relevance import CIDErD, Human
+    >>> from rungwise.relevance import CIDErD, HumanJudgements
     >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
     >>> print(agreement(source, source))
     Pearson 1.000, Spearman 1.000, top 10 shared 100.0% (12 pairs)
-    >>> people = Human([0, 0, 0, 1], [0, 1, 2, 2], [5, 4, 1, 1], (4, 4), image_of_caption=[0, 1, 2, 3])
+    >>> people = HumanJudgements([0, 0, 0, 1], [0, 1, 2, 2], [5, 4, 1, 1], (4, 4), image_of_caption=[0, 1, 2, 3])
     >>> print(agreement(source, people, annotated=True))
     Pearson ..., Spearman ..., top 10 shared 100.0% (4 pairs, 1 of them written for each other)
     """

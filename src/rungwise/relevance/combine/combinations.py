@@ -262,8 +262,8 @@ def common_pairs(sources: Sequence[Degrees]) -> Positions | None:
         (n, 2) positions (image, caption), ascending; None where no source lists its pairs. Those that do not are not
         asked, so that a degree may still be NaN.
 
-    >>> from rungwise.relevance import Human
-    >>> common_pairs([Human([0, 1], [0, 1], [5, 4], (2, 2)), Human([1, 1], [0, 1], [5, 4], (2, 2))])
+    >>> from rungwise.relevance import HumanJudgements
+    >>> common_pairs([HumanJudgements([0, 1], [0, 1], [5, 4], (2, 2)), HumanJudgements([1, 1], [0, 1], [5, 4], (2, 2))])
     array([[1, 1]])
     """
     lists = [pairs for source in sources if (pairs := source.known_pairs()) is not None]

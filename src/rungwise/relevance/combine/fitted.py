@@ -33,13 +33,13 @@ class Combined(Combination):
     Raises:
         UserError: If the sources differ in shape or captions, or are not those that it was learned from.
 
-    >>> from rungwise.relevance import CIDErD, Human, TfIdf
+    >>> from rungwise.relevance import CIDErD, HumanJudgements, TfIdf
     >>> animals = ("dog", "cat", "fox", "cow")
     >>> captions = [f"{size} {animal}" for size in ("a big", "a small", "one") for animal in animals]
     >>> owners = range(12)
     >>> images, texts = np.divmod(np.arange(144), 12)
     >>> grades = 4.0 * (images % 4 == texts % 4) + 1.0 * (images // 4 == texts // 4)
-    >>> people = Human(images, texts, grades, (12, 12), image_of_caption=owners)
+    >>> people = HumanJudgements(images, texts, grades, (12, 12), image_of_caption=owners)
     >>> learned = Combined([CIDErD(captions, owners), TfIdf(captions, owners)]).fit(people)
     >>> learned.fitted.kind, learned.fitted.pairs, learned.dense()[0, :2].round(1)
     ('isotonic', 144, array([5. , 1.2], dtype=float32))

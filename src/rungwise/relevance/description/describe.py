@@ -160,7 +160,7 @@ def relevant_from(source: object, degrees: ArrayLike) -> tuple[float, str]:
     if name in _RELEVANT_FROM:
         return _RELEVANT_FROM[name], f"the rule for {name}"
     least = float(known.min())
-    if name == "Human":
+    if name == "HumanJudgements":
         return (least + float(known.max())) / 2, "the middle of the grades"
     start = float(np.quantile(known, 1 - _RELEVANT_SHARE, method="higher")) - _ROUNDING
     start = start if start > least else float(known[known > least].min(initial=math.inf))

@@ -23,6 +23,7 @@ class VectorSource(CaptionPairSource):
     Attributes:
         symmetric: The order of two captions does not matter.
 
+    >>> from rungwise.similarity.arrays import unit_rows
     >>> class Length(VectorSource):
     ...     vectors = unit_rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]], np.float32))
     ...     fingerprint = "length"

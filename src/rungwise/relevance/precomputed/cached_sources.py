@@ -87,8 +87,8 @@ class RestoredVectors(VectorSource):
     Raises:
         UserError: If what was kept does not fit together.
 
-    >>> kept = CachedSource({"source": "BiEncoder", "options": {}, "fingerprint": "0"}, {"vectors": np.eye(2,
-    dtype="f4")})
+    >>> facts = {"source": "BiEncoder", "options": {}, "fingerprint": "0"}
+    >>> kept = CachedSource(facts, {"vectors": np.eye(2, dtype="f4")})
     >>> RestoredVectors(kept, ["a dog", "a cat"], [0, 1]).dense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """

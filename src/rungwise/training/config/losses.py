@@ -59,7 +59,8 @@ class LossConfig:
             raise UserError(
                 "loss.shares become thresholds when training begins: pass this configuration to"
                 " rungwise.training.engine.loop.train, with data.relevance or relevance=; for a loss of your own loop,"
-                " measure them with rungwise.relevance.description.describe.thresholds(source, shares) and give thresholds"
+                " measure them with rungwise.relevance.description.describe.thresholds(source, shares) and give"
+                " thresholds"
             )
         options = {name: _built(value) for name, value in self._options().items() if name != "shares"}
         try:

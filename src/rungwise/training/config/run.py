@@ -240,8 +240,8 @@ class TrainConfig(Bounded):
         >>> config = TrainConfig(epochs=(2, 1), learning_rates=(1e-3, 1e-4))
         >>> [config.learning_rate(epoch) for epoch in range(3)]
         [0.001, 0.001, 0.0001]
-        >>> from rungwise.training.steps.schedules import OneCycle
-        >>> TrainConfig(schedule=OneCycle(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
+        >>> from rungwise.training.steps.schedules import OneCycleSchedule
+        >>> TrainConfig(schedule=OneCycleSchedule(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
         0.001
         """
         return self._phase_rate(epoch) * self.schedule.factor(epoch + share, self.total_epochs)
