@@ -25,7 +25,7 @@ from rungwise.relevance import (
 )
 from rungwise.relevance.captions import CaptionSource
 from rungwise.relevance.combine.combinations import pair_degrees
-from rungwise.relevance.embedding.word_similarity import WordLikeness, by_sentences
+from rungwise.relevance.embedding.word_similarity import WordSimilarity, by_sentences
 
 Values = dict[str, NDArray[np.float64]]
 REFERENCES = ("max", "mean")
@@ -81,7 +81,7 @@ class Sources:
     def __init__(self, data: ImageCaptions, models: Models) -> None:
         self.data = data
         known = (data.captions, data.image_of_caption)
-        self._likeness: WordLikeness = by_sentences()
+        self._likeness: WordSimilarity = by_sentences()
         self.pairs: dict[str, CaptionSource] = {
             "TfIdf": TfIdf(*known),
             f"TfIdf, {STEMS}": TfIdf(*known, stemming="english"),

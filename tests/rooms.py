@@ -118,7 +118,10 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "stages",
     ),
 }  # fmt: skip
-"""Rooms with rooms of their own: their entries from the ground up; an entry imports from earlier ones only."""
+"""Rooms with rooms of their own: their entries from the ground up; an entry imports from earlier ones only.
+
+A new one that none of these imports needs no place.
+"""
 
 BESIDE = {
     "configs": {"training"},  # which reads them

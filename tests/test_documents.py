@@ -13,6 +13,7 @@ Anything else, such as commands, options and values, is not looked at.
 """
 
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -135,3 +136,10 @@ def test_what_is_missing_is_found(token, said):
 def test_tokens_stand_outside_of_code_blocks():
     text = "one `a.py`\n```\n`b.py`\n```\nand `c\nd` but not ``e``\n"
     assert tokens(text) == [(1, "a.py"), (5, "c d")]
+
+
+def test_the_picture_of_the_house_shows_the_rooms_as_they_are():
+    drawn = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "house.py"))["drawn"]()
+    assert (REPOSITORY / "docs" / "images" / "house.svg").read_text(encoding="utf-8") == drawn, (
+        "draw it anew: python docs/figures/house.py"
+    )

@@ -137,13 +137,13 @@ def of_facts(root: Path) -> Answer:
 
 def of_kept(root: Path) -> Answer:
     """What a source computed and another run reads."""
-    from rungwise.relevance.precomputed.cached_sources import RestoredConsensus
+    from rungwise.relevance.precomputed.cached_sources import CachedConsensus
     from rungwise.relevance.storage.cache import KeptFolder
 
     kept = KeptFolder(root).find("cider-d", world.KEPT)
     if kept is None:
         raise UserError("nothing is kept here; it is made anew")
-    found = RestoredConsensus(kept, world.CAPTIONS, np.arange(len(world.CAPTIONS)))
+    found = CachedConsensus(kept, world.CAPTIONS, np.arange(len(world.CAPTIONS)))
     return {"main": [digest(found.dense()), found.title()]}
 
 

@@ -20,7 +20,7 @@ from rungwise.relevance.config import KINDS, Building, source_config
 from rungwise.relevance.config import words as word_sources
 from rungwise.relevance.config.cache import Recipe, files_hash, made_once
 from rungwise.relevance.config.models import PairModelConfig
-from rungwise.relevance.precomputed.cached_sources import RestoredPairRows, RestoredVectors, kept_rows
+from rungwise.relevance.precomputed.cached_sources import CachedPairRows, CachedVectors, kept_rows
 from rungwise.relevance.storage.cache import CachedSource, KeptFolder
 
 CAPTIONS = ("a black dog runs on grass", "a dog is running", "a black cat sleeps", "a man rides a red bicycle")
@@ -135,11 +135,11 @@ def test_a_restored_source_chooses_the_pairs_of_a_cascade(tmp_path: Path) -> Non
     told = Told().building(tmp_path)
     source_config("tfidf").build(DATA, building=told)
     coarse = source_config("tfidf").build(DATA, building=told)
-    assert isinstance(coarse, RestoredPairRows)
+    assert isinstance(coarse, CachedPairRows)
     fine = source_config({"kind": "cbow", "vectors": str(glove(tmp_path))})
     for _ in range(2):
         words = fine.build(DATA, building=told)
-    assert isinstance(words, RestoredVectors)
+    assert isinstance(words, CachedVectors)
     made = Cascade(coarse, words, threshold=0.1)
     expected = Cascade(source_config("tfidf").build(DATA), fine.build(DATA), threshold=0.1)  # type: ignore[arg-type]
     np.testing.assert_array_equal(made.dense(), expected.dense())
@@ -174,7 +174,7 @@ def made() -> Degrees:
 
 
 def restored(kept: CachedSource) -> Degrees:
-    return RestoredPairRows(kept, DATA.captions, DATA.image_of_caption)
+    return CachedPairRows(kept, DATA.captions, DATA.image_of_caption)
 
 
 RECIPE = Recipe({}, kept_rows, restored)

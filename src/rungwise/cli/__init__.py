@@ -37,7 +37,7 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("demo", "serve", "grade"), "{}"),
+    **dict.fromkeys(("train", "evaluate", "calibrate", "relevance", "index", "search"), "{}.command"),
     **dict.fromkeys(("inspect", "doctor", "verify"), "examine.{}"),
     **dict.fromkeys(("table", "compare"), "results.{}"),
     **dict.fromkeys(("export", "push"), "models.{}"),
@@ -45,7 +45,7 @@ _MODULES = {
     "presets": "train.presets",
     "import": "models.import_model",
 }
-"""Where the command of a name is, if not in ``NAME/command.py``."""
+"""Where a command is that is no module of its name beside this one."""
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 """Exit status; 70 is what sysexits calls an internal software error, and 130 is the shells' own of Ctrl-C."""
@@ -286,7 +286,7 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "{}.command").format(given[0]))
+    command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "{}").format(given[0]))
     loaded()
     code: int = command.main(given[1:])
     return code

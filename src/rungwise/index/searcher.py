@@ -87,7 +87,7 @@ class Searcher:
         self.index = index
         self.model = model
         self._meaning = meaning
-        self._seen, self._endings = StateCache(index), Cutoff(index, model)
+        self._state, self._cutoff = StateCache(index), Cutoff(index, model)
 
     def search(
         self,
@@ -151,7 +151,7 @@ class Searcher:
         by_words, certain = self._found_by_words(query, candidates, options.words)
         ended = None
         if options.end:
-            ended, problems = self._endings.judged(query, candidates)
+            ended, problems = self._cutoff.judged(query, candidates)
             notes.extend(problems)
         if by_words and ended is None:  # else bands say how well pictures fit, whatever found them
             notes.append(_said(len(by_words), options.words))
@@ -283,7 +283,7 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
-        other._seen, other._endings = StateCache(index), self._endings.on(index)
+        other._state, other._cutoff = StateCache(index), self._cutoff.on(index)
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
@@ -333,7 +333,7 @@ class Searcher:
         found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
         texts = {one: str(row.record.get(WORDS, "")) for one, row in candidates.rows(found).items()}
         less = [some for term in wanted_less if isinstance(term.what, Words) and (some := word_set(term.what.text))]
-        shares = self._seen.rarity.shares(words, texts.values())
+        shares = self._state.rarity.shares(words, texts.values())
         by_words = [
             one
             for (one, text), share in zip(texts.items(), shares, strict=True)
@@ -366,15 +366,15 @@ class Searcher:
             query.texts,
             self.model,
             lambda word: bool(store.find_words(word, 1).ids[0]),
-            lambda: self._seen.frequent_words,
+            lambda: self._state.frequent_words,
             self._meaning,
         )
 
     def _check_columns(self, where: Where) -> None:
         """Refuse columns that no picture has; all pictures are looked through only where one seems to be missing."""
-        if not set(columns_of(where)) <= self._seen.columns:
-            self._seen = StateCache(self.index)
-            check_columns(where, self._seen.all_columns)
+        if not set(columns_of(where)) <= self._state.columns:
+            self._state = StateCache(self.index)
+            check_columns(where, self._state.all_columns)
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:
         return checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.index.manifest.dimension, k)

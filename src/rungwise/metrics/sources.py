@@ -40,12 +40,12 @@ class SimilaritySource(Protocol):
 
     Attributes:
         shape: (images, captions).
-        order_alone: Values say in which order candidates stand, and nothing else: they are no similarities, and image
+        rank_only: Values say in which order candidates stand, and nothing else: they are no similarities, and image
             queries and caption queries are ranked apart, so that a row and a column need not agree on a pair.
     """
 
     shape: tuple[int, int]
-    order_alone: ClassVar[bool]
+    rank_only: ClassVar[bool]
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """Images and (at most ``chunk`` images, all captions), the images in order; a block is valid until the next."""
@@ -99,7 +99,7 @@ class MatrixSource:
     [([0], [[0.1, 0.3]]), ([1], [[0.2, 0.4]])]
     """
 
-    order_alone: ClassVar[bool] = False
+    rank_only: ClassVar[bool] = False
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix
@@ -165,7 +165,7 @@ class TiledSource:
     array([1.2])
     """
 
-    order_alone: ClassVar[bool] = False
+    rank_only: ClassVar[bool] = False
 
     def __init__(self, block: Block, shape: tuple[int, int], order: Positions) -> None:
         self._block = block

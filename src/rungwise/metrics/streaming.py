@@ -99,7 +99,7 @@ def measure_all(
     images, captions = similarity.shape
     asked = MeasureRequest.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
     right, graded, ungraded = asked.right, asked.graded, asked.ungraded
-    apart = positives is not None or similarity.order_alone
+    apart = positives is not None or similarity.rank_only
     found = QueryValues.nothing(similarity.shape, measures)
     in_lists = [measure for measure in graded if not measure.reads_ends]
     ranks = None

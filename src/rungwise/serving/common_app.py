@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 
 from rungwise.core.errors import UnavailableError, UserError
 from rungwise.core.output.printable import printable
-from rungwise.serving.access.guard import HEADERS, Entrance
+from rungwise.serving.access.guard import HEADERS, AccessGuard
 from rungwise.serving.access.parameters import known_parameters
 from rungwise.serving.access.request_log import RequestLog, RequestWatch
 from rungwise.serving.access.tokens import Token
@@ -72,7 +72,7 @@ def new_app(
         dependencies=[Depends(known_parameters)],
     )
     _answer_errors_in_one_line(app, partial(without_places, places=places or {}))
-    app.add_middleware(Entrance, names=allowed_hosts, token=None if token is None else Token(token))
+    app.add_middleware(AccessGuard, names=allowed_hosts, token=None if token is None else Token(token))
     app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=log)
     return app
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.train.preset_choice import check_picked, pick
+from rungwise.cli.train.preset_choice import check_choice, choose_preset
 from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from tests.training.conftest import coloured  # noqa: F401 - a fixture
@@ -25,7 +25,7 @@ def flickr8k(coloured: ImageCaptions, tmp_path: Path) -> Path:  # noqa: F811
 
 
 def test_a_system_takes_the_preset_of_the_dataset(flickr8k: Path, tmp_path: Path) -> None:
-    picked = pick(["vsepp", str(flickr8k), "--out", "run"])
+    picked = choose_preset(["vsepp", str(flickr8k), "--out", "run"])
     assert picked is not None
     assert picked.name == "vsepp/flickr8k"
     assert picked.why == "photos is recognised as flickr8k: this is rungwise train vsepp/flickr8k"
@@ -33,7 +33,7 @@ def test_a_system_takes_the_preset_of_the_dataset(flickr8k: Path, tmp_path: Path
     own.mkdir()
     (own / "captions.csv").write_text("image,caption\nbeach.jpg,a beach\n")
     shutil.copyfile(next(flickr8k.glob("*.jpg")), own / "beach.jpg")
-    other = pick(["sam:alone", str(own)])
+    other = choose_preset(["sam:alone", str(own)])
     assert other is not None
     assert (other.name, other.why.partition(":")[0]) == ("sam/own:alone", "own is none of the known datasets")
 
@@ -42,7 +42,7 @@ def test_a_system_takes_the_preset_of_the_dataset(flickr8k: Path, tmp_path: Path
     "words", [["--data.path", "{data}"], ["--data.path={data}"], ["--seed=3", "{data}"], ["--resume", "{data}"]]
 )
 def test_data_are_found_beside_options(words: list[str], flickr8k: Path) -> None:
-    picked = pick(["vsepp", *(word.format(data=flickr8k) for word in words)])
+    picked = choose_preset(["vsepp", *(word.format(data=flickr8k) for word in words)])
     assert picked is not None
     assert picked.path == str(flickr8k)
 
@@ -52,14 +52,14 @@ def test_data_are_found_beside_options(words: list[str], flickr8k: Path) -> None
     [[], ["vsepp"], ["vsepp/coco", "{data}"], ["run.yaml", "{data}"], ["scenes", "{data}"], ["vsepp", "{data}", "-h"]],
 )
 def test_where_nothing_is_to_be_chosen_nothing_is_read(words: list[str], flickr8k: Path) -> None:
-    assert pick([word.format(data=flickr8k) for word in words]) is None
+    assert choose_preset([word.format(data=flickr8k) for word in words]) is None
 
 
 def test_data_that_could_not_choose_are_refused() -> None:
-    check_picked("vsepp/coco", None, "photos")
-    check_picked("scenes", None, "photos")
+    check_choice("vsepp/coco", None, "photos")
+    check_choice("scenes", None, "photos")
     with pytest.raises(UserError, match="name the data right after the preset, or give it whole, such as vsepp/own"):
-        check_picked("vsepp", None, "photos")
+        check_choice("vsepp", None, "photos")
 
 
 def test_the_command_says_what_it_takes_and_trains_it(

@@ -3,7 +3,7 @@ import timm
 import torch
 from torch import nn
 
-from rungwise.encoders.images.batch_norm_fusion import folded
+from rungwise.encoders.images.batch_norm_fusion import with_batch_norms_fused
 
 
 def shaken(network: nn.Module) -> nn.Module:
@@ -31,7 +31,7 @@ def test_networks_of_timm_compute_the_same(name: str, options: dict[str, object]
     network = shaken(timm.create_model(name, num_classes=0, pretrained=False, **options))
     state = {key: value.clone() for key, value in network.state_dict().items()}
     pictures = torch.randn(2, 3, 160, 160, generator=torch.Generator().manual_seed(1))
-    made = folded(network, pictures[:1])
+    made = with_batch_norms_fused(network, pictures[:1])
     assert norms(made) == 0
     with torch.inference_mode():
         torch.testing.assert_close(made(pictures), network(pictures), rtol=1e-4, atol=1e-5)
@@ -70,7 +70,7 @@ class Twice(nn.Module):
 def test_what_cannot_be_folded_is_left_as_it_is(kind: type[nn.Module]) -> None:
     network = shaken(kind())
     pixels = torch.randn(1, 3, 8, 8)
-    made = folded(network, pixels)
+    made = with_batch_norms_fused(network, pixels)
     assert norms(made) == norms(network)
     with torch.inference_mode():
         assert torch.equal(made(pixels), network(pixels))

@@ -19,7 +19,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, parse_where
 from rungwise.index.cutoff import calibration
-from rungwise.index.cutoff.caption_similarity import CaptionLikeness
+from rungwise.index.cutoff.caption_similarity import CaptionSimilarity
 from rungwise.index.maintenance.verify import verify_index
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.models.contracts import PairScorer
@@ -321,11 +321,11 @@ def test_captions_are_compared_with_the_query(index: Index) -> None:
     rows = index.picture_store.get(["p3", "p4"])
     vector = Topical().encode_text(["picture number 4"])[0]
     captions = Topical().encode_text(["picture number 3", "picture number 4"])
-    likeness = CaptionLikeness(index)
+    likeness = CaptionSimilarity(index)
     for _ in range(2):
         np.testing.assert_allclose(likeness.scores(vector, rows), captions @ vector, atol=1e-5)
     bare = {"p3": replace(rows["p3"], record={"captions": []}), "p9": rows["p4"]}
-    found = CaptionLikeness(index).scores(vector, bare)
+    found = CaptionSimilarity(index).scores(vector, bare)
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(1.0, abs=1e-5)
 
@@ -333,7 +333,7 @@ def test_captions_are_compared_with_the_query(index: Index) -> None:
 def test_an_index_without_captions_has_none_to_compare(tmp_path: Path) -> None:
     data = ImageCaptions(("a", "b"), (), np.zeros(0, int), features=FeatureRows(ROWS[:2]))
     made = Index.build(data, Topical(), tmp_path / "index")
-    assert CaptionLikeness(made).scores(ROWS[0], made.picture_store.get(["a", "b"])) is None
+    assert CaptionSimilarity(made).scores(ROWS[0], made.picture_store.get(["a", "b"])) is None
 
 
 @pytest.mark.slow

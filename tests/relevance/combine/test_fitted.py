@@ -9,7 +9,7 @@ from rungwise.relevance import CBoW, CIDErD, Combined, HumanJudgements, ModelSco
 from rungwise.relevance.caption_pairs import answers_caption_pairs
 from rungwise.relevance.combine.combinations import mean
 from rungwise.relevance.combine.fit import fit_table
-from rungwise.relevance.precomputed.cached_sources import RestoredConsensus, RestoredPairRows, kept_rows
+from rungwise.relevance.precomputed.cached_sources import CachedConsensus, CachedPairRows, kept_rows
 
 WORDS = ("dog", "cat", "fox", "cow", "hen")
 CAPTIONS = [f"{size} {animal} {place}" for size in ("big", "small") for animal in WORDS for place in ("here", "there")]
@@ -121,7 +121,7 @@ def test_another_choice_is_another_name(other, tmp_path):
 
 def test_what_was_kept_is_called_like_its_source():
     for source in (TfIdf(CAPTIONS, OWNERS, tokenizer=unicode_words), CIDErD(CAPTIONS, OWNERS, tokenizer=whitespace)):
-        restored = RestoredPairRows if isinstance(source, TfIdf) else RestoredConsensus
+        restored = CachedPairRows if isinstance(source, TfIdf) else CachedConsensus
         assert restored(kept_rows(source), CAPTIONS, OWNERS).called == source.called
 
 

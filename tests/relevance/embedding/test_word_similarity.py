@@ -3,7 +3,7 @@ import pytest
 
 from rungwise.core.errors import UserError
 from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance.embedding.word_similarity import WordLikeness, by_sentences, by_word_vectors
+from rungwise.relevance.embedding.word_similarity import WordSimilarity, by_sentences, by_word_vectors
 from tests.scored import tiny_sentence_model
 
 WORDS = WordVectors({"dog": 0, "ice": 1, "cream": 2}, np.array([[3, 4], [1, 0], [0, 1]], np.float32))
@@ -33,7 +33,7 @@ def test_fingerprints_follow_the_vectors(tmp_path):
 @pytest.mark.parametrize("least", [1.0, 1.5, -2.0, float("nan")])
 def test_a_least_that_is_no_cosine_below_one_is_refused(least):
     with pytest.raises(UserError, match="least must be a cosine below 1"):
-        WordLikeness(lambda words: np.zeros((len(words), 1), np.float32), least, "none")
+        WordSimilarity(lambda words: np.zeros((len(words), 1), np.float32), least, "none")
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -12,9 +12,9 @@ from rungwise.relevance import CBoW, CIDEr, CIDErD, DocumentFrequencies, TfIdf
 from rungwise.relevance.base import Degrees
 from rungwise.relevance.caption_pairs import answers_caption_pairs
 from rungwise.relevance.precomputed.cached_sources import (
-    RestoredConsensus,
-    RestoredPairRows,
-    RestoredVectors,
+    CachedConsensus,
+    CachedPairRows,
+    CachedVectors,
     kept_rows,
     kept_vectors,
 )
@@ -36,14 +36,14 @@ def sources() -> list[tuple[Degrees, Degrees]]:
         for kind in (CIDEr, CIDErD):
             for corpus in (None, replace(CORPUS, origin="train")):
                 made = kind(CAPTIONS, OWNERS, document_frequencies=corpus, leave_one_out=leave_one_out, images=14)
-                again = RestoredConsensus(kept_rows(made), CAPTIONS, OWNERS, leave_one_out=leave_one_out, images=14)
+                again = CachedConsensus(kept_rows(made), CAPTIONS, OWNERS, leave_one_out=leave_one_out, images=14)
                 found.append((made, again))
         for reference in ("max", "mean", "paired"):
             options = {"reference": reference, "leave_one_out": leave_one_out, "images": 14}
             tfidf = TfIdf(CAPTIONS, OWNERS, orders=2, **options)  # type: ignore[arg-type]
             words = CBoW(CAPTIONS, OWNERS, VECTORS, **options)  # type: ignore[arg-type]
-            found.append((tfidf, RestoredPairRows(kept_rows(tfidf), CAPTIONS, OWNERS, **options)))  # type: ignore[arg-type]
-            found.append((words, RestoredVectors(kept_vectors(words), CAPTIONS, OWNERS, **options)))  # type: ignore[arg-type]
+            found.append((tfidf, CachedPairRows(kept_rows(tfidf), CAPTIONS, OWNERS, **options)))  # type: ignore[arg-type]
+            found.append((words, CachedVectors(kept_vectors(words), CAPTIONS, OWNERS, **options)))  # type: ignore[arg-type]
     return found
 
 
@@ -104,7 +104,7 @@ def rows(**changes: object) -> CachedSource:
     ],
 )
 def test_numbers_beyond_their_bounds_are_refused(kept: CachedSource) -> None:
-    for restored in (RestoredConsensus, RestoredPairRows):
+    for restored in (CachedConsensus, CachedPairRows):
         with pytest.raises(UserError, match="kept relevance: does not fit the captions") as caught:
             restored(kept, CAPTIONS, OWNERS)
         assert "\n" not in str(caught.value)
@@ -116,6 +116,6 @@ def test_numbers_beyond_their_bounds_are_refused(kept: CachedSource) -> None:
 def test_vectors_that_do_not_fit_are_refused(vectors: np.ndarray | None) -> None:
     kept = kept_vectors(CBoW(CAPTIONS, OWNERS, VECTORS))
     with pytest.raises(UserError, match="kept relevance: does not fit the captions"):
-        RestoredVectors(damaged(kept, vectors=vectors), CAPTIONS, OWNERS)
+        CachedVectors(damaged(kept, vectors=vectors), CAPTIONS, OWNERS)
     with pytest.raises(UserError, match="fingerprint is missing"):
-        RestoredVectors(CachedSource({"source": "CBoW", "options": {}}, kept.arrays), CAPTIONS, OWNERS)
+        CachedVectors(CachedSource({"source": "CBoW", "options": {}}, kept.arrays), CAPTIONS, OWNERS)

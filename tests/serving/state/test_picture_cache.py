@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from rungwise.index import Index
-from rungwise.serving.state.picture_cache import AtHand
+from rungwise.serving.state.picture_cache import PictureCache
 from tests.colour_model import ColourModel, colour_pictures
 
 
@@ -14,7 +14,7 @@ def test_pictures_are_looked_up_once(tmp_path: Path) -> None:
         return found(ids)
 
     index.found = counted  # type: ignore[method-assign]
-    at_hand = AtHand(index, most=2)
+    at_hand = PictureCache(index, most=2)
     assert list(at_hand(["1-blue", "none", "0-red"])) == ["1-blue", "0-red"]
     assert list(at_hand(["0-red", "1-blue"])) == ["0-red", "1-blue"]
     assert looked == [["1-blue", "none", "0-red"]]

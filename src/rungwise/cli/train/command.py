@@ -18,7 +18,7 @@ from rungwise.cli.frame.parser import ADVANCED, HELP, HELP_ALL, options, parse, 
 from rungwise.cli.frame.terminal import chosen_device, console, program, say, say_issues
 from rungwise.cli.train.fit_model import as_typed, fit
 from rungwise.cli.train.kinds import with_kinds
-from rungwise.cli.train.preset_choice import Picked, check_picked, pick
+from rungwise.cli.train.preset_choice import PresetChoice, check_choice, choose_preset
 from rungwise.cli.train.seeds import check_seeds, train_several
 from rungwise.core.compute.devices import choose_device
 from rungwise.core.disk.cache_folder import usable_cache
@@ -85,7 +85,7 @@ assert Train.__doc__ is not None
 Train.__doc__ = Train.__doc__.replace("SYSTEMS", ", ".join(systems()))
 
 
-def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
+def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]:
     """The configuration that is named, the command with all settings in ``settings``, and what the data chose."""
     said = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(word in HELP for word in said) and HELP_ALL not in said:
@@ -98,7 +98,7 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, Picked | None]:
 
     # The configuration file is named first: what it says becomes the default of every other option.
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    if picked := pick(arguments):
+    if picked := choose_preset(arguments):
         arguments = [picked.name, *arguments[1:]]
     settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
     kind: Any = type(settings)
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
-    check_picked(named, picked, config.data.path)
+    check_choice(named, picked, config.data.path)
     from rungwise.data.readers import read
     from rungwise.data.splits import with_splits, with_validation
     from rungwise.training.config.fit import FitConfig

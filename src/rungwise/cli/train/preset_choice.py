@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Picked:
+class PresetChoice:
     """A preset that the data chose.
 
     Attributes:
@@ -32,7 +32,7 @@ class Picked:
     why: str
 
 
-def pick(arguments: Sequence[str]) -> Picked | None:
+def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
     """The preset for a system and its data, which are read for that.
 
     Args:
@@ -62,10 +62,10 @@ def pick(arguments: Sequence[str]) -> Picked | None:
     dataset = dataset_of(data)
     name = whole_name(named, dataset)
     known = f"{data.name} is recognised as {dataset}" if dataset else f"{data.name} is none of the known datasets"
-    return Picked(name, path, data, f"{known}: this is rungwise train {name}")
+    return PresetChoice(name, path, data, f"{known}: this is rungwise train {name}")
 
 
-def check_picked(named: str | None, picked: Picked | None, path: str) -> None:
+def check_choice(named: str | None, picked: PresetChoice | None, path: str) -> None:
     """Refuse data that stand where they could not choose the preset.
 
     Raises:

@@ -21,7 +21,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.formats.tensors import digest_of_tensors, read_tensors
 from rungwise.core.network.hub import fetching, folder_of, hub_folder
 from rungwise.core.text.linear import near_names
-from rungwise.encoders.images.batch_norm_fusion import folded
+from rungwise.encoders.images.batch_norm_fusion import with_batch_norms_fused
 from rungwise.encoders.preprocessing import Crops, Interpolation, Preprocessing, Resize
 from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 from rungwise.encoders.untrusted.timm_options import check_model_name, check_options
@@ -152,7 +152,7 @@ class Backbone(PictureSide):
         side = self.preprocessing.size
         noise = torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
         precision = torch.bfloat16 if half else torch.float32
-        network = folded(self.network, noise.to(next(self.parameters()).device)).to(precision)
+        network = with_batch_norms_fused(self.network, noise.to(next(self.parameters()).device)).to(precision)
         return lambda pictures: self._read(network, pictures, precision)
 
     def _read(self, network: nn.Module, pictures: Tensor, precision: torch.dtype) -> Tensor:

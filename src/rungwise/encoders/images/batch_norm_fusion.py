@@ -12,7 +12,7 @@ _EXACT = 1e-4
 """By how much a folded network may differ, as a share of its largest value; rounding makes about a hundredth of it."""
 
 
-def folded(network: nn.Module, pixels: Tensor) -> nn.Module:
+def with_batch_norms_fused(network: nn.Module, pixels: Tensor) -> nn.Module:
     """A copy for inference whose convolutions do what the batch normalisation after them did.
 
     Which layer follows which is seen by running the network, and the copy is compared with the network. Where it
@@ -23,7 +23,7 @@ def folded(network: nn.Module, pixels: Tensor) -> nn.Module:
         pixels: (n, ...) an input that it takes.
 
     >>> network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
-    >>> [type(layer).__name__ for layer in folded(network, torch.randn(1, 3, 8, 8))]
+    >>> [type(layer).__name__ for layer in with_batch_norms_fused(network, torch.randn(1, 3, 8, 8))]
     ['Conv2d', 'Identity', 'ReLU']
     """
     from timm.layers.norm_act import BatchNormAct2d

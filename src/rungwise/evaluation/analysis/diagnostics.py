@@ -252,7 +252,7 @@ def _rungs(
     if not known.any():
         return (), ()
     cuts = tuple(float(one) for one in thresholds) or _cuts(degrees[known])
-    if source.order_alone:
+    if source.rank_only:
         return cuts, ()
     rows = source.select(asked, everything).rows(len(asked))
     scores = np.concatenate([np.array(block, dtype=np.float64) for _, block in rows])

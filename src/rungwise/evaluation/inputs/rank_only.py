@@ -25,7 +25,7 @@ class RankOnly(ABC):
         directions: Those that are ranked.
     """
 
-    order_alone: ClassVar[bool] = True
+    rank_only: ClassVar[bool] = True
     shape: tuple[int, int]
     directions: tuple[Direction, ...] = DIRECTIONS
 

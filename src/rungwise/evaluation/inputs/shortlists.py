@@ -81,7 +81,7 @@ class Reranked(RankOnly):
         if top < 1:
             raise UserError(f"top must be at least 1, got {top}; it is how many candidates of a query are ranked anew")
         self.first: SimilaritySource = first if hasattr(first, "columns") else MatrixSource(np.asarray(first))
-        if self.first.order_alone:
+        if self.first.rank_only:
             raise UserError("ranked lists have no similarities from which shortlists are made; give those of a model")
         self._second = second if isinstance(second, _OnceEach) else _OnceEach.of(second, self.first.shape)
         self.shape = self.first.shape

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rungwise.calibration import FEWEST_QUERIES, UNRELATED, Calibration
 from rungwise.calibration.judgement import Known
 from rungwise.core.errors import UserError
-from rungwise.index.cutoff.caption_similarity import LOOKED_AT, CaptionLikeness
+from rungwise.index.cutoff.caption_similarity import LOOKED_AT, CaptionSimilarity
 from rungwise.index.index import Index
 from rungwise.index.layout.feedback import DEGREES
 from rungwise.index.query.parser import parse_query
@@ -102,7 +102,7 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
     for at, grades in enumerate(graded.values()):
         for one, degree in grades.items():
             degrees[at, place[one]] = degree
-    likeness = CaptionLikeness(index)
+    likeness = CaptionSimilarity(index)
 
     def seen(asked: Sequence[Query], of: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[Known]]:
         """Scores of queries, and what is known of each."""
@@ -133,7 +133,7 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
 
 
 def _of_best(
-    likeness: CaptionLikeness, index: Index, vector: NDArray[np.float32], scores: NDArray[np.float32], ids: list[str]
+    likeness: CaptionSimilarity, index: Index, vector: NDArray[np.float32], scores: NDArray[np.float32], ids: list[str]
 ) -> NDArray[np.float64] | None:
     """(candidates,) likeness of a query with the captions of its best hits; NaN of the others, as in a search."""
     best = np.argsort(-scores, kind="stable")[:LOOKED_AT]

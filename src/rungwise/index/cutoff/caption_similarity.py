@@ -25,7 +25,7 @@ _HELD = 8192
 """Pictures whose captions' vectors are held in memory."""
 
 
-class CaptionLikeness:
+class CaptionSimilarity:
     """The captions of one version of an index, compared with queries.
 
     Args:

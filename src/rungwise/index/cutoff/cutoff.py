@@ -15,7 +15,7 @@ from rungwise.calibration.judgement import BEYOND
 from rungwise.core.errors import UserError
 from rungwise.index.answers import End
 from rungwise.index.cutoff.calibration import calibration_of, calibration_of_model, known_of
-from rungwise.index.cutoff.caption_similarity import LOOKED_AT, CaptionLikeness
+from rungwise.index.cutoff.caption_similarity import LOOKED_AT, CaptionSimilarity
 from rungwise.index.cutoff.judge import MOST_JUDGED, Judge, advice, judged
 from rungwise.index.cutoff.null_sample import NullSample
 from rungwise.index.index import Index
@@ -49,7 +49,7 @@ class _Looked:
 
     state: tuple[int, int]
     sample: NullSample
-    captions: CaptionLikeness
+    captions: CaptionSimilarity
     exact: bool
     standard: tuple[Calibration | None] | None = None
     judged: dict[object, tuple[Calibration | None, JudgedRanking]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Cutoff:
         state = self._index.manifest.revision, len(self._index)
         if self._looked is None or self._looked.state != state:
             store = self._index.picture_store
-            self._looked = _Looked(state, NullSample.of(store), CaptionLikeness(self._index), store.about().exact)
+            self._looked = _Looked(state, NullSample.of(store), CaptionSimilarity(self._index), store.about().exact)
         return self._looked
 
     @cached_property

@@ -21,7 +21,7 @@ _VIEW = ("crops", "mirrored")
 
 
 @dataclass(frozen=True)
-class Begun:
+class Initialised:
     """A model and where its weights came from.
 
     Attributes:
@@ -35,7 +35,7 @@ class Begun:
     new: tuple[str, ...]
 
 
-def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig | None = None) -> Begun:
+def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig | None = None) -> Initialised:
     """The other model, to be trained further.
 
     Args:
@@ -57,7 +57,7 @@ def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig 
     return _put_together(config, start, True, True)
 
 
-def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Begun:
+def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Initialised:
     """The other model with frozen encoders and new heads on top of those that it has.
 
     Args:
@@ -83,7 +83,7 @@ def with_weights_that_fit(
     start: JointEmbedding,
     captions: Sequence[str] | FeatureRows,
     features: FeatureRows | None = None,
-) -> Begun:
+) -> Initialised:
     """A model of a configuration, with what fits of the other model's weights.
 
     An encoder is taken whole, its vocabulary included, where both configurations describe the same and its vectors are
@@ -111,7 +111,7 @@ def with_weights_that_fit(
 
 def _put_together(
     config: VSEConfig, start: JointEmbedding, image: bool, text: bool, new: JointEmbedding | None = None
-) -> Begun:
+) -> Initialised:
     """A model of the other one's encoders, as far as they are taken, and of its heads, as far as they fit.
 
     Args:
@@ -145,7 +145,7 @@ def _put_together(
             parts[title if len(got) == len(asked) else f"{title} ({len(got)} of {len(asked)} tensors)"] = True
         elif asked:
             parts[title] = False
-    return Begun(
+    return Initialised(
         model,
         tuple(name for name, taken in parts.items() if taken),
         tuple(name for name, taken in parts.items() if not taken),

@@ -82,10 +82,10 @@ class BiEncoderConfig(SourceModelConfig):
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
         from rungwise.language.sentence_models import PACKAGED_MODEL, sentence_folder
-        from rungwise.relevance.precomputed.cached_sources import RestoredVectors, kept_vectors
+        from rungwise.relevance.precomputed.cached_sources import CachedVectors, kept_vectors
 
         def restore(kept: CachedSource) -> Degrees:
-            return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+            return CachedVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         # The files say what the model is, so that vectors which are at hand need no model.
         files = files_hash(sentence_folder(self.model or PACKAGED_MODEL))

@@ -13,7 +13,7 @@ from rungwise.relevance.config.base import Building, CaptionsConfig, Counter
 
 if TYPE_CHECKING:
     from rungwise.language.scene_graphs.synonyms import Synonyms
-    from rungwise.relevance.embedding.word_similarity import WordLikeness
+    from rungwise.relevance.embedding.word_similarity import WordSimilarity
 
 
 _NO_WORDNET = "spice: no WordNet here; synonyms are those of a short list of everyday words"
@@ -84,7 +84,7 @@ class SpiceConfig(CaptionsConfig):
         if self.likeness == "words" and self.vectors is None:
             raise UserError(f"spice needs {building.option('vectors')}: a file of word vectors")
 
-    def _likeness(self, building: Building) -> WordLikeness | None:
+    def _likeness(self, building: Building) -> WordSimilarity | None:
         from rungwise.language.sentence_models import PACKAGED_MODEL
         from rungwise.relevance.embedding.word_similarity import (
             LEAST_OF_SENTENCES,

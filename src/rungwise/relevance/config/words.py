@@ -117,10 +117,10 @@ class _ConsensusConfig(WordsConfig):
     """What CIDEr and CIDEr-D have in common."""
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
-        from rungwise.relevance.precomputed.cached_sources import RestoredConsensus, kept_rows
+        from rungwise.relevance.precomputed.cached_sources import CachedConsensus, kept_rows
 
         def restore(kept: CachedSource) -> Degrees:
-            return RestoredConsensus(
+            return CachedConsensus(
                 kept, data.captions, data.image_of_caption, leave_one_out=self.leave_one_out, images=len(data)
             )
 
@@ -173,10 +173,10 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
         return TfIdf(data.captions, data.image_of_caption, orders=self.orders, **options)
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe:
-        from rungwise.relevance.precomputed.cached_sources import RestoredPairRows, kept_rows
+        from rungwise.relevance.precomputed.cached_sources import CachedPairRows, kept_rows
 
         def restore(kept: CachedSource) -> Degrees:
-            return RestoredPairRows(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+            return CachedPairRows(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         return Recipe(self._counts(data, building), kept_rows, restore)
 
@@ -215,7 +215,7 @@ class CBoWConfig(CaptionPairsConfig):
         return source
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe | None:
-        from rungwise.relevance.precomputed.cached_sources import RestoredVectors, kept_vectors
+        from rungwise.relevance.precomputed.cached_sources import CachedVectors, kept_vectors
 
         assert self.vectors is not None, "missing() says so before"
         vectors = user_path(self.vectors)
@@ -223,7 +223,7 @@ class CBoWConfig(CaptionPairsConfig):
             return None  # making it says what is wrong
 
         def restore(kept: CachedSource) -> Degrees:
-            return RestoredVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
+            return CachedVectors(kept, data.captions, data.image_of_caption, **self.of_captions(data))
 
         depends_on = {"tokenizer": self.tokenizer, "vectors": digest_of(vectors), **_packages(self.tokenizer, None)}
         return Recipe(depends_on, kept_vectors, restore)

@@ -24,7 +24,7 @@ LEAST_OF_WORDS = 0.6
 
 
 @dataclass(frozen=True)
-class WordLikeness:
+class WordSimilarity:
     """Vectors of words, whose cosine says how alike they are.
 
     Attributes:
@@ -49,12 +49,12 @@ def _check_least(least: float) -> None:
         raise UserError(f"least must be a cosine below 1, got {least}")
 
 
-def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_OF_WORDS) -> WordLikeness:
+def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_OF_WORDS) -> WordSimilarity:
     """Likeness by word vectors; a term of several words has the sum of theirs.
 
     Args:
         vectors: A file in GloVe's or word2vec's layout, or vectors that are loaded.
-        least: See :class:`WordLikeness`.
+        least: See :class:`WordSimilarity`.
 
     Raises:
         UserError: If the file is none of word vectors.
@@ -78,17 +78,17 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
                 table[place] = known.table[rows].sum(axis=0)
         return unit_rows(table)
 
-    return WordLikeness(look_up, least, fingerprint)
+    return WordSimilarity(look_up, least, fingerprint)
 
 
 def by_sentences(
     model: Path | str = PACKAGED_MODEL, *, least: float = LEAST_OF_SENTENCES, device: str | None = None
-) -> WordLikeness:
+) -> WordSimilarity:
     """Likeness by a sentence model, which knows any word.
 
     Args:
         model: As :class:`rungwise.relevance.BiEncoder` takes it.
-        least: See :class:`WordLikeness`.
+        least: See :class:`WordSimilarity`.
         device: Such as ``"cuda"``; None takes it where there is one.
 
     Raises:
@@ -102,4 +102,4 @@ def by_sentences(
     def encode(words: Sequence[str]) -> NDArray[np.float32]:
         return BiEncoder(words, np.arange(len(words)), loaded).vectors
 
-    return WordLikeness(encode, least, BiEncoder((), (), loaded).fingerprint)
+    return WordSimilarity(encode, least, BiEncoder((), (), loaded).fingerprint)

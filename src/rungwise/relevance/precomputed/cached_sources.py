@@ -35,7 +35,7 @@ _MOST_COLUMNS = 1 << 28
 
 
 def kept_vectors(source: VectorSource) -> CachedSource:
-    """What :class:`RestoredVectors` needs; which captions stand for an image is not part of it.
+    """What :class:`CachedVectors` needs; which captions stand for an image is not part of it.
 
     >>> class Length(VectorSource):
     ...     vectors = np.ones((1, 1), np.float32)
@@ -56,7 +56,7 @@ def kept_vectors(source: VectorSource) -> CachedSource:
 
 
 def kept_rows(source: RowsSource | PairRows) -> CachedSource:
-    """What :class:`RestoredConsensus` and :class:`RestoredPairRows` need.
+    """What :class:`CachedConsensus` and :class:`CachedPairRows` need.
 
     >>> from rungwise.relevance.lexical.tfidf import TfIdf
     >>> sorted(kept_rows(TfIdf(["a dog"], [0])).arrays)
@@ -75,7 +75,7 @@ def kept_rows(source: RowsSource | PairRows) -> CachedSource:
     )
 
 
-class RestoredVectors(VectorSource):
+class CachedVectors(VectorSource):
     """The vectors of a bi-encoder or of averaged words.
 
     Args:
@@ -89,7 +89,7 @@ class RestoredVectors(VectorSource):
 
     >>> facts = {"source": "BiEncoder", "options": {}, "fingerprint": "0"}
     >>> kept = CachedSource(facts, {"vectors": np.eye(2, dtype="f4")})
-    >>> RestoredVectors(kept, ["a dog", "a cat"], [0, 1]).dense().tolist()
+    >>> CachedVectors(kept, ["a dog", "a cat"], [0, 1]).dense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -166,7 +166,7 @@ class _Facts:
         return self._hash
 
 
-class RestoredConsensus(_Facts, RowsSource):
+class CachedConsensus(_Facts, RowsSource):
     """CIDEr or CIDEr-D as another run has counted it.
 
     Args:
@@ -181,7 +181,7 @@ class RestoredConsensus(_Facts, RowsSource):
 
     >>> from rungwise.relevance.lexical.cider import CIDErD
     >>> source = CIDErD(["a dog", "a cat"], [0, 1])
-    >>> again = RestoredConsensus(kept_rows(source), source.captions, source.image_of_caption)
+    >>> again = CachedConsensus(kept_rows(source), source.captions, source.image_of_caption)
     >>> bool((again.dense() == source.dense()).all()), again.content_hash() == source.content_hash()
     (True, True)
     """
@@ -199,7 +199,7 @@ class RestoredConsensus(_Facts, RowsSource):
         self._take(kept, self.shape[1])
 
 
-class RestoredPairRows(_Facts, PairRows):
+class CachedPairRows(_Facts, PairRows):
     """Tf-idf as another run has counted it.
 
     Args:

@@ -33,9 +33,9 @@ from rungwise.relevance.embedding.base import VectorSource
 from rungwise.relevance.lexical.base import RowsSource
 from rungwise.relevance.lexical.tfidf import PairRows
 from rungwise.relevance.precomputed.cached_sources import (
-    RestoredConsensus,
-    RestoredPairRows,
-    RestoredVectors,
+    CachedConsensus,
+    CachedPairRows,
+    CachedVectors,
     kept_rows,
     kept_vectors,
 )
@@ -48,7 +48,7 @@ _FILES = (f"{_VALUES}.npy", f"{_INDICES}.npy", HEADER, SEAL)
 _WORK = frozenset({*(f"{_KIND}-*/{name}" for name in _FILES), f"{KEPT}/*", f"{KEPT}/*/*"})
 _WHAT = "the shards of a run that was broken off"
 
-Restored = RestoredConsensus | RestoredPairRows | RestoredVectors
+Restored = CachedConsensus | CachedPairRows | CachedVectors
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ def ranking(source: Degrees, k: int, direction: Direction) -> Ranking:
     options: dict[str, Any] = {"images": source.shape[0]}
     kind: type[Restored]
     if isinstance(source, RowsSource):
-        kind, kept = RestoredConsensus, kept_rows(source)
+        kind, kept = CachedConsensus, kept_rows(source)
     elif isinstance(source, PairRows):
-        kind, kept = RestoredPairRows, kept_rows(source)
+        kind, kept = CachedPairRows, kept_rows(source)
     elif isinstance(source, VectorSource):
-        kind, kept = RestoredVectors, kept_vectors(source)
+        kind, kept = CachedVectors, kept_vectors(source)
     else:
         raise UserError(
             f"relevance: {source.source_name} cannot be ranked in shards; that is for what counts words or compares"

@@ -17,7 +17,7 @@ from rungwise.language.scene_graphs.families import family_of
 from rungwise.language.scene_graphs.graph import Fact, SceneGraph
 from rungwise.language.scene_graphs.synonyms import Synonyms
 from rungwise.relevance.base import Block, Positions
-from rungwise.relevance.embedding.word_similarity import WordLikeness
+from rungwise.relevance.embedding.word_similarity import WordSimilarity
 
 SOMETHING = "something"
 """What has an attribute, where it does not matter what it is. No other word is like it."""
@@ -72,7 +72,7 @@ class FactNumbers:
         self.columns = np.array([fact for row in rows for fact in row], np.int32)
 
 
-def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordLikeness | None) -> Sparse:
+def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordSimilarity | None) -> Sparse:
     """For each fact the facts that it is like, itself with degree 1 among them.
 
     Args:
@@ -193,7 +193,7 @@ def sums(values: Block, starts: Positions) -> Block:
     return np.bincount(row_of, weights=values, minlength=rows).astype(np.float32)
 
 
-def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordLikeness | None) -> Sparse:
+def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordSimilarity | None) -> Sparse:
     """For each word the words that it is like, itself among them."""
     members: dict[str, list[int]] = {}
     for place, word in enumerate(words):
@@ -210,7 +210,7 @@ def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordLikenes
     return Sparse(starts, columns, np.array([degree for row in rows for degree in row.values()], np.float32))
 
 
-def _add_near(rows: list[dict[int, float]], words: Sequence[str], likeness: WordLikeness) -> None:
+def _add_near(rows: list[dict[int, float]], words: Sequence[str], likeness: WordSimilarity) -> None:
     """Add words whose vectors are near, but for those of exact families."""
     free = np.array([family_of(word) is None and word != SOMETHING for word in words])
     table = np.where(free[:, None], likeness.vectors(words), np.float32(0))

@@ -38,7 +38,7 @@ from rungwise.language.tokenisers import name_of
 from rungwise.relevance.base import Block, Direction, Positions
 from rungwise.relevance.caption_pairs import caption_positions
 from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.embedding.word_similarity import WordLikeness
+from rungwise.relevance.embedding.word_similarity import WordSimilarity
 from rungwise.relevance.lexical.inverted_index import InvertedIndex, SparseCaptions
 from rungwise.relevance.scene_graph.facts import SOMETHING, FactNumbers, Sparse, alike, answered, different, once, sums
 
@@ -149,7 +149,7 @@ class Spice(CaptionSource):
         *,
         parser: Parser = chunking.parse,
         synonyms: Synonyms | None = None,
-        likeness: WordLikeness | None = None,
+        likeness: WordSimilarity | None = None,
         measure: Measure = "f",
         weights: KindWeights = (1.0, 1.0, 1.0),
         unbound: float = 0.0,

@@ -43,7 +43,7 @@ If you have been here before, <a href="{address}">open the page again</a>.</p>
 """
 
 
-class Entrance:
+class AccessGuard:
     """Middleware that answers what is not let in, and sees to the headers of every answer.
 
     Args:
@@ -51,7 +51,7 @@ class Entrance:
         names: Under which it may be asked for; None for any. The address at which a connection arrived is always one.
         token: Without which nothing is answered, if there is one.
 
-    >>> Entrance(lambda scope, receive, send: None, ("localhost",), None).names
+    >>> AccessGuard(lambda scope, receive, send: None, ("localhost",), None).names
     frozenset({'localhost'})
     """
 

@@ -10,14 +10,14 @@ from rungwise.index import Index, Item
 _MOST = 20_000
 
 
-class AtHand:
+class PictureCache:
     """Looks pictures up in one version of an index, and keeps those that were looked up.
 
     Args:
         index: Which one; it does not change.
         most: Pictures that are kept; those that came first go first.
 
-    >>> AtHand.__call__.__doc__.split(".")[0]
+    >>> PictureCache.__call__.__doc__.split(".")[0]
     'The pictures with these ids, in the order asked; ids that no picture has are left out'
     """
 

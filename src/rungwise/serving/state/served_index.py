@@ -22,7 +22,7 @@ from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
 from rungwise.serving.schemas.responses import IndexColumn
 from rungwise.serving.state.facets import columns_of
-from rungwise.serving.state.picture_cache import AtHand
+from rungwise.serving.state.picture_cache import PictureCache
 
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0
@@ -56,7 +56,7 @@ class ServedIndex:
     captions: int
     examples: tuple[str, ...]
     columns: tuple[IndexColumn, ...]
-    found: AtHand
+    found: PictureCache
 
     @property
     def index(self) -> Index:
@@ -177,7 +177,7 @@ def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
     examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
     pictures, captions = len(index), index.caption_store.count()
     return ServedIndex(
-        searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), AtHand(index)
+        searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), PictureCache(index)
     )
 
 

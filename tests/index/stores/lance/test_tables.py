@@ -199,9 +199,9 @@ def test_a_panic_is_a_user_error_and_an_interrupt_is_not(store: LanceStore) -> N
     class PanicException(BaseException):
         pass
 
-    with pytest.raises(UserError, match="damaged"), store._tables.speaking():
+    with pytest.raises(UserError, match="damaged"), store._tables.errors_in_one_line():
         raise PanicException("index out of bounds")
-    with pytest.raises(KeyboardInterrupt), store._tables.speaking():
+    with pytest.raises(KeyboardInterrupt), store._tables.errors_in_one_line():
         raise KeyboardInterrupt
 
 

@@ -27,7 +27,7 @@ def test_statistics_of_training_are_those_of_each_caption():
         means.append(own.mean())
         variances.append(own.var())
     assert norm.running_mean.item() == 0
-    norm.learn()
+    norm.end_batch()
     assert norm.running_mean.item() == pytest.approx(0.1 * float(torch.stack(means).mean()))
     assert norm.running_var.item() == pytest.approx(0.9 + 0.1 * float(torch.stack(variances).mean()))
     assert norm.num_batches_tracked.item() == 1
@@ -39,7 +39,7 @@ def test_evaluation_reads_the_statistics():
     norm.running_var.fill_(4.0)
     logits = torch.randn(2, 3, 4, dtype=torch.float64)
     torch.testing.assert_close(norm(logits), (logits - 0.5) / (4 + norm.eps) ** 0.5)
-    norm.learn()
+    norm.end_batch()
     assert norm.num_batches_tracked.item() == 0
 
 

@@ -257,10 +257,10 @@ class LanceStore(Store):
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """See :meth:`Store.records`."""
         view = self._view
-        with self._tables.speaking():
+        with self._tables.errors_in_one_line():
             rows = view.in_order(where)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            with self._tables.speaking():
+            with self._tables.errors_in_one_line():
                 found = view.taken(rows[start : start + _ROWS_AT_ONCE], [ID, RECORD, SEAL_OF_RECORD])
                 pairs = list(zip(ids_of(found[ID].to_pylist()), view.records(found), strict=True))
             yield from pairs
@@ -281,7 +281,7 @@ class LanceStore(Store):
     def verified(self) -> str:
         """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
         view, found = self._view, super().verified()
-        with self._tables.speaking():
+        with self._tables.errors_in_one_line():
             rows = view.in_order(None)
             for start in range(0, len(rows), _ROWS_AT_ONCE):
                 part = view.taken(rows[start : start + _ROWS_AT_ONCE], [ID, VECTOR, SEAL_OF_VECTOR])
@@ -315,18 +315,18 @@ class LanceStore(Store):
         """What a version answers; the newest one, where another process has removed the files of this one."""
         view = self._view
         try:
-            with self._tables.speaking():
+            with self._tables.errors_in_one_line():
                 return ask(view)
         except UserError:
             if self._tables.version() == view.table.version:
                 raise
             self.refresh()
-            with self._tables.speaking():
+            with self._tables.errors_in_one_line():
                 return ask(self._view)
 
     def _looked(self, before: LanceSnapshot | None) -> LanceSnapshot:
         table = self._tables.reading()
-        with self._tables.speaking():
+        with self._tables.errors_in_one_line():
             return LanceSnapshot(table, self._tables.label, before)
 
     @contextmanager
@@ -360,7 +360,7 @@ class LanceStore(Store):
         """The next place in the order of rows."""
         if self._tables.folder is not None and self._written is not None and self._written[0] == table.version:
             return self._written[1]
-        with self._tables.speaking():
+        with self._tables.errors_in_one_line():
             places = table.search().select([SEQ]).to_arrow()[SEQ].to_numpy()
         # In an object store others may write at the same time, and no two rows may have one place.
         return max(int(places.max(initial=-1)) + 1, time.time_ns() if self._tables.folder is None else 0)

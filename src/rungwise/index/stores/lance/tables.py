@@ -88,7 +88,7 @@ class Tables:
         """
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
         if self.folder is None:
-            with self.speaking():
+            with self.errors_in_one_line():
                 try:
                     table = self._connected().create_table(self.name, schema=schema)
                 except ValueError as error:
@@ -99,7 +99,7 @@ class Tables:
             raise taken
         with explained(self.folder):
             make_folder(self.folder.parent)
-        with self.writing_alone(), self.speaking():
+        with self.writing_alone(), self.errors_in_one_line():
             # Files of ours without rungwise.json were left by one who died while making a store.
             self._refuse_others()
             table = self._connected().create_table(self.name, schema=schema, mode="overwrite")
@@ -112,7 +112,7 @@ class Tables:
         Raises:
             UserError: If somebody else's table stands there, or the store refuses.
         """
-        with self.speaking():
+        with self.errors_in_one_line():
             self._refuse_others()
             database: Any = self._connected()
             database.drop_table(self.name, ignore_missing=True)
@@ -123,7 +123,7 @@ class Tables:
         Raises:
             UserError: If there is none, or it is damaged.
         """
-        with self.speaking():
+        with self.errors_in_one_line():
             if self.folder is None:
                 table = self._connected().open_table(self.name)
                 table.checkout(table.version)
@@ -140,7 +140,7 @@ class Tables:
 
     def writing(self) -> Table:
         """The table at the version that counts, to be changed; within :meth:`writing_alone`."""
-        with self.speaking():
+        with self.errors_in_one_line():
             if self.folder is not None:
                 self._drop_unacknowledged(self.folder)
             return self._connected().open_table(self.name)
@@ -149,7 +149,7 @@ class Tables:
         """Which version counts now."""
         if self.folder is not None:
             return self._acknowledged()
-        with self.speaking():
+        with self.errors_in_one_line():
             return int(self._connected().open_table(self.name).version)
 
     def writing_alone(self) -> AbstractContextManager[None]:
@@ -213,19 +213,19 @@ class Tables:
         """
         for attempt in range(_ATTEMPTS):
             try:
-                with self.speaking(writing=True):
+                with self.errors_in_one_line(writing=True):
                     return change()
             except _ConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
                 pause(_PAUSE * 2**attempt * random.random())  # or two writers would meet again and again
                 if table is not None:
-                    with self.speaking():
+                    with self.errors_in_one_line():
                         table.checkout_latest()  # type: ignore[no-untyped-call]
         raise AssertionError("unreachable")
 
     @contextmanager
-    def speaking(self, *, writing: bool = False) -> Iterator[None]:
+    def errors_in_one_line(self, *, writing: bool = False) -> Iterator[None]:
         """Turn what LanceDB raises into one line that names the place.
 
         Raises:

@@ -84,7 +84,7 @@ class Collection:
         self._label, self.dimension = label, dimension
         self._learnt = _Learnt()
 
-    def forget(self) -> None:
+    def forget_state(self) -> None:
         """The next answer waits until the server has all that others wrote before."""
         self._learnt = _Learnt()
 

@@ -188,7 +188,7 @@ class MilvusStore(Store):
     def refresh(self) -> None:
         """See :meth:`Store.refresh`; the next search waits until the server has what was written before."""
         self._description, self._chosen = self._described()
-        self._kept.forget()
+        self._kept.forget_state()
 
     def close(self) -> None:
         """See :meth:`Store.close`."""

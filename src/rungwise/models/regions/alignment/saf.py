@@ -58,7 +58,7 @@ class CaptionNorm(nn.BatchNorm1d):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self._seen: list[tuple[Tensor, Tensor]] = []
+        self._batch: list[tuple[Tensor, Tensor]] = []
 
     def forward(self, logits: Tensor) -> Tensor:
         """(n, m, k) of n images with m captions of k nodes to the same, normalised.
@@ -74,18 +74,18 @@ class CaptionNorm(nn.BatchNorm1d):
             assert variance is not None
             statistics = mean.expand(captions), variance.expand(captions)
             return F.batch_norm(logits, *statistics, weight, bias, eps=self.eps)
-        self._seen.append(torch.var_mean(logits.detach(), dim=(0, 2)))
+        self._batch.append(torch.var_mean(logits.detach(), dim=(0, 2)))
         return F.batch_norm(logits, None, None, weight, bias, training=True, eps=self.eps)
 
-    def forget(self) -> None:
-        """A batch begins."""
-        self._seen.clear()
+    def begin_batch(self) -> None:
+        """Drop the statistics of the batch before."""
+        self._batch.clear()
 
     @torch.no_grad()
-    def learn(self) -> None:
-        """The batch is over: the statistics move towards the mean over its captions."""
-        if self._seen:
-            for kept, seen in zip((self.running_var, self.running_mean), zip(*self._seen, strict=True), strict=True):
+    def end_batch(self) -> None:
+        """Move the running statistics towards the mean over the captions of this batch."""
+        if self._batch:
+            for kept, seen in zip((self.running_var, self.running_mean), zip(*self._batch, strict=True), strict=True):
                 assert kept is not None
                 kept.lerp_(torch.cat(seen).mean().to(kept.dtype), 0.1)
             assert self.num_batches_tracked is not None
@@ -148,7 +148,7 @@ class SAF(AlignedScorer):
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
         """Scores of a batch's images with its captions; in training the statistics of batch norm learn from them."""
-        self.nodes.norm.forget()
+        self.nodes.norm.begin_batch()
         scored = super().score(batch, autocast, within=within)
-        self.nodes.norm.learn()
+        self.nodes.norm.end_batch()
         return scored
