@@ -166,20 +166,6 @@ adapter: Any = lru_cache(TypeAdapter)
 """Pydantic's reader of a type; making one takes up to a tenth of a second."""
 
 
-def check_size(name: str, value: int, most: int = 1 << 20) -> None:
-    """Refuse a size, such as the length of a vector, that is not positive or that no memory holds.
-
-    Raises:
-        UserError: Naming the setting.
-
-    >>> check_size("dimension", 0)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: dimension must lie in 1..1048576, got 0
-    """
-    if not 1 <= value <= most:
-        raise UserError(f"{name} must lie in 1..{most}, got {_shown(value)}")
-
-
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
 """For a field that is one of several configurations told apart by ``kind``: the bare kind means all its defaults."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core.configuration import STRICT, Bounded, Size
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.files.feature_rows import FeatureRows
@@ -90,7 +90,7 @@ class FeatureInput(ImageSide):
 
     def fingerprint(self) -> str:
         """Hash of the width: rows are what they are."""
-        return hashlib.sha256(f"features {self.features}".encode()).hexdigest()
+        return digest_of_parts([f"features {self.features}"])
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, D) or (n, regions, D), in float32."""
@@ -190,7 +190,7 @@ class TextFeatureInput(TextSide):
 
     def fingerprint(self) -> str:
         """Hash of the width."""
-        return hashlib.sha256(f"text features {self.width}".encode()).hexdigest()
+        return digest_of_parts([f"text features {self.width}"])
 
     def read(self, features: FeatureRows) -> ReadFeatures:
         """Rows of a collection, checked as they are taken.

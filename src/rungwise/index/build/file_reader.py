@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.network.object_stores import address_of, object_stamp
 from rungwise.core.compute.threads import cores, thread_pool
@@ -179,7 +179,7 @@ class FileReader:
             return look_at(asked, asked.item.path, self._thumbnails)
         assert self._data.features is not None
         row = np.ascontiguousarray(self._data.features[np.array([asked.position])])
-        content, stamp = hashlib.sha256(row.tobytes()).hexdigest(), (asked.source.size, asked.source.modified)
+        content, stamp = digest_of_parts([row]), (asked.source.size, asked.source.modified)
         source = replace(asked.source, content=content)
         return FileContent(asked.position, asked.item, source, stamp, {"hash": content})
 
@@ -198,7 +198,7 @@ def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) 
     if isinstance(data, Issue):
         # Who may read it can change without the file, so that it is tried again.
         return Skipped(item.id, data, replace(source, size=-1))
-    content = hashlib.sha256(data).hexdigest()
+    content = digest_of_parts([data])
     facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
     small = None
     if thumbnails is not None and not thumbnails.has(content):

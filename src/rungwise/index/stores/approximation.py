@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from rungwise.core.configuration import STRICT, check_size
+from pydantic import Field
+
+from rungwise.core.configuration import STRICT, Bounded
 
 HELD_BYTES = 256_000_000
 """Up to so many bytes of vectors in single precision are held in memory, where all are compared.
@@ -30,9 +33,11 @@ _EF = (16, 32, 64, 100, 150, 250, 400)
 SCALARS_PAY_FROM = 10_000
 """From so many rows on, ids and filtered columns are indexed too: below, looking through them takes a millisecond."""
 
+_Count = Annotated[int, Field(ge=1, le=1 << 30)]
+
 
 @dataclass(frozen=True)
-class Approximation:
+class Approximation(Bounded):
     """How hard an approximate index looks.
 
     Attributes:
@@ -48,14 +53,10 @@ class Approximation:
 
     __pydantic_config__ = STRICT
 
-    probes: int = 4
-    ef: int = 100
-    refine: int = 4
-    flat: int = 10_000
-
-    def __post_init__(self) -> None:
-        for name in ("probes", "ef", "refine", "flat"):
-            check_size(name, getattr(self, name), most=1 << 30)
+    probes: _Count = 4
+    ef: _Count = 100
+    refine: _Count = 4
+    flat: _Count = 10_000
 
 
 def partitions_of(rows: int) -> int:

@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
 
 from rungwise.core.checks import UncheckedError
 from rungwise.core.errors import UserError
@@ -33,8 +32,6 @@ and no filter sees them; one of them is :data:`WORDS`.
 """
 WORDS = f"{OWN}words"
 """The entry of a record whose text :meth:`Store.find_words` looks through."""
-Dimension = Annotated[int, Field(ge=1, le=1 << 20)]
-"""Length of a vector, as a store says it of itself."""
 Side = Literal["image", "text"]
 """Which side of a similarity the rows of a store are; queries are the other one."""
 Metric = Literal["cosine", "inner"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.digests import digest_of_json, digest_of_parts
 from rungwise.core.disk.files import replacing
 from rungwise.core.errors import UserError
 from rungwise.core.formats.npy import mapped
@@ -127,13 +128,10 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
 def digest_of_vectors(vectors: NDArray[np.float32]) -> str:
     """SHA-256 of (rows, D) numbers as they lie in their file, without the file's head.
 
-    >>> digest_of_vectors(np.zeros((2, 3), np.float32)) == hashlib.sha256(bytes(24)).hexdigest()
+    >>> digest_of_vectors(np.zeros((2, 3), np.float32)) == digest_of_parts([bytes(24)])
     True
     """
-    digest = hashlib.sha256()
-    for _, block in _blocks(vectors):
-        digest.update(block.data)
-    return digest.hexdigest()
+    return digest_of_parts(block for _, block in _blocks(vectors))
 
 
 def _look_through(path: Path, vectors: NDArray[np.float32], wanted: str) -> None:
@@ -209,7 +207,7 @@ def read_description(path: Path, form: str, version: int) -> dict[str, Any]:
 
 def _checksum(fields: Mapping[str, Any]) -> str:
     """SHA-256 of fields, whatever their order and the spaces between them."""
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode("ascii")).hexdigest()
+    return digest_of_json(fields)
 
 
 def damaged(where: Path | str, what: str) -> UserError:

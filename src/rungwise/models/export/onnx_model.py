@@ -6,8 +6,6 @@ A folder holds ``config.json``, ``image.onnx``, ``text.onnx``, ``tokenizer.json`
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +20,7 @@ from tokenizers import Tokenizer
 
 from rungwise.core.compute.threads import cores, thread_pool
 from rungwise.core.configuration import ELSEWHERE, STRICT, Bounded, Natural, Size, from_plain, identity
+from rungwise.core.digests import digest_of_json, digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 from rungwise.data.files.feature_rows import FeatureRows
@@ -84,7 +83,7 @@ class Origin:
         (True, False)
         """
         facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset, dict(provenance)]
-        return replace(self, seal=hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest())
+        return replace(self, seal=digest_of_json(facts))
 
 
 @dataclass(frozen=True)
@@ -352,10 +351,7 @@ def fingerprint_of(config: OnnxConfig, tokenizer: str, image: bytes, text: bytes
         image: Bytes of the graph of pictures.
         text: Bytes of the graph of texts.
     """
-    digest = hashlib.sha256(json.dumps([identity(config), tokenizer], sort_keys=True).encode())
-    for data in (image, text):
-        digest.update(hashlib.sha256(data).digest())
-    return digest.hexdigest()
+    return digest_of_json([identity(config), tokenizer, digest_of_parts([image]), digest_of_parts([text])])
 
 
 class WordCutter:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.disk.seals import SEAL, has_seal, read_seal
 from rungwise.core.disk.staging import sweep
 from rungwise.core.errors import UserError
@@ -133,7 +134,7 @@ class ModelFolder:
             data = read_bytes(path, "json_bytes")
         except MissingFileError:
             raise UserError(f"{path}: missing; the model folder is incomplete") from None
-        self._compare(name, hashlib.sha256(data).hexdigest())
+        self._compare(name, digest_of_parts([data]))
         try:
             self._texts[name] = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -170,7 +171,7 @@ class ModelFolder:
                 data = file.read()
         except MissingFileError:
             raise UserError(f"{path}: missing; the model folder is incomplete") from None
-        self._compare(name, hashlib.sha256(data).hexdigest())
+        self._compare(name, digest_of_parts([data]))
         return data
 
     @contextmanager

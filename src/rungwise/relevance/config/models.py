@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator
 
 from rungwise.core.compute.devices import choose_device
-from rungwise.core.configuration import check_size
+from rungwise.core.configuration import Bounded, Size
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions
@@ -29,7 +29,7 @@ _SCALES: dict[str, Scale] = {"raw": "raw", "sigmoid": "sigmoid", "softmax": "sof
 
 
 @dataclass(frozen=True)
-class SourceModelConfig(CaptionPairsConfig):
+class SourceModelConfig(Bounded, CaptionPairsConfig):
     """What sources that run a model have in common.
 
     Attributes:
@@ -58,10 +58,9 @@ class BiEncoderConfig(SourceModelConfig):
     IN_SHARDS: ClassVar[bool] = True
     kind: Literal["bi-encoder"] = field(default="bi-encoder", init=False)
     model: str | None = None
-    batch_size: int = 128
+    batch_size: Size = 128
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
-        check_size(f"bi-encoder: {building.option('batch_size')}", self.batch_size)
         from rungwise.language import sentence_models
         from rungwise.relevance.embedding import bi_encoder
 
@@ -116,7 +115,7 @@ class PairModelConfig(SourceModelConfig):
     model: str | None = None
     scale: Annotated[str | None, BeforeValidator(_written)] = None
     symmetric: bool = False
-    batch_size: int = 64
+    batch_size: Size = 64
 
     def missing(self) -> dict[str, str]:
         """See :class:`SourceConfig`; the scale is none of them where the model's folder says it."""
@@ -139,7 +138,6 @@ class PairModelConfig(SourceModelConfig):
         from rungwise.relevance.embedding import cross_encoder
 
         assert self.model is not None, "missing() says so before"
-        check_size(f"{self.kind}: {building.option('batch_size')}", self.batch_size)
         return cross_encoder.CrossEncoder(
             data.captions,
             data.image_of_caption,

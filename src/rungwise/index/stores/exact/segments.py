@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT, from_plain, to_plain
+from rungwise.core.configuration import STRICT, Size, from_plain, to_plain
 from rungwise.core.disk.staging import sweep
 from rungwise.core.disk.syncing import sync_file, sync_folder
 from rungwise.core.errors import UserError
 from rungwise.core.formats.npy import NpyWriter
 from rungwise.core.limits import limits
 from rungwise.core.untrusted_files import MissingFileError
-from rungwise.index.stores.base import Dimension, Record, Side, StoreBatch
+from rungwise.index.stores.base import Record, Side, StoreBatch
 from rungwise.index.stores.exact.snapshot import ExactSnapshot, Segment
 from rungwise.index.stores.vector_files import (
     damaged,
@@ -86,7 +86,7 @@ class SegmentsDescription:
 
     __pydantic_config__ = STRICT
 
-    dimension: Dimension
+    dimension: Size
     similarity: AnySimilarity
     side: Side
     parts: tuple[SegmentEntry, ...]

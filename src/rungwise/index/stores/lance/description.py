@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rungwise.core.configuration import STRICT, from_plain
+from rungwise.core.configuration import STRICT, Size, from_plain
 from rungwise.index.stores.approximation import Approximation
-from rungwise.index.stores.base import Dimension, Side
+from rungwise.index.stores.base import Side
 from rungwise.index.stores.engine_rows import VECTOR
 from rungwise.index.stores.lance.rows import schema_of
 from rungwise.index.stores.lance.tables import MARK
@@ -36,7 +36,7 @@ class TableDescription:
 
     __pydantic_config__ = STRICT
 
-    dimension: Dimension
+    dimension: Size
     similarity: AnySimilarity
     side: Side
     identity: str

@@ -15,7 +15,6 @@ names begin with ``rungwise``, and only those are ever removed.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from contextlib import closing
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.index.stores.milvus.filters import one_of
 from rungwise.index.stores.milvus.server import Address, MissingError, Server
@@ -158,7 +158,7 @@ def read_file(place: Path | str, name: str) -> bytes | None:
             if root is None or head is None:
                 return None
             content = _content(server, root, head)
-            if hashlib.sha256(content).hexdigest() == head["sha256"]:
+            if digest_of_parts([content]) == head["sha256"]:
                 return content
         raise damaged(f"{server.address}/{name}", "its parts are not as they were written")  # and nobody replaced it
 
@@ -176,7 +176,7 @@ def write_file(place: Path | str, name: str, content: bytes) -> None:
         if len(content) > _MOST_BYTES:
             raise UserError(f"{server.address}/{name}: larger than the {_MOST_BYTES >> 20} MB that Milvus is given")
         before = _head(server, root, name)
-        head: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
+        head: dict[str, Any] = {"sha256": digest_of_parts([content])}
         if len(content) <= _SMALL:
             head["content"] = base64.b64encode(content).decode()
         else:

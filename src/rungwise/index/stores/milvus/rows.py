@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rungwise.core.configuration import STRICT
+from rungwise.core.configuration import STRICT, Size
 from rungwise.core.errors import UserError
-from rungwise.index.stores.base import WORDS, Dimension, Record, Side, Vectors
+from rungwise.index.stores.base import WORDS, Record, Side, Vectors
 from rungwise.index.stores.bm25 import words_of
 from rungwise.index.stores.engine_rows import (
     ID,
@@ -73,7 +73,7 @@ class CollectionDescription:
 
     __pydantic_config__ = STRICT
 
-    dimension: Dimension
+    dimension: Size
     similarity: AnySimilarity
     side: Side
     identity: str
