@@ -1,0 +1,1 @@
+"""What runs, seeds and tables are about: results kept in the folder of a run, and runs beside each other."""
