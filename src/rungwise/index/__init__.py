@@ -1,4 +1,4 @@
-"""Vectors and what they belong to, kept in stores and made searchable."""
+"""Indexes: vectors of pictures and captions in stores, and the searches over them."""
 
 from rungwise.index.answers import Answer, CaptionHit, End, Hit, SearchOptions
 from rungwise.index.filters.conditions import Both, Condition, Either, Not, Where

@@ -1,4 +1,4 @@
-"""What a search through a Searcher answers, and what it may be told."""
+"""Options and answers of a search through a Searcher."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ WordUse = Literal["auto", "on", "off"]
 
 @dataclass(frozen=True)
 class Hit:
-    """A picture that was found: the user's id, and how alike it is.
-
-    >>> Hit("dog-7", score=0.5)
-    Hit(id='dog-7', score=0.5)
-    """
+    """A picture that was found: its id and its similarity to the query."""
 
     id: str
     score: float
@@ -31,11 +27,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class CaptionHit:
-    """A caption that was found, and the ids of the pictures that have it.
-
-    >>> CaptionHit("a dog", score=0.5, ids=("dog-7", "dog-9")).ids
-    ('dog-7', 'dog-9')
-    """
+    """A caption that was found, its similarity to the query, and the ids of the pictures that have it."""
 
     text: str
     score: float
@@ -44,16 +36,16 @@ class CaptionHit:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How a search goes about it.
+    """Options of a search.
 
     Attributes:
         fold_duplicates: Put pictures with the same content, or nearly the same vector, under the first of them.
-        diversity: 0 ranks by likeness alone; up to 1, pictures that are like earlier hits come later.
+        diversity: 0 ranks by similarity alone; up to 1, pictures that are like earlier hits come later.
         words: Whether full text is joined with the vectors: ``"on"`` wherever the query has words, ``"off"`` nowhere,
-            ``"auto"`` as :class:`~rungwise.index.Searcher` says.
+            ``"auto"`` as described at :meth:`Searcher.search <rungwise.index.Searcher.search>`.
         exact: Compare every picture, also where the store has an approximate index.
-        rerank: A model that puts the first hits in a new order, such as one that reads picture and text together.
-        rerank_top: How many of the first hits it looks at.
+        rerank: A reranker, such as a model that reads picture and text together.
+        rerank_top: Number of hits, from the first, that the reranker scores.
         end: Judge where relevance ends. Hits after the end then stand after all others.
 
     Raises:
@@ -89,16 +81,13 @@ class End:
     """Where relevance ends in an answer.
 
     Attributes:
-        rungs: One for each hit of the answer: 1, 2 or 3 as :data:`rungwise.calibration.RUNGS` names them, 4 after the
+        rungs: Rung of each hit of the answer: 1, 2 or 3 as :data:`rungwise.calibration.RUNGS` names them, 4 after the
             end.
-        degrees: One for each hit: the degree of relevance that is expected of it.
-        shown: How many groups of the whole ranking, from its start, stand before the end.
-        belief: That a picture of the index is relevant at all, 0..1.
-        source: By what this was judged, in a line.
-        advice: What to try where little or nothing was found, a line each.
-
-    >>> End((1, 4), (0.9, 0.1), shown=1, belief=0.95, source="the scores alone").nothing
-    False
+        degrees: Expected degree of relevance of each hit of the answer.
+        shown: Number of groups of the whole ranking that stand before the end.
+        belief: Probability, 0..1, that the index holds a relevant picture at all.
+        source: One line that names what this was judged by.
+        advice: Lines that say what to try where little or nothing was found.
     """
 
     rungs: tuple[int, ...]
@@ -116,22 +105,19 @@ class End:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search found.
+    """The hits of a search, and what a person should know about them.
 
     The score of a hit is the model's similarity of query and picture, or the cosine where the query is pictures alone.
     Hits stand in the order of their scores unless full text, reranking or diversity put them in another.
 
     Attributes:
-        hits: Best first.
-        folded: Under the id of a hit, those of its near-duplicates, best first.
+        hits: Hits, best first.
+        folded: Ids of the near-duplicates of a hit, best first, by the id of the hit.
         unknown: Words that the model does not know.
         reading: How the query was understood, in one line; empty where it is one plain text.
-        notes: What a person should know, a line each.
+        notes: Lines that a person should read.
         more: Whether there are hits after these.
         end: Where relevance ends; None where it was not judged.
-
-    >>> Answer((Hit("dog-7", 0.5),)).more
-    False
     """
 
     hits: tuple[Hit, ...]
@@ -144,12 +130,7 @@ class Answer:
 
 
 def hits_of(found: StoreHits) -> list[list[Hit]]:
-    """What a store of pictures found for several queries, best first.
-
-    >>> import numpy as np
-    >>> hits_of(StoreHits((("dog-7",),), (np.array([0.5], np.float32),)))
-    [[Hit(id='dog-7', score=0.5)]]
-    """
+    """Hits of each query from what a store of pictures found, best first."""
     return [
         [Hit(one, score) for one, score in zip(ids, scores.tolist(), strict=True)]
         for ids, scores in zip(found.ids, found.scores, strict=True)
@@ -157,22 +138,13 @@ def hits_of(found: StoreHits) -> list[list[Hit]]:
 
 
 def check_diversity(diversity: float) -> None:
-    """Refuse a degree of diversity outside 0..1.
-
-    >>> check_diversity(2)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: diversity is 2; give a number from 0 (by likeness alone) to 1
-    """
+    """Refuse a diversity outside 0..1."""
     if not 0 <= diversity <= 1:
         raise UserError(f"diversity is {diversity}; give a number from 0 (by likeness alone) to 1")
 
 
 def check_reranks(scorer: PairScorer) -> None:
-    """See that a model can look at the pictures of an index and at a query.
-
-    Raises:
-        UserError: If rows of features stand for its pictures or texts.
-    """
+    """Refuse a reranker that reads rows of features in place of pictures or texts."""
     for reads, what in ((scorer.reads_pictures, "pictures"), (scorer.reads_words, "words")):
         if not reads:
             kind = scorer.kind or type(scorer).__name__

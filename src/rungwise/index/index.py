@@ -32,32 +32,25 @@ if TYPE_CHECKING:
 
 
 _IN_ORDER = 0.1
-"""Share of rows that are written or removed before an update compacts the stores."""
+"""Share of rows written or removed from which on an update compacts the stores."""
 _TAKES_LONG = 20_000
-"""Pictures from which on that takes more than a second or so."""
+"""Number of pictures from which on compaction takes more than a second or so."""
 
 
 class Index(ReadableIndex):
     """Pictures that can be found by text, by picture, or by one of their own.
 
     Pictures are ranked for a text by the model's similarity and for a picture by the cosine of their vectors. Equal
-    scores stand in the order of the index. Make one in a folder with :meth:`build`, open it with :meth:`open`, and
-    search it with texts and pictures through a :class:`~rungwise.index.Searcher`. The constructor puts one on stores of
+    scores stand in the order of the index. :meth:`build` makes an index in a folder, :meth:`open` opens it, and a
+    :class:`~rungwise.index.Searcher` searches it with texts and pictures. The constructor puts an index on stores of
     any kind.
 
-    Args:
-        manifest: What it holds and which model made it.
-        picture_store: A row for each picture.
-        caption_store: A row for each distinct caption, under the caption itself; its side is ``"text"``.
-        folder: Where the index is; None if only its stores know.
-        left_out: The pictures of the collection that cannot be read, and why.
-
     Attributes:
-        manifest: As given.
-        picture_store: As given.
-        caption_store: As given.
-        folder: As given.
-        left_out: As given.
+        manifest: What the index holds and which model made it.
+        picture_store: Store with a row for each picture.
+        caption_store: Store with a row for each distinct caption, whose id is the caption; its side is ``"text"``.
+        folder: Folder of the index; None if it is in its stores alone.
+        left_out: Pictures of the collection that cannot be read, and why.
 
     >>> import tempfile
     >>> from rungwise.index.stores.exact.store import ExactStore
@@ -71,9 +64,6 @@ class Index(ReadableIndex):
     [Hit(id='wolf', score=0.800000...)]
     >>> [hit.id for hit in index.search([[0, 2]], k=2)[0]]
     ['cat', 'wolf']
-    >>> Index.open(Path("nowhere"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
 
     @classmethod
@@ -93,20 +83,20 @@ class Index(ReadableIndex):
     ) -> Index:
         """Encode and store a collection's pictures and captions; all of it appears in ``folder`` at once.
 
-        Pictures that cannot be read are left out, counted, and listed in :attr:`issues`. Paths of pictures that lie
-        in the same folder as the index, or below it, are stored relative to it: both can be moved together.
+        Pictures that cannot be read are left out, counted, and listed in :attr:`issues`. Paths of pictures that lie in
+        the same folder as the index, or below it, are stored relative to it: both can be moved together.
 
         Args:
             data: Pictures as files or rows of features, and captions if there are any.
-            model: Encodes them; only this model can search the index later.
-            folder: Made, together with its parents.
+            model: Encoder of pictures and captions; only this model can search the index later.
+            folder: Folder of the index, made together with its parents.
             model_location: Where the model came from, for those who open the index.
-            progress: Called with how many more pictures are done.
+            progress: Called with the number of pictures that are done since the last call.
             overwrite: Replace an index that stands there already.
-            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            store: Kind of store that keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
             half: Keep vectors in half precision, which LanceDB's store can.
-            thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
-            files: As for :meth:`update`.
+            thumbnails: Keep small copies of the pictures for :meth:`thumbnail`.
+            files: Opens and encodes pictures in other processes; this process does it if None.
 
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
@@ -147,14 +137,15 @@ class Index(ReadableIndex):
         """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
 
         Args:
-            folder: Made, together with its parents.
-            model: Will encode what comes; only this model can search the index later.
-            name: Of the collection.
+            folder: Folder of the index, made together with its parents.
+            model: Encoder of what comes; only this model can search the index later.
+            name: Name of the collection.
             model_location: Where the model came from, for those who open the index.
-            store: Which kind of store keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
+            store: Kind of store that keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
             half: Keep vectors in half precision, which LanceDB's store can.
-            thumbnails: Keep small copies of the pictures; see :meth:`thumbnail`.
-            data: What it will hold, as far as that is known: a store may give its columns fields of their own.
+            thumbnails: Keep small copies of the pictures for :meth:`thumbnail`.
+            data: Pictures that the index will hold, where they are known: a store may give their columns fields of
+                their own.
 
         Raises:
             UserError: If the folder is taken, or cannot be written.
@@ -174,13 +165,9 @@ class Index(ReadableIndex):
     ) -> tuple[Issue, ...]:
         """Add pictures with their captions, or put them in place of those with the same ids, which then stand last.
 
-        Pictures that cannot be read are left as they were in the index. A process that dies on the way leaves all
-        pictures as they were or as they should be.
-
-        Args:
-            data: As for :meth:`build`.
-            model: That built the index.
-            progress: Called with how many more pictures are done.
+        Pictures that cannot be read are left as they were in the index. A process that dies on the way leaves each
+        picture as it was or as it should be. ``progress`` is called with the number of pictures done since the last
+        call.
 
         Returns:
             One issue for each picture that cannot be read.
@@ -214,28 +201,29 @@ class Index(ReadableIndex):
     ) -> Changes:
         """Make the index hold a collection and nothing else, touching only what changed.
 
-        A file whose size and time are as they were is not opened; of others the content decides. Pictures whose
-        content is known, under any id, are not encoded again, and other captions or columns alone encode no picture.
-        Rows come in batches, each of which can be searched and survives the end of the process once it is in; a
-        process that dies is made good by another update.
+        A file whose size and time are as they were is not opened; of others the content decides. Pictures whose content
+        is known, under any id, are not encoded again, and other captions or columns alone encode no picture. Rows come
+        in batches, each of which can be searched and survives the end of the process once it is in; after the death of
+        a process another update finishes the work.
 
-        Rows of pictures that are gone are removed at the end, but for those whose file the system keeps away, as in a
+        Rows of pictures that are gone are removed at the end, except those whose file the system keeps away, as in a
         folder that cannot be read. Pictures that cannot be read are in :attr:`left_out`, and are not tried again while
         their file is the same.
 
         Args:
-            data: As for :meth:`build`.
-            model: That built the index. Its fingerprint is compared once, so that updates that follow each other do not
-                read its weights again.
-            progress: Called with how many more pictures are done, out of all that the collection has.
+            data: Pictures as files or rows of features, and captions if there are any.
+            model: The model that built the index. Its fingerprint is compared once, so that updates that follow each
+                other do not read its weights again.
+            progress: Called with the number of pictures that are done since the last call, out of all of the
+                collection.
             stored: Called with the ids of each batch when it is in.
             files: Opens and encodes what is new in other processes, such as
                 :class:`~rungwise.index.build.workers.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
-            say: Called with a line before something begins that may take long: where more than a tenth of the rows is
-                new, the stores are compacted in the end.
+            say: Called with a line before something that may take long: where more than a tenth of the rows is new, the
+                stores are compacted in the end.
 
         Raises:
             UserError: If another model built the index, another update is under way, no picture can be read, nothing
@@ -282,7 +270,7 @@ class Index(ReadableIndex):
         return changes
 
     def compact(self) -> None:
-        """Free the place of rows that are gone, and put in order what speeds up a search.
+        """Free the space of rows that are gone, and order what speeds up a search.
 
         Raises:
             UserError: If the place cannot be written.
@@ -297,7 +285,7 @@ class Index(ReadableIndex):
             self.manifest = replace(self.manifest, rows_in_order=len(self))
 
     def approximate(self, settings: Approximation) -> None:
-        """Let the approximate search of pictures look so hard from now on.
+        """Set how thoroughly the approximate search of pictures looks from now on.
 
         Raises:
             UserError: If every picture is compared, so that there is nothing to set, or the place cannot be written.
@@ -320,17 +308,17 @@ class Index(ReadableIndex):
             self._calibration = (calibration,)
 
     def grade(self, query: str, item_id: str, grade: GradeName | None, who: str = "") -> None:
-        """Keep what a person says of a picture for a query, in place of what that person said before.
+        """Keep a person's grade of a picture for a query, in place of that person's earlier grade.
 
         Args:
-            query: As it was typed.
-            item_id: Of the picture.
-            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said.
-            who: Says it; nobody in particular unless given.
+            query: The query as it was typed.
+            item_id: Id of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes the grade back.
+            who: Name of the person; empty for nobody in particular.
 
         Raises:
-            UserError: If no picture has this id, the query is empty, nothing is seen in the name, the index is in no
-                folder, or the place cannot be written.
+            UserError: If no picture has this id, the query is empty, the name has no visible character, the index is in
+                no folder, or the place cannot be written.
         """
         if self.folder is None:
             raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
@@ -342,7 +330,7 @@ class Index(ReadableIndex):
             add_grade(self.folder, Grade(query, item_id, grade, now(), who))
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove pictures, and captions that no other picture has; gives how many pictures there were.
+        """Remove pictures, and captions that no other picture has; gives the number of pictures removed.
 
         Raises:
             UserError: If the place cannot be written.
@@ -357,11 +345,7 @@ class Index(ReadableIndex):
         return Target(self.picture_store, self.caption_store, self._place, self._changing, self._thumbnails)
 
     def _refuse_to_empty(self, known: set[str], data: ImageCaptions) -> None:
-        """A folder that is not mounted, or another one by mistake, shall not cost an index its rows.
-
-        Raises:
-            UserError: If no picture of the index would be left.
-        """
+        """Refuse to remove all rows: the folder may not be mounted, or another one may be named by mistake."""
         if known and not data.has_pictures:
             raise UserError(
                 f"{data.name}: holds no pictures now, and {self._where} holds {len(known)}; nothing is removed unless"
@@ -377,7 +361,7 @@ class Index(ReadableIndex):
 
     @contextmanager
     def _newest(self) -> Iterator[None]:
-        """Alone among those that change the index, from its newest state."""
+        """Hold the lock of those that change the index, and bring this object to the newest state."""
         if self.folder is None:
             yield
             return
@@ -397,7 +381,7 @@ class Index(ReadableIndex):
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """As :meth:`_newest`, for a change that others are to notice."""
+        """Do a change under :meth:`_newest`, and raise the revision by which others notice it."""
         with self._newest():
             yield
             if self.folder is not None:
@@ -405,7 +389,7 @@ class Index(ReadableIndex):
                 storage.write_manifest(self.folder, self.manifest)
 
     def _settle(self, texts: Iterable[str] | None) -> None:
-        """After pictures have changed: remove those of these captions, or of all, that no picture has."""
+        """After pictures have changed, remove those of these captions, or of all if None, that no picture has."""
         if texts is None:
             borne: Container[str] = {text for item in self.items() for text in item.captions}
             distinct = list(self.captions())
@@ -417,11 +401,7 @@ class Index(ReadableIndex):
 
 
 def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:
-    """Refuse an index without pictures.
-
-    Raises:
-        UserError: If not one could be read.
-    """
+    """Refuse an index of whose pictures not one could be read."""
     if not (changes.added or changes.changed or changes.unchanged):
         first = f"; the first: {one_line(changes.issues[0])}" if changes.issues else ""
         raise UserError(f"{data.name}: none of {len(data)} pictures could be read{first}")

@@ -22,11 +22,11 @@ from rungwise.index.filters.conditions import OWN
 from rungwise.index.stores.base import WORDS, Record
 
 ITEM = f"{OWN}item"
-"""The entry of a record that holds what no filter sees of a picture."""
+"""Entry of a record with the fields of a picture that no filter sees."""
 CAPTIONS = "captions"
-"""The entry of a record that lists the captions, for filters."""
+"""Entry of a record that lists the captions, for filters."""
 RESERVED = ("id", "path", "score", CAPTIONS)
-"""Names that a column cannot have: answers use them."""
+"""Names that a column cannot have, because answers use them."""
 FACTS = frozenset(
     {
         "file",
@@ -49,16 +49,13 @@ _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 @dataclass(frozen=True, slots=True)
 class ItemSource:
-    """What a row was made from, by which an update sees whether it still stands.
+    """What a row was made from, by which an update sees whether the row is still valid.
 
     Attributes:
-        size: Of the picture's file in bytes; -1 where size and time do not tell whether it is the same.
+        size: Size of the picture's file in bytes; -1 where size and time do not tell whether it is the same.
         modified: When the file was written, in nanoseconds since 1970.
-        said: Digest of all that the collection says of the picture: place, captions and columns.
+        said: Digest of place, captions and columns in the collection.
         content: SHA-256 of the picture's file, or of its row of features; empty where it is not known.
-
-    >>> ItemSource(6102, 0, "5e", "9a").same_file(ItemSource(6102, 0, "77", ""))
-    True
     """
 
     size: int
@@ -73,17 +70,15 @@ class ItemSource:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A picture of the collection: where it lies; ``path`` is None where the collection has features in place of files.
+    """A picture of the collection.
 
     Attributes:
-        id: The user's.
-        path: Of its file, or its place in a larger one.
-        captions: Any number.
-        caption_ids: One for each.
+        id: The user's id.
+        path: The picture's file, or its place in a larger one; None where the collection has features in place of
+            files.
+        captions: Captions of the picture, any number.
+        caption_ids: Id of each caption.
         columns: The user's columns and what is known of the file, by name.
-
-    >>> Item("dog-7", Path("photos/dog-7.jpg"), captions=("a dog", "a dog asleep")).id
-    'dog-7'
     """
 
     id: str
@@ -97,13 +92,6 @@ class Items(Sequence[Item]):
     """The items of a collection with its own columns, by position, with absolute paths.
 
     Each is put together when it is asked for: all of them at once would take more memory than the collection does.
-
-    Args:
-        data: The collection.
-
-    >>> data = ImageCaptions(("a", "b"), ("a dog",), np.array([1]), paths=(Path("a.jpg"), Path("b.jpg")))
-    >>> [item.captions for item in Items(data)], Items(data)[1].id
-    ([(), ('a dog',)], 'b')
     """
 
     def __init__(self, data: ImageCaptions) -> None:
@@ -113,7 +101,6 @@ class Items(Sequence[Item]):
         self._starts = np.concatenate(([0], np.cumsum(counts)))
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._data)
 
     @overload
@@ -148,7 +135,7 @@ def _absolute(picture: Picture) -> Picture:
 
 
 def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
-    """Each distinct caption, in order of first appearance, with the ids of the items that have it.
+    """Ids of the items that have each distinct caption, in order of first appearance.
 
     Equal texts share one vector and one place in a ranking; blank ones have none.
 
@@ -165,25 +152,18 @@ def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
 
 
 def item_digest(item: Item, folder: Path | None) -> str:
-    """Digest of all that a collection says of a picture; the same wherever pictures and index stand together.
+    """Digest of place, captions and columns of a picture; the same wherever pictures and index stand together.
 
     >>> item = Item("a", Path("/photos/a.jpg"), ("a dog",), ("a#0",), {"year": 2021})
     >>> item_digest(item, Path("/photos/index")) == item_digest(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
     True
-    >>> item_digest(item, None) == item_digest(replace(item, captions=("a cat",)), None)
-    False
     """
     said = json.dumps([_place_of(item, folder), item.captions, sorted(item.columns.items())]).encode()
     return hashlib.blake2b(said, digest_size=12).hexdigest()
 
 
 def source_of(record: Record) -> ItemSource | None:
-    """What a row was made from; None where it does not say, or it is not as it was written.
-
-    >>> item, source = Item("a", Path("/a.jpg")), ItemSource(6102, 17, "5e", "9a")
-    >>> source_of(to_record(item, None, source)) == source
-    True
-    """
+    """Source of a row; None where the record has none, or a damaged one."""
     own = record.get(ITEM)
     said = own.get("source") if isinstance(own, dict) else None
     if not isinstance(said, list) or [type(one) for one in said] != [int, int, str, str]:
@@ -192,10 +172,10 @@ def source_of(record: Record) -> ItemSource | None:
 
 
 def to_record(item: Item, folder: Path | None, source: ItemSource | None = None) -> dict[str, Any]:
-    """An item as a store keeps it under its id; its path is relative to the index folder if both lie in the same one.
+    """Record of an item for a store; its path is relative to the index folder if both lie in the same one.
 
-    A picture in a larger file has the path of that file, and its place in it as well. Columns and captions stand where
-    filters see them, and all words together where a search for words does.
+    A picture in a larger file has the path of that file and its place in it. Columns and captions stand where filters
+    see them, and all words together where full text finds them.
 
     Raises:
         UserError: If a column has a name that answers use.
@@ -204,10 +184,6 @@ def to_record(item: Item, folder: Path | None, source: ItemSource | None = None)
     >>> record = to_record(item, Path("/photos/index"))
     >>> record["year"], record["captions"], record["rungwise.item"]
     (2021, ['a dog'], {'path': '../dogs/a.jpg', 'caption_ids': ['a#0']})
-    >>> from rungwise.data.files.packed_pictures import TarMember
-    >>> packed = Item("a", TarMember(Path("/photos/dogs.tar"), 512, 6102, "a.jpg"))
-    >>> to_record(packed, Path("/photos/index"))["rungwise.item"]
-    {'path': '../dogs.tar', 'caption_ids': [], 'place': {'offset': 512, 'size': 6102, 'name': 'a.jpg'}}
     """
     own = _place_of(item, folder)
     if source is not None:
@@ -228,12 +204,12 @@ def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
 
 
 def _absolute_folder(folder: Path | None) -> Path | None:
-    """To look through the links of a folder takes longer than all else; who has many items does it once before."""
+    """Follow the links of a folder, which takes longer than all else; callers with many items do it once before."""
     return folder if folder is None or folder.is_absolute() else folder.resolve()
 
 
 def _words(item: Item) -> Iterable[str]:
-    """Everything in words that its owner, or the name of its file, says of a picture."""
+    """All words about a picture: captions, the user's columns, and the name of its file."""
     yield from item.captions
     captions = set(item.captions)
     for name, value in item.columns.items():
@@ -246,15 +222,11 @@ def _words(item: Item) -> Iterable[str]:
 
 
 def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
-    """Read what :func:`to_record` gave.
+    """Item of a record that :func:`to_record` made.
 
     Raises:
         KeyError: If a field is missing.
         TypeError: If a field is of another type.
-
-    >>> item = Item("a", Path.cwd() / "a.jpg", ("a dog",), ("a#0",), {"tags": ("sea", "sun")})
-    >>> from_record("a", to_record(item, Path("index")), Path("index")) == item
-    True
     """
     own = record[ITEM]
     if not isinstance(own, dict):
@@ -277,7 +249,6 @@ def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
 
 
 def _place(path: object, place: object, folder: Path | None) -> Picture | None:
-    """A picture's file, or its place in a larger one."""
     if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
         raise TypeError(f"the path is {path!r}")
     if path is None or address_of(path):

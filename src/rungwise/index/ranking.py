@@ -1,4 +1,4 @@
-"""What search and cutoff hand each other: the pictures that a query may find, and how the best of them were judged."""
+"""Values that search and cutoff share: the pictures that a query may find, and the judgement of the best of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rungwise.index.stores.base import Metric, Row, Store
 from rungwise.similarity.arrays import unit_rows
 
 POOL = 200
-"""Pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
+"""Number of pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
 _STEP = 16
-"""Depths are multiples of it, so that pages of an approximate index come from few different searches."""
+"""Depths are multiples of this, so that pages of an approximate index come from few different searches."""
 _ROUNDING = 1e-6
-"""How far the score of a hit may be from the same one computed in another way."""
+"""Relative difference by which the same score may vary between two ways of computing it."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class RankedGroup:
     """A picture of the ranking, and the near-duplicates that are folded under it.
 
     Attributes:
-        id: Of the picture.
-        folded: Those of the near-duplicates, best first.
-        rung: 1 to 3, or 4 beyond the end of relevance; 0 where it was not judged.
-        degree: The degree of relevance that is expected; 0 where it was not judged.
+        id: Id of the picture.
+        folded: Ids of the near-duplicates, best first.
+        rung: 1 to 3, or 4 after the end of relevance; 0 where it was not judged.
+        degree: Expected degree of relevance; 0 where it was not judged.
     """
 
     id: str
@@ -41,18 +41,11 @@ class RankedGroup:
 class PictureCandidates:
     """The pictures that a query may find, by their vectors.
 
-    Args:
-        store: Of pictures.
-        vector: (1, D) the query.
-        metric: None for the store's similarity.
-        where: Which may be found.
-        exact: Compare every one.
-
     Attributes:
-        store: As given.
-        vector: As given.
-        metric: As given.
-        where: As given.
+        store: Store of the pictures.
+        vector: (1, D) vector of the query.
+        metric: How vectors are compared; None for the store's similarity.
+        where: Filter of the pictures that may be found.
     """
 
     def __init__(
@@ -70,7 +63,7 @@ class PictureCandidates:
         self._rows: dict[str, Row] = {}
 
     def nearest(self, depth: int) -> tuple[str, ...]:
-        """Ids of this many, best first; fewer where there are fewer."""
+        """Ids of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
         if depth > self._depth:
             self._depth = -(-depth // _STEP) * _STEP
             found = self.store.search(self.vector, self._depth, self.where, metric=self.metric, exact=self._exact)
@@ -79,29 +72,29 @@ class PictureCandidates:
         return self._nearest[:depth]
 
     def nearest_scores(self, depth: int) -> NDArray[np.float32]:
-        """Scores of so many, best first; fewer where there are fewer."""
+        """Scores of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
         self.nearest(depth)
         return self._nearest_scores[:depth]
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Equal for searches of one version of a store that find the same."""
+        """Key that is equal for searches of one version of a store that find the same."""
         return self.vector.tobytes(), self.metric, self.where, self._exact
 
     def without_filter(self) -> PictureCandidates:
-        """All pictures but those that the query names."""
+        """The same query over all pictures but those that the query names."""
         if not self.where.conditions:
             return self
         where = Where().and_without(self.where.without)
         return PictureCandidates(self.store, self.vector, self.metric, where, self._exact)
 
     def rows(self, ids: Sequence[str]) -> dict[str, Row]:
-        """Vectors and records; ids that are gone meanwhile are left out."""
+        """Vectors and records by id; ids that are gone meanwhile are left out."""
         self._rows |= self.store.get([one for one in ids if one not in self._rows])
         return {one: self._rows[one] for one in ids if one in self._rows}
 
     def scores(self, ids: Sequence[str]) -> list[float]:
-        """The similarity of each with the query, also of those that were not found by it."""
+        """Similarity of each picture with the query, also of pictures that its vector did not find."""
         rows = self.rows([one for one in ids if one not in self._scores])
         if rows:
             vectors = np.stack([row.vector for row in rows.values()])
@@ -118,10 +111,10 @@ class JudgedRanking:
     """The best hits of the whole index, judged.
 
     Attributes:
-        scores: (hits,) falling.
-        judgement: Of these hits.
+        scores: (hits,) scores, falling.
+        judgement: Judgement of these hits.
         relevant_from: The least degree that counts as relevant.
-        source: By what, in a line.
+        source: One line that names what they were judged by.
 
     >>> judgement = QueryJudgement(np.array([0.9, 0.6, 0.1]), np.array([1, 3, 4]), cut=2, belief=0.9)
     >>> judged = JudgedRanking(np.array([0.5, 0.4, 0.2]), judgement, 0.5, "an example")
@@ -137,13 +130,13 @@ class JudgedRanking:
 
     @property
     def cut(self) -> int:
-        """How many of the best of the whole index are relevant."""
+        """Number of hits of the whole index that are relevant."""
         return self.judgement.cut
 
     def at(self, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The rungs and degrees of hits with these scores, (hits,) each: those of the best hit that scores no higher.
+        """Rungs and degrees, (hits,) each, of hits with these scores: those of the best hit that scores no higher.
 
-        Equal scores are judged alike. Whatever scores less than all that was judged stands beyond the end.
+        Equal scores are judged alike. A score below all that were judged stands after the end.
         """
         given = np.asarray(scores, np.float64)
         if not len(self.scores):

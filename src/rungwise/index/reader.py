@@ -1,4 +1,4 @@
-"""What can be asked of an index: its pictures by id, what is alike, and which model made it."""
+"""Reading an index: its pictures by id, what is alike, and which model made it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _TEXTS_AT_ONCE = 64
-"""Conditions in one filter; engines take some hundreds and end the process at thousands."""
+"""Number of conditions in one filter; engines take some hundreds and end the process at thousands."""
 
 
 class ReadableIndex:
-    """An index as those see it who change nothing; see :class:`rungwise.index.Index`."""
+    """The part of :class:`rungwise.index.Index` that changes nothing."""
 
     def __init__(
         self,
@@ -57,18 +57,18 @@ class ReadableIndex:
 
     @classmethod
     def open(cls, folder: Path, *, all_vectors: bool = False) -> Self:
-        """Open a stored index. What is opened stays as it is, whatever others do to the folder meanwhile.
+        """Open a stored index. The opened state stays as it is, whatever others do to the folder meanwhile.
 
-        Everything is of one version of the index, and compared with its checksums; vectors then stay on disk until they
-        are needed. Checksums of files of vectors that are larger than the limit ``checked_bytes`` (see
-        :class:`rungwise.core.limits.Limits`) are left out.
-
-        Args:
-            folder: Of the index.
-            all_vectors: Compare those of large files too.
+        All files are of one version of the index and compared with their checksums; vectors then stay on disk until
+        they are needed. Checksums of files of vectors that are larger than the limit ``checked_bytes`` (see
+        :class:`rungwise.core.limits.Limits`) are left out, unless ``all_vectors`` asks for them.
 
         Raises:
             UserError: If there is none, it is damaged or was altered, or another version of rungwise made it.
+
+        >>> ReadableIndex.open(Path("nowhere"))
+        Traceback (most recent call last):
+        rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
         """
         folder = Path(folder)
         while True:
@@ -94,11 +94,8 @@ class ReadableIndex:
     def is_replaced(self) -> bool:
         """Whether the folder now holds another index than the one that was opened, or a newer state of it.
 
-        No file is read for it. An index that is not in a folder is never replaced, nor is one whose folder is gone.
-
-        >>> ReadableIndex.open(Path("nowhere")).is_replaced()
-        Traceback (most recent call last):
-        rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
+        Only stamps of files are compared. An index that is not in a folder is never replaced, nor is one whose folder
+        is gone.
         """
         if self.folder is None or self._stamps is None:
             return False
@@ -107,7 +104,7 @@ class ReadableIndex:
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """Why each of the pictures in :attr:`left_out` is not here."""
+        """Why each picture in :attr:`left_out` is not in the index."""
         return tuple(one.issue for one in self.left_out)
 
     def __len__(self) -> int:
@@ -116,7 +113,7 @@ class ReadableIndex:
 
     @property
     def similarity(self) -> Similarity:
-        """Of a picture and a text."""
+        """Similarity of a picture and a text."""
         return self.picture_store.similarity
 
     def items(self, where: Where | None = None) -> Iterator[Item]:
@@ -156,11 +153,11 @@ class ReadableIndex:
         """Refuse a model that did not make this index: its vectors would mean something else.
 
         An exported model stands for the model from which it was exported, and the other way round: their vectors were
-        compared at the export. It must compare vectors as the index does. This computes the model's fingerprint from
-        all of its weights. A :class:`~rungwise.index.Searcher` does it once for any number of searches.
+        compared at the export. The model must also compare vectors as the index does. The fingerprint is computed from
+        all weights, which takes long; a :class:`~rungwise.index.Searcher` does it once for any number of searches.
 
         Raises:
-            UserError: Naming both models and the remedy.
+            UserError: If the model is another; the message names both models and the remedy.
         """
         ours, theirs = self.manifest, model.fingerprint  # which takes long
         if not self._is_of(model, theirs):
@@ -179,7 +176,7 @@ class ReadableIndex:
             )
 
     def is_of(self, model: IndexEncoder) -> bool:
-        """Whether a model gives the vectors of this index; see :meth:`check`."""
+        """Whether a model gives the vectors of this index, as :meth:`check` decides it."""
         return self._is_of(model, model.fingerprint)
 
     def _is_of(self, model: IndexEncoder, fingerprint: str) -> bool:
@@ -188,7 +185,7 @@ class ReadableIndex:
 
     @property
     def calibration(self) -> Calibration | None:
-        """What judges the hits of this index, if it has a calibration of its own; read once.
+        """The index's own calibration, which judges its hits; None if it has none. It is read once.
 
         Raises:
             UserError: If the file is damaged.
@@ -201,7 +198,7 @@ class ReadableIndex:
         """Refuse a calibration that was fitted for another model.
 
         Raises:
-            UserError: Naming both models and the remedy.
+            UserError: If it was; the message names both models and the remedy.
         """
         fitted = calibration.model_fingerprint
         if fitted and fitted not in self.manifest.models:
@@ -211,7 +208,7 @@ class ReadableIndex:
             )
 
     def grades(self) -> Grades:
-        """What people said of hits of this index, oldest first; none where it is not in a folder.
+        """People's grades of hits of this index, oldest first; none where it is not in a folder.
 
         Raises:
             UserError: If they cannot be read.
@@ -243,8 +240,8 @@ class ReadableIndex:
 
         Args:
             vectors: (queries, D), or one (D,).
-            k: More than there are means all.
-            where: Which pictures may be found; all if not given.
+            k: Number of hits of each query; more than there are means all.
+            where: Filter of the pictures that may be found; all if None.
             exclude: Ids to leave out.
             exact: Compare every picture, also where the store has an approximate index.
 

@@ -37,23 +37,19 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 _MOST_BY_WORDS = 50
-"""Pictures that full text may bring."""
+"""Number of pictures that full text may bring."""
 
 
 class Searcher:
     """Searches of an index with words, pictures, and both.
 
-    The model's fingerprint, for which all its weights are read, is compared with that of the index when the searcher
-    is made and not again: make a new searcher for a model whose weights have changed since.
+    The model's fingerprint, for which all its weights are read, is compared with that of the index when the searcher is
+    made and not again: make a new searcher for a model whose weights have changed since.
 
     Args:
-        index: What is searched.
+        index: The index that is searched.
         model: The model that built it.
-        meaning: Finds known words near those that the model does not know; by spelling alone if not given.
-
-    Attributes:
-        index: As given.
-        model: As given.
+        meaning: Finds known words near those that the model does not know; by spelling alone if None.
 
     Raises:
         UserError: If another model built the index.
@@ -105,27 +101,25 @@ class Searcher:
         parts; by the cosine where all parts are pictures. Pictures of the index that the query names are left out.
 
         Full text is joined with that ranking by reciprocal rank fusion (``options.words``). With ``"auto"`` it brings
-        the pictures whose captions and columns hold most of what the words of the query say, rare words counting more
-        than frequent ones; so a word that the model never learnt is found where it is written. Where something is
-        wanted less, it brings none. With ``"on"`` any word brings a picture, unless it has all words that are wanted
-        less.
+        the pictures whose captions and columns hold most of the words of the query, rare words counting more than
+        frequent ones; so a word that the model never learnt is found where it is written. Where something is wanted
+        less, it brings none. With ``"on"`` any word brings a picture, unless it has all words that are wanted less.
 
         Where relevance ends is judged by the calibration of the index, else by that of the model, else by the scores
-        alone; queries with pictures are judged by the scores alone. What counts is how a picture compares with the
-        whole index, whatever the filter. Pictures whose captions and columns have all words that are wanted stand
-        before the end in any case. Reranking and full text say which pictures come first, and the judgement how many
-        of them fit how well.
+        alone; queries with pictures are judged by the scores alone. A picture is judged against the whole index,
+        whatever the filter. Pictures whose captions and columns have all words that are wanted stand before the end in
+        any case. Reranking and full text say which pictures come first, and the judgement how many of them fit how
+        well.
 
         Near-duplicates are folded under the first of them. An answer with an ``offset`` goes on where the one without
         ended.
 
         Args:
-            query: What is searched for. A text is read by :func:`~rungwise.index.parse_query`, which opens no files
-                here.
-            k: How many.
-            offset: How many to pass over.
-            where: Which pictures may be found; all if not given.
-            options: How to search.
+            query: A query, or a text that :func:`~rungwise.index.parse_query` reads without opening files.
+            k: Number of hits.
+            offset: Number of hits to pass over.
+            where: Filter of the pictures that may be found; all if None.
+            options: Options of the search; the defaults if None.
             vectors: (D,) vectors of texts that :meth:`encode_texts` has encoded already, by text.
 
         Raises:
@@ -184,11 +178,11 @@ class Searcher:
 
     @staticmethod
     def texts_of(query: Query | str) -> tuple[str, ...]:
-        """The texts that a search for this encodes, each once."""
+        """The distinct texts that a search for this query encodes."""
         return _parsed(query).texts
 
     def encode_texts(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """(D,) vectors by text, for :meth:`search`: those of many queries are encoded faster together."""
+        """(D,) vectors by text, for :meth:`search`: texts of many queries are encoded faster together."""
         return dict(zip(texts, self.model.encode_text(texts), strict=True)) if texts else {}
 
     def search_text(self, text: str, k: int = 10) -> list[Hit]:
@@ -211,9 +205,7 @@ class Searcher:
     def captions_for(self, picture: Picture | bytes | str | ArrayLike, k: int = 10) -> list[CaptionHit]:
         """The k captions of the collection that fit a picture best; none when the collection has no captions.
 
-        Args:
-            picture: A file, the bytes of one, the id of a picture of the index, or a vector, (D,) or (1, D).
-            k: How many.
+        ``picture`` is a file, the bytes of one, the id of a picture of the index, or a vector, (D,) or (1, D).
 
         Raises:
             UserError: If the picture cannot be read or is not in the index, or k is less than 1.
@@ -234,11 +226,11 @@ class Searcher:
         ]
 
     def captions_near(self, vector: ArrayLike, k: int = 10) -> list[CaptionHit]:
-        """As :meth:`captions_for`, for a picture that is encoded already, (D,) or (1, D)."""
+        """The k captions that fit a picture best, by its vector, (D,) or (1, D)."""
         return self.captions_for(vector, k)
 
     def encode_picture(self, picture: Picture | bytes) -> NDArray[np.float32]:
-        """(1, D), the vector of a picture that need not be in the index.
+        """(1, D) vector of a picture that need not be in the index.
 
         Raises:
             UserError: If the picture cannot be read.
@@ -246,10 +238,10 @@ class Searcher:
         return self.prepare_picture(picture)()
 
     def prepare_picture(self, picture: Picture | bytes) -> Callable[[], NDArray[np.float32]]:
-        """Read a picture now, in any thread; the answer encodes it, as :meth:`encode_picture` does.
+        """Read a picture now, in any thread, and give a function that encodes it as :meth:`encode_picture` does.
 
         Raises:
-            UserError: If the picture cannot be read; some models say so when the answer is called.
+            UserError: If the picture cannot be read; some models say so when the function is called.
         """
         encode = self.model.prepare_image(picture)
 
@@ -262,7 +254,7 @@ class Searcher:
         return vector
 
     def calibration_of_grades(self) -> Calibration:
-        """What judges hits as people graded them, for :meth:`Index.keep_calibration`.
+        """Calibration fitted to people's grades, for :meth:`Index.keep_calibration`.
 
         Raises:
             UserError: If too few queries have grades, or nothing can be learnt from them.
@@ -270,7 +262,7 @@ class Searcher:
         return refit(self.index, self.model)
 
     def on(self, index: Index) -> Searcher:
-        """The same model on another index that it built; no weights are read.
+        """Searcher with the same model on another index that it built; no weights are read.
 
         Raises:
             UserError: If another model built that index.
@@ -287,7 +279,7 @@ class Searcher:
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
-        """(1, D) of the whole query."""
+        """(1, D) vector of the whole query."""
         missing = [text for text in query.texts if text not in vectors]
         texts = {**vectors, **self.encode_texts(missing)}
         rows = self._rows_of(query.like)
@@ -320,10 +312,9 @@ class Searcher:
     def _found_by_words(
         self, query: Query, candidates: PictureCandidates, use: WordUse
     ) -> tuple[list[str], frozenset[str]]:
-        """Ids that full text brings, best first; none that has all words of what is wanted less.
+        """Ids that full text brings, best first, and those of them that have all words that are wanted.
 
-        Returns:
-            Those, and which of them have all words that are wanted.
+        None has all words of what is wanted less.
         """
         words = " ".join(query.wanted_texts)
         wanted_less = [term for term in query.terms if term.weight < 0]
@@ -381,7 +372,7 @@ class Searcher:
 
 
 def _said(found: int, use: WordUse) -> str:
-    """How many pictures full text brought.
+    """Note of the number of pictures that full text brought.
 
     >>> _said(1, "auto"), _said(_MOST_BY_WORDS, "on")
     ('1 picture has most of these words', '50 or more pictures have some of these words')
@@ -395,7 +386,7 @@ def _parsed(query: Query | str) -> Query:
 
 
 def _checked(query: Query) -> Query:
-    """A query, none of whose texts is longer than what may be typed."""
+    """Refuse a query with a text that is longer than may be typed."""
     for text in query.texts:
         check_length(text, "the query")
     return query

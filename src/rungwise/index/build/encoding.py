@@ -1,4 +1,4 @@
-"""What a model makes of captions, batch by batch, and what an index asks of a collection and of vectors."""
+"""Encoding of captions, and checks of the collection and of the vectors that go into an index."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Progress = Callable[[int], None]
 
 
 def encoded_texts(texts: Sequence[str], model: IndexEncoder, rows: FeatureRows | None = None) -> Iterator[StoreBatch]:
-    """A row for each text, under the text itself.
+    """Batches with a row for each text, whose id is the text itself.
 
     Args:
         texts: Captions.
-        model: Encodes them.
-        rows: (texts, D) what the model reads of each in place of words.
+        model: Encoder of the captions.
+        rows: (texts, D) features that the model reads in place of words.
 
     Raises:
         UserError: If the model gives NaN or infinity.
@@ -44,9 +44,6 @@ def encoded_texts(texts: Sequence[str], model: IndexEncoder, rows: FeatureRows |
 def require_pictures(data: ImageCaptions) -> None:
     """Refuse a collection of captions alone.
 
-    Raises:
-        UserError: If it has neither picture files nor features.
-
     >>> require_pictures(ImageCaptions(("a",), (), np.empty(0), name="words"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: words: no picture files and no features to index; name a collection that has them
@@ -56,16 +53,9 @@ def require_pictures(data: ImageCaptions) -> None:
 
 
 def require_ids(data: ImageCaptions) -> None:
-    """Refuse ids by which no picture could be asked for over HTTP: empty ones, and those longer than a head may be.
+    """Refuse ids by which no picture could be asked for over HTTP: empty ones, and those above the limit ``id_bytes``.
 
     Any other text is an id: names of files hold line breaks, marks of direction, and bytes that are no text.
-
-    Raises:
-        UserError: If an id is empty, or longer than the limit ``id_bytes``.
-
-    >>> require_ids(ImageCaptions(("",), (), np.empty(0), name="pets"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: pets: the id of a picture is empty; give it one
     """
     for one in data.image_ids:
         size = len(one.encode("utf-8", "surrogatepass"))
@@ -76,28 +66,18 @@ def require_ids(data: ImageCaptions) -> None:
 
 
 def require_finite(vectors: NDArray[np.float32], names: Sequence[str]) -> None:
-    """Refuse vectors that are none.
-
-    Raises:
-        UserError: If one of (n, D) holds NaN or infinity; the message names it.
-
-    >>> require_finite(np.zeros((1, 2), np.float32), ["a.jpg"])
-    """
+    """Refuse vectors, (n, D), with NaN or infinity; the message names the first."""
     odd = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if odd.size:
         raise UserError(f"{names[odd[0]]}: the model gives NaN or infinity for it; the model's weights are damaged")
 
 
 def results_of(encoded: EncodedImages, count: int) -> list[NDArray[np.float32] | Issue]:
-    """(count,) what a model made of each of the pictures that it was asked for: a (D,) vector, or why there is none."""
+    """(count,) results of encoding: the (D,) vector of each picture, or why there is none."""
     issues, kept = iter(encoded.issues), dict(zip(encoded.kept.tolist(), encoded.vectors, strict=True))
     return [kept[at] if at in kept else next(issues) for at in range(count)]
 
 
 def one_line(issue: Issue) -> str:
-    """Why a picture could not be read.
-
-    >>> one_line(Issue("cut off", "a.jpg"))
-    'a.jpg: cut off'
-    """
+    """Why a picture could not be read, in one line."""
     return ": ".join(part for part in (issue.where, issue.kind, issue.detail) if part)

@@ -1,4 +1,4 @@
-"""Opening the files of a collection in threads, one batch ahead of the model: content, facts and small copies."""
+"""Opening the files of a collection in threads, one batch ahead of the model: content, metadata and thumbnails."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from rungwise.index.build.skipped import Skipped
 from rungwise.index.build.thumbnails import Thumbnails
 
 _FIRST = 64
-"""Pictures of the first batch."""
+"""Number of pictures of the first batch."""
 MOST = 4096
-"""Pictures of the largest batch."""
+"""Number of pictures of the largest batch."""
 _SECONDS = 10.0
-"""That a batch takes about: what a killed run has to do again."""
+"""Seconds that a batch takes about, which is what a killed run has to do again."""
 _SETTLED = 2_000_000_000
-"""Nanoseconds. A file that was written just before it was read may be written again within one tick of its clock."""
+"""Nanoseconds after a write within which a file may be written again in the same tick of its clock."""
 
 Stamp = tuple[int, int]
 """Size in bytes and time of a file in nanoseconds since 1970; (-1, 0) where there are none."""
@@ -44,9 +44,9 @@ class FileToRead:
     """A picture whose file is to be opened.
 
     Attributes:
-        position: In the collection.
-        item: What the collection says of it.
-        source: Without content.
+        position: Position in the collection.
+        item: The picture in the collection.
+        source: Source of the row, still without content.
     """
 
     position: int
@@ -55,11 +55,7 @@ class FileToRead:
 
 
 class ToLookAt(Sequence[FileToRead]):
-    """Pictures whose files are to be opened, in order; see :class:`rungwise.index.items.Items`.
-
-    Args:
-        items: Of the collection.
-    """
+    """Pictures whose files are to be opened, in order; each is put together when it is asked for."""
 
     def __init__(self, items: Items) -> None:
         self._items = items
@@ -67,17 +63,11 @@ class ToLookAt(Sequence[FileToRead]):
         self._sources: list[ItemSource] = []
 
     def add(self, position: int, source: ItemSource) -> None:
-        """Another one.
-
-        Args:
-            position: In the collection.
-            source: Without content.
-        """
+        """Append a picture by its position in the collection and its source, still without content."""
         self._positions.append(position)
         self._sources.append(source)
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._positions)
 
     @overload
@@ -99,13 +89,13 @@ class FileContent:
     """What was found in a picture's file.
 
     Attributes:
-        position: In the collection.
-        item: What the collection says of it.
-        source: With content.
-        stamp: Of the file before it was opened.
-        facts: What the file says of itself.
+        position: Position in the collection.
+        item: The picture in the collection.
+        source: Source of the row, with content.
+        stamp: Stamp of the file before it was opened.
+        facts: Metadata of the file, by column.
         thumbnail: A small copy, where one is wanted and none is kept.
-        encoded: What the model made of it, (D,) or why there is nothing; None where nobody has asked the model yet.
+        encoded: The model's vector, (D,), or why there is none; None where the model was not asked yet.
     """
 
     position: int
@@ -118,10 +108,10 @@ class FileContent:
 
 
 class OpenedBatch(Protocol):
-    """What opens the files of a collection."""
+    """Opens the files of a collection."""
 
     def batches(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
-        """What the pictures hold, in their order, batch by batch."""
+        """Batches of what the pictures hold, in their order."""
         ...
 
 
@@ -129,18 +119,18 @@ class FilesOfItems(Protocol):
     """Makes an :class:`OpenedBatch` of a collection."""
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str], /) -> OpenedBatch:
-        """What opens the files.
+        """Prepare to open the files of a collection.
 
         Args:
             data: The collection.
-            thumbnails: Where small copies are kept; None makes none.
+            thumbnails: Store of small copies; None makes none.
             known: Contents of pictures that have vectors.
         """
         ...
 
 
 class FileReader:
-    """Opens the files of a collection in threads of this process, and encodes nothing; see :class:`FilesOfItems`."""
+    """Opens the files of a collection in threads of this process, and encodes nothing."""
 
     def __init__(
         self, data: ImageCaptions, thumbnails: Thumbnails | None = None, known: Collection[str] = frozenset()
@@ -149,7 +139,7 @@ class FileReader:
         self._thumbnails = thumbnails
 
     def batches(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
-        """What the pictures hold, batch by batch.
+        """Batches of what the pictures hold, in their order.
 
         While the caller works on a batch, threads open the files of the next one. Batches grow until the caller takes
         some seconds for one, so that the first one is done soon.
@@ -174,7 +164,7 @@ class FileReader:
             pool.shutdown(cancel_futures=True)
 
     def look(self, asked: FileToRead) -> FileContent | Skipped:
-        """What one picture holds."""
+        """Read one picture, or its row of features."""
         if asked.item.path is not None:
             return look_at(asked, asked.item.path, self._thumbnails)
         assert self._data.features is not None
@@ -185,13 +175,7 @@ class FileReader:
 
 
 def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) -> FileContent | Skipped:
-    """What a picture's file holds.
-
-    Args:
-        asked: About the picture.
-        picture: Where it lies.
-        thumbnails: Where small copies are kept; None makes none.
-    """
+    """Read a picture's file: its content, metadata and, unless ``thumbnails`` is None or has it, a small copy."""
     item, source = asked.item, asked.source
     stamp = source.size, source.modified
     data = read_picture(picture)
@@ -209,20 +193,14 @@ def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) 
 
 
 def file_of(picture: Picture | None) -> Path | None:
-    """The file on the disk in which a picture lies; None for a row of features.
-
-    >>> file_of(Path("a.jpg")).name, file_of(None)
-    ('a.jpg', None)
-    """
+    """File on the disk in which a picture lies; None for a row of features."""
     return picture.file if isinstance(picture, PackedPicture) else picture
 
 
 def stamp_of(picture: Picture | None, known: dict[Path, Stamp]) -> Stamp:
-    """Size and time of the file in which a picture lies.
+    """Size and time of the file in which a picture lies; a row of features (None) has neither.
 
-    Args:
-        picture: None for a row of features, which has neither.
-        known: Stamps of larger files, each of which is asked for once.
+    ``known`` collects stamps of larger files, each of which is asked for once.
 
     >>> stamp_of(Path("nowhere.jpg"), {})
     (-1, 0)

@@ -1,4 +1,4 @@
-"""What a picture's file says of itself: size, time, place and keywords, read with care and left out where in doubt.
+"""Metadata of a picture's file: size, time, place and keywords, read with care and left out where in doubt.
 
 Cameras and programs write EXIF, IPTC and XMP; so does anybody who wishes a reader harm. Nothing here fails: what is
 damaged, absurd or too much is passed over, and the picture is indexed without it.
@@ -25,16 +25,16 @@ from rungwise.data.files.packed_pictures import PackedPicture, Picture
 from rungwise.data.pictures.picture_files import open_header, orientation
 
 MOST_TAGS = 64
-"""Keywords that are taken from one picture."""
+"""Number of keywords that are taken from one picture."""
 LONGEST_TAG = 100
-"""Letters of a keyword; longer ones are passed over."""
+"""Number of characters of the longest keyword that is taken."""
 
 _EXIF, _GPS = 0x8769, 0x8825
 FACTS = {
     **dict.fromkeys(("file", "folder", "modified", "format", "taken"), "text"),
     **dict.fromkeys(("bytes", "width", "height", "year", "latitude", "longitude"), "number"),
 }
-"""What is known of pictures, each with its type; ``tags`` are a list of texts."""
+"""Columns of metadata and their types; ``tags``, a list of texts, come beside them."""
 
 _TIMES = ((0x9003, 0x9011), (0x9004, 0x9012))  # original and digitized, each with its offset from UTC
 _TIME = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
@@ -48,13 +48,13 @@ _UTF_8 = b"\x1b%G"
 
 
 def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) -> dict[str, Value]:
-    """What is known of a picture without opening its file: ``file``, ``folder``, ``bytes`` and ``modified``.
+    """Metadata that needs no file opened: ``file``, ``folder``, ``bytes`` and ``modified``.
 
     Args:
-        picture: Its file, or its place in a larger one.
-        item_id: Its id; where that is its path, the folder is as it says.
-        size: In bytes.
-        modified: When, in seconds since 1970.
+        picture: The picture's file, or its place in a larger one.
+        item_id: Id of the picture; where the id is its path, ``folder`` is the folder of the id.
+        size: Size in bytes.
+        modified: Time of the last change in seconds since 1970.
 
     >>> from pathlib import Path
     >>> facts_of_file(Path("/photos/rome/a.jpg"), "rome/a.jpg", 7, 0)
@@ -76,21 +76,17 @@ def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) ->
 
 
 def facts_of_picture(data: bytes) -> dict[str, Value]:
-    """What the bytes of a picture's file say: ``width``, ``height``, ``format``, and what its owner or a camera wrote.
+    """Metadata in the bytes of a picture: ``width``, ``height``, ``format``, and what its owner or a camera wrote.
 
     Those are ``taken`` (ISO 8601, with an offset where one is known), ``year``, ``latitude``, ``longitude`` (degrees,
-    north and east) and ``tags`` (keywords of IPTC and XMP). No pixel is decoded.
-
-    Returns:
-        Nothing for what is no picture.
+    north and east) and ``tags`` (keywords of IPTC and XMP). No pixel is decoded. Bytes that are no picture give
+    nothing.
 
     >>> import io
     >>> file = io.BytesIO()
     >>> Image.new("RGB", (40, 30)).save(file, "JPEG")
     >>> facts_of_picture(file.getvalue())
     {'width': 40, 'height': 30, 'format': 'JPEG'}
-    >>> facts_of_picture(b"no picture")
-    {}
     """
     try:
         image = open_header(data, "")
@@ -171,7 +167,7 @@ def _from_iptc(image: ImageFile.ImageFile) -> list[str]:
 
 
 def _decoded(said: bytes, coding: str | None) -> str:
-    """Many programs write UTF-8 without saying so."""
+    """Decode as UTF-8 first: many programs write it without saying so."""
     try:
         return said.decode("utf-8")
     except UnicodeDecodeError:
@@ -226,5 +222,5 @@ class _Subjects:
 
 
 def _text(name: str) -> str:
-    """A name as text that every output takes; see :func:`rungwise.data.layouts.folder.readable_name`."""
+    """A name as text that every output takes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -17,8 +17,8 @@ class Skipped:
     """A picture of the collection that is not in the index.
 
     Attributes:
-        id: The user's.
-        issue: Why.
+        id: The user's id.
+        issue: Why the picture could not be read.
         source: The file as it was when it was tried.
     """
 
@@ -27,20 +27,15 @@ class Skipped:
     source: ItemSource
 
     def to_plain(self) -> dict[str, Any]:
-        """As one line of ``issues.jsonl``.
-
-        >>> left = Skipped("a", Issue("unreadable picture", "a.jpg", "the file is empty"), ItemSource(0, 17, ""))
-        >>> Skipped.of_plain(left.to_plain()) == left
-        True
-        """
+        """Fields of one line of ``issues.jsonl``."""
         return asdict(self.issue) | {"id": self.id, "source": [self.source.size, self.source.modified]}
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Skipped:
-        """Read what :meth:`to_plain` gave.
+        """Read the fields that :meth:`to_plain` gave.
 
         Raises:
-            TypeError: If it is something else.
+            TypeError: If fields are missing, more or of another type.
         """
         texts = dict(plain)
         source = texts.pop("source", None)

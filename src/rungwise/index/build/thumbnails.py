@@ -21,21 +21,18 @@ from rungwise.data.pictures.decoding import thumbnail
 
 FOLDER = "thumbnails"
 SUFFIX = ".thumbnail"
-"""Not that of a picture: the folder may lie where pictures are looked for."""
+"""Suffix of the files; not that of a picture, as the folder may lie where pictures are looked for."""
 SIDE = 320
-"""Longest side in pixels."""
+"""Longest side of a copy in pixels."""
 MOST_BYTES = 128 << 10
-"""Larger ones are not kept."""
+"""Bytes of the largest copy that is kept."""
 
 _CONTENT = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 32
 
 
 class Thumbnails:
-    """The small copies of an index.
-
-    Args:
-        folder: Of the index.
+    """The small copies in an index folder, by the SHA-256 of the picture's file.
 
     >>> import io, tempfile
     >>> from PIL import Image
@@ -44,10 +41,8 @@ class Thumbnails:
     >>> kept = Thumbnails(Path(tempfile.mkdtemp()))
     >>> small = kept.make(file.getvalue())
     >>> kept.put("0a" * 32, small)
-    >>> kept.has("0a" * 32), kept.read("0a" * 32) == small, kept.read("0b" * 32)
-    (True, True, None)
-    >>> Image.open(io.BytesIO(small)).size
-    (320, 240)
+    >>> kept.read("0a" * 32) == small, Image.open(io.BytesIO(small)).size
+    (True, (320, 240))
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +75,7 @@ class Thumbnails:
                 draft.unlink(missing_ok=True)
 
     def has(self, content: str) -> bool:
-        """Whether there is one for this content."""
+        """Whether there is a copy for this content."""
         return _CONTENT.fullmatch(content) is not None and self._path(content).exists()
 
     def read(self, content: str) -> bytes | None:
@@ -95,14 +90,14 @@ class Thumbnails:
         return small if hashlib.sha256(small).digest() == digest else None
 
     def remove(self, contents: Iterable[str]) -> None:
-        """Remove the copies of these contents; those that are not there are passed over."""
+        """Remove the copies of these contents; contents without a copy are passed over."""
         for content in contents:
             if _CONTENT.fullmatch(content):
                 with suppress(OSError):
                     self._path(content).unlink()
 
     def keep_only(self, contents: Iterable[str]) -> int:
-        """Remove all others, and what a killed run left; gives the number of bytes that became free."""
+        """Remove all copies but these, and what a killed run left; gives the number of bytes freed."""
         wanted, freed = {self._path(one) for one in contents}, 0
         for place, _, names in os.walk(self._folder):
             for name in names:

@@ -39,15 +39,15 @@ Stored = Callable[[Sequence[str]], None]
 
 @dataclass(frozen=True)
 class Changes:
-    """What an update did.
+    """Counts of what an update did, in pictures.
 
     Attributes:
         added: Pictures that are new in the index.
         changed: Pictures whose content, captions or columns are others than before.
-        removed: Pictures that are not in the collection any more, or whose file is no picture any more.
-        unchanged: The others.
-        encoded: How many pictures went through the model.
-        issues: One for each picture of the collection that cannot be read, those of earlier runs among them.
+        removed: Pictures that are no longer in the collection, or whose file is no picture any more.
+        unchanged: The other pictures of the index.
+        encoded: Pictures that went through the model.
+        issues: One issue for each picture of the collection that cannot be read, also from earlier runs.
 
     >>> str(Changes(added=2, changed=0, removed=1, unchanged=40))
     '2 added, 0 changed, 1 removed, 40 unchanged'
@@ -70,14 +70,14 @@ class Changes:
 
 @dataclass(frozen=True)
 class Target:
-    """Where an update writes.
+    """The stores and folder that an update writes.
 
     Attributes:
-        pictures: A row for each picture.
-        captions: A row for each distinct caption.
-        folder: Of the index, which paths of pictures are relative to where they can be.
-        writing: Entered for every change; within it nobody else changes the index.
-        thumbnails: Where small copies are kept; None keeps none.
+        pictures: Store with a row for each picture.
+        captions: Store with a row for each distinct caption.
+        folder: Folder of the index, to which paths of pictures are relative where they can be.
+        writing: Context of every change, within which nobody else changes the index.
+        thumbnails: Store of small copies; None keeps none.
     """
 
     pictures: Store
@@ -91,15 +91,15 @@ class Update:
     """One update of the stores of an index.
 
     Args:
-        target: What is brought up to date.
+        target: Stores and folder that are brought up to date.
         data: The collection.
-        model: Encodes what is new.
+        model: Encoder of what is new.
         left_out: Pictures that earlier runs could not read; those whose file is the same are not tried again.
         whole: The index is to hold this collection and nothing else. If false, every picture of the collection is
             written, and what else there is stays.
         rehash: Compare the content also of files whose size and time are as they were.
-        progress: Called with how many more pictures are done.
-        stored: Called when a batch is in the stores.
+        progress: Called with the number of pictures that are done since the last call.
+        stored: Called with the ids of each batch that is in the stores.
         files: Opens the files, and may encode what it finds; threads of this process if None.
 
     Attributes:
@@ -160,7 +160,7 @@ class Update:
         return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues)
 
     def _to_look_at(self) -> ToLookAt:
-        """The pictures whose files must be opened, with what the system and the collection say of each."""
+        """The pictures whose files must be opened, with their stamps and the digests of what the collection says."""
         items = Items(self._data)
         found = ToLookAt(items)
         stamps: dict[Path, tuple[int, int]] = {}
@@ -180,14 +180,14 @@ class Update:
         return found
 
     def _stands(self, item_id: str, source: ItemSource) -> bool:
-        """Whether a row is as it should be, as far as can be told without opening its file."""
+        """Whether a row is up to date, as far as can be told without opening its file."""
         known, small = self._known.get(item_id), self._target.thumbnails
         if known is None or self._rehash or not self._whole:
             return False
         return known.same_file(source) and known.said == source.said and (small is None or small.has(known.content))
 
     def _write(self, batch: Sequence[FileContent]) -> None:
-        """Encode what is new of a batch and store it, captions first: no search finds those that no picture has."""
+        """Encode the new pictures of a batch and store it, captions first: no search finds captions that no picture has."""
         vectors = self._vectors(batch)
         stamps: dict[Path, tuple[int, int]] = {}
         batch = [_forgetting_if_written(one, stamps) for one in batch if one.item.id in vectors]
@@ -218,7 +218,7 @@ class Update:
         self._stored([one.item.id for one in rows])
 
     def _count(self, one: FileContent) -> bool:
-        """Count a picture; whether its row must be written."""
+        """Count a picture, and tell whether its row must be written."""
         if one.item.id not in self._known:
             self._added += 1
             return True
@@ -230,7 +230,7 @@ class Update:
         return known != one.source
 
     def _forget(self, item_id: str) -> None:
-        """A row is no more what it was."""
+        """Take a row out of what is known of the index."""
         known = self._known.pop(item_id, None)
         if known is not None and known.content:
             self._lost.add(known.content)
@@ -268,7 +268,7 @@ class Update:
         return found
 
     def _take(self, result: Vector | Issue, alike: Sequence[FileContent], found: dict[str, Vector]) -> None:
-        """What the model made of the first of some pictures that have the same content."""
+        """Note the vector of the first of some pictures with the same content for all of them, or the issue."""
         first = alike[0]
         if not isinstance(result, Issue):
             self._encoded += 1
@@ -280,7 +280,7 @@ class Update:
             self._leave_out(Skipped(one.item.id, replace(result, where=where), one.source), content_is_none=True)
 
     def _leave_out(self, left: Skipped, *, content_is_none: bool) -> None:
-        """Note a picture that cannot be read; its row goes if there is nothing to read, and stays otherwise."""
+        """Note a picture that cannot be read; its row goes if ``content_is_none``, and stays otherwise."""
         self._unreadable[left.id] = left
         if left.id in self._known:
             if content_is_none and self._whole:
@@ -289,7 +289,7 @@ class Update:
                 self._unchanged += 1
 
     def _remove(self, ids: Sequence[str]) -> None:
-        """Remove rows, but for those whose file may not be looked at, as in a folder that cannot be read."""
+        """Remove rows, except those whose file the system keeps away, as in a folder that cannot be read."""
         for start in range(0, len(ids), _IDS_AT_ONCE):
             rows = self._target.pictures.get(ids[start : start + _IDS_AT_ONCE])
             items = [from_record(one, row.record, self._target.folder) for one, row in rows.items()]
@@ -311,7 +311,7 @@ def _first_rows(data: ImageCaptions) -> dict[str, int]:
 
 
 def _forgetting_if_written(one: FileContent, stamps: dict[Path, tuple[int, int]]) -> FileContent:
-    """Where a file was written to meanwhile, nobody knows what the model saw; the next update looks again."""
+    """Drop the content of a file that was written meanwhile, as the model may have seen another; it is read again later."""
     if one.stamp == stamp_of(one.item.path, stamps):
         return one
     facts = {name: value for name, value in one.facts.items() if name != "hash"}

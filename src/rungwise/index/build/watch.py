@@ -18,16 +18,16 @@ def changes_below(
     watch: Callable[..., Iterable[set[Any]]] | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Iterator[bool]:
-    """True whenever something changed, False now and then where nothing did; it goes on until the caller stops.
+    """True whenever something changed, False now and then where nothing did, until the caller stops.
 
-    Changes that come together are told together. What changes while the caller is busy is told afterwards. Hidden files
-    do not count, as no collection reads them. A folder that goes away is watched again once it is back.
+    Changes that come together are told together, and changes while the caller is busy afterwards. Hidden files do not
+    count, as no collection reads them. A folder that goes away is watched again once it is back.
 
     Args:
-        folder: Watched with all that is below it.
+        folder: Folder that is watched with all that is below it.
         without: A file or folder whose changes do not count, such as the index that the caller writes.
-        watch: Gives what changed, as ``watchfiles.watch`` does, which it is if None.
-        pause: Waits for so many seconds until a folder that is away is looked for again.
+        watch: Gives changes as ``watchfiles.watch`` does, which it is if None.
+        pause: Waits the given seconds before a folder that is away is looked for again.
     """
     watch = watch or _watch()
     root, ours = Path(os.path.realpath(folder)), Path(os.path.realpath(without))

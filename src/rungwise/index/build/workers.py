@@ -1,8 +1,8 @@
 """Pictures opened and encoded by Ray's workers, on this machine or on many, for an update that writes their rows.
 
-The pictures to look at are cut into shares of some hundred. Ray Data hands them to actors, each of which has loaded the
-model once, and gives back what they found in the order of the shares. A worker that dies is replaced, and its share is
-done again. What the rows are and which of them are written stays with :class:`~rungwise.index.build.update.Update`.
+The pictures are cut into shares of some hundred. Ray Data hands them to actors, each of which has loaded the model
+once, and gives back their answers in the order of the shares. A worker that dies is replaced, and its share is done
+again. Which rows are written stays with :class:`~rungwise.index.build.update.Update`.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 _SHARE = 256
-"""Pictures that a worker is given at a time: what is done again where one dies."""
+"""Number of pictures that a worker is given at a time, which is what is done again where one dies."""
 _WAVE = 4096
-"""Shares that are handed to Ray at a time: it keeps some facts of each, and workers load the model once a wave."""
+"""Number of shares that Ray is given at a time: it keeps data of each, and workers load the model once a wave."""
 _SECONDS = 2.0
-"""In which answers are gathered before they are written: a store takes many rows at a time for little more than few."""
+"""Seconds in which answers are gathered before they are written: a store takes many rows for little more than few."""
 _BEGINNING = 16
-"""Characters of a SHA-256 sum that tell contents apart."""
+"""Number of characters of a SHA-256 sum that tell contents apart."""
 _LEAST_READERS = 4
-"""Threads that open files in a worker, which mostly wait."""
+"""Least number of threads that open files in a worker; they mostly wait."""
 _DEATHS = 20
-"""Of one worker, after which the command ends: what kills it may be the same picture or too little memory each time."""
+"""Restarts of one worker after which the command ends: each may die of the same picture or of too little memory."""
 _CORES_HELD = 0.5
-"""What Ray is told that a worker takes of its share of the cores: all would leave none to Ray's own tasks."""
+"""Part of a worker's share of the cores that Ray counts as taken: all would leave none to Ray's own tasks."""
 
 Load = Callable[[], "DualEncoder"]
-"""Gives the model; it is called once in every worker."""
+"""Gives the model; called once in every worker."""
 Plain = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Workers that open and encode the pictures of an update; to be given to :meth:`Index.update` as ``files``.
+    """Workers that open and encode the pictures of an update; given to :meth:`Index.update` as ``files``.
 
-    Args:
-        ray: The module, connected; see :func:`rungwise.core.compute.cluster.cluster`.
+    Attributes:
+        ray: The connected module ``ray``, as :func:`rungwise.core.compute.cluster.cluster` gives it.
         load: Gives the model in each worker.
-        count: How many workers; one for each GPU, or else for each core, of all machines if None.
+        count: Number of workers; if None, one for each GPU, or else for each core, of all machines.
         on_gpus: The model computes on GPUs, where machines have some; each worker then has one to itself.
-        clock: Seconds, by which it is measured what is written together.
+        clock: Gives seconds, by which it is decided what is written together.
     """
 
     ray: Any
@@ -75,28 +75,24 @@ class Workers:
     clock: Callable[[], float] = time.perf_counter
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]) -> OpenedBatch:
-        """See :class:`~rungwise.index.build.file_reader.FilesOfItems`.
-
-        Raises:
-            UserError: If the collection has rows of features, which nobody needs to open.
-        """
+        """Prepare to open and encode a collection's pictures; refuses rows of features, which nobody needs to open."""
         if data.features is not None:
             raise UserError(f"{data.name}: rows of features are read by one process as fast; leave --ray out")
         return _Shared(self, data, thumbnails, known)
 
     @property
     def gpus(self) -> int:
-        """How many GPUs of all machines there are for the workers."""
+        """Number of GPUs of all machines that the workers may use."""
         return int(self.ray.cluster_resources().get("GPU", 0)) if self.on_gpus else 0
 
     @property
     def number(self) -> int:
-        """How many workers there will be."""
+        """Number of workers that there will be."""
         return self.count or self.gpus or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
 
 class _Shared:
-    """The pictures of one collection, shared out."""
+    """The pictures of one collection, cut into shares."""
 
     def __init__(
         self, workers: Workers, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]
@@ -105,7 +101,7 @@ class _Shared:
         self._known = _beginnings(known)
 
     def batches(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
-        """See :class:`~rungwise.index.build.file_reader.OpenedBatch`; a batch is what comes in within some seconds."""
+        """Batches of the answers that come in within some seconds, in the order of the pictures."""
         batch: list[FileContent | Skipped] = []
         clock = self._workers.clock
         since = clock()
@@ -118,7 +114,7 @@ class _Shared:
             yield batch
 
     def _found(self, asked: Sequence[FileToRead]) -> Iterator[list[FileContent | Skipped]]:
-        """What the pictures of each share hold, in their order."""
+        """Content of the pictures of each share, in their order."""
         starts = range(0, len(asked), _SHARE)
         for wave in range(0, len(starts), _WAVE):
             some = starts[wave : wave + _WAVE]
@@ -131,7 +127,7 @@ class _Shared:
                 yield [self._back(one, said, vectors) for one, said in zip(share, found, strict=True)]
 
     def _back(self, asked: FileToRead, said: Plain, vectors: NDArray[np.float32]) -> FileContent | Skipped:
-        """What a worker said of a picture, as if it had been found here."""
+        """A worker's answer about a picture, as if the picture had been read here."""
         size, content = said["source"]
         source = replace(asked.source, size=size, content=content)
         if "left" in said:
@@ -154,11 +150,7 @@ class _Shared:
         return FileContent(asked.position, asked.item, source, stamp, facts, small, encoded)
 
     def _answers(self, shares: Iterable[Sequence[FileToRead]], number: int) -> Iterator[Plain]:
-        """What the workers say of each share of a wave, in order.
-
-        Args:
-            shares: Of which one at a time is kept here.
-            number: How many there are.
+        """Answers of the workers for the ``number`` shares of a wave, in order; one share at a time is kept here.
 
         Raises:
             UserError: If a worker cannot do its work, or Ray fails.
@@ -203,13 +195,13 @@ class _Shared:
 
 
 class _Worker:
-    """An actor: it has the model, opens the pictures of a share and encodes those with new content.
+    """An actor that has the model, opens the pictures of a share and encodes those with new content.
 
     Args:
         load: Gives the model.
-        threads: That the network may take.
-        thumbnails: Where small copies are kept; None makes none.
-        known: The reference to the contents of pictures that have vectors; see :func:`_beginnings`.
+        threads: Number of threads that the network may take.
+        thumbnails: Store of small copies; None makes none.
+        known: One reference to :func:`_beginnings` of the contents of pictures that have vectors.
     """
 
     def __init__(self, load: Load, threads: int, thumbnails: Thumbnails | None, known: Sequence[Any]) -> None:
@@ -226,7 +218,7 @@ class _Worker:
         self._pool = thread_pool(max(_LEAST_READERS, threads))
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """What it finds in the one share of a batch."""
+        """Answer for the one share of a batch."""
         answer = {"found": "", "vectors": b"", "dimension": 0, "failure": self._failure}
         if not self._failure:
             try:
@@ -259,10 +251,10 @@ class _Worker:
 
 
 def _beginnings(contents: Iterable[str]) -> NDArray[np.bytes_]:
-    """What SHA-256 sums begin with, in order.
+    """Sorted beginnings of SHA-256 sums.
 
-    Workers need not have the whole of each: where two begin alike, a new picture is taken for a known one, and the
-    process that writes finds that it is not and encodes it.
+    Workers need not have the whole sums: where two begin alike, a new picture is taken for a known one, and the process
+    that writes finds that it is not and encodes it.
     """
     return np.sort(np.array([_beginning(one) for one in contents], f"S{_BEGINNING}"))
 
@@ -284,7 +276,7 @@ def _failure(error: Exception) -> str:
 
 
 def _plain(asked: FileToRead) -> Plain:
-    """A picture as it is sent to a worker."""
+    """Fields of a picture as they are sent to a worker."""
     picture, source = asked.item.path, asked.source
     assert picture is not None
     plain: Plain = {"id": asked.item.id, "position": asked.position, "source": [source.size, source.modified]}
@@ -294,7 +286,7 @@ def _plain(asked: FileToRead) -> Plain:
 
 
 def _asked(plain: Plain) -> FileToRead:
-    """The picture again, without what its owner says of it."""
+    """The picture of :func:`_plain`, without captions and columns."""
     path, place = Path(plain["path"]), plain.get("place")
     picture: Picture = path if place is None else packed_picture(path, place)
     size, modified = plain["source"]
@@ -302,7 +294,7 @@ def _asked(plain: Plain) -> FileToRead:
 
 
 def _said(one: FileContent | Skipped) -> Plain:
-    """What was found in a picture's file, as it is sent back."""
+    """Fields of what was found in a picture's file, as they are sent back."""
     plain: Plain = {"source": [one.source.size, one.source.content]}
     if isinstance(one, Skipped):
         return plain | {"left": asdict(one.issue)}
@@ -311,7 +303,7 @@ def _said(one: FileContent | Skipped) -> Plain:
 
 
 def _silence(name: str) -> None:
-    """Let a library print errors alone; what it says besides is in its own files."""
+    """Let a library print errors alone; its other messages are in its own files."""
     for handler in logging.getLogger(name).handlers:
         if not isinstance(handler, logging.FileHandler):
             handler.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The calibration of an index: the one that judges its hits, and a new one by the grades that people gave."""
+"""The calibration of an index: the one that judges its hits, and a new one fitted to people's grades."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 _MOST_PICTURES = 20_000
-"""Of larger indexes, a fit looks at a fixed sample, and at the best hits and graded pictures of its queries."""
+"""Pictures above which a fit takes a fixed sample, beside its queries' best hits and graded pictures."""
 _MOST_QUERIES = 1_000
-"""With grades, of which the newest are taken."""
+"""Number of queries with grades that a fit takes, the newest first."""
 _BEST = 200
-"""Hits of each query."""
+"""Number of hits of each query that a fit takes beside the sample."""
 _RELEVANT = DEGREES["close"]
 """The least degree that counts as relevant."""
 _ROWS_AT_ONCE = 4096
@@ -60,12 +60,9 @@ def calibration_of_model(index: Index, model: DualEncoder) -> Calibration | None
 
 
 def known_of(query: Query, vector: NDArray[np.float32], model: DualEncoder) -> Known | None:
-    """What is known of a query beside its scores; None of one without words.
+    """What is known of a query beside its scores, from its (D,) vector and the words unknown to the model.
 
-    Args:
-        query: What is searched for.
-        vector: (D,) its own.
-        model: That reads its words.
+    None for a query without words.
     """
     words = {word for text in query.texts for word in words_of(text)}
     if not words:
@@ -75,14 +72,10 @@ def known_of(query: Query, vector: NDArray[np.float32], model: DualEncoder) -> K
 
 
 def refit(index: Index, model: DualEncoder) -> Calibration:
-    """A calibration by the grades that people gave in an index: right counts 1, close 0.5, wrong 0.
+    """Fit a calibration to people's grades in an index: right counts 1, close 0.5, wrong 0.
 
-    Queries are encoded anew and compared with all pictures, or with a part of many. Grades of pictures that are gone
-    do not count. :meth:`Index.keep_calibration` keeps what this gives.
-
-    Args:
-        index: With grades.
-        model: That built it.
+    Queries are encoded anew and compared with all pictures, or with a part of many. Grades of pictures that are gone do
+    not count. :meth:`Index.keep_calibration` keeps the result.
 
     Raises:
         UserError: If too few queries have grades, all grades are alike, or another model built the index.
@@ -105,7 +98,6 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
     likeness = CaptionSimilarity(index)
 
     def seen(asked: Sequence[Query], of: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[Known]]:
-        """Scores of queries, and what is known of each."""
         scores = index.similarity.array(rows, of).T
         known = [
             replace(
@@ -135,7 +127,7 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
 def _of_best(
     likeness: CaptionSimilarity, index: Index, vector: NDArray[np.float32], scores: NDArray[np.float32], ids: list[str]
 ) -> NDArray[np.float64] | None:
-    """(candidates,) likeness of a query with the captions of its best hits; NaN of the others, as in a search."""
+    """(candidates,) similarity of a query to the captions of its best hits; NaN for the others, as in a search."""
     best = np.argsort(-scores, kind="stable")[:LOOKED_AT]
     found = likeness.scores(vector, index.picture_store.get([ids[at] for at in best.tolist()]))
     if found is None:
@@ -146,7 +138,7 @@ def _of_best(
 
 
 def _graded(index: Index) -> dict[str, dict[str, float]]:
-    """Degrees by query and picture, of the newest queries; of pictures that are in the index."""
+    """Degrees by query and picture, of the newest queries and of pictures that are in the index."""
     by_query = index.grades().by_query()
     names = sorted({one for grades in by_query.values() for one in grades})
     there = {one for start in range(0, len(names), _ROWS_AT_ONCE) for one in _rows(index, names, start)}
@@ -157,7 +149,7 @@ def _graded(index: Index) -> dict[str, dict[str, float]]:
 
 
 def _vectors_of(queries: Sequence[Query], model: DualEncoder) -> NDArray[np.float32]:
-    """(queries, D); all of their texts are encoded together."""
+    """(queries, D) vectors; all texts are encoded together."""
     texts = tuple(dict.fromkeys(text for query in queries for text in query.texts))
     vector = dict(zip(texts, np.asarray(model.encode_text(texts), np.float32), strict=True))
     parts = [

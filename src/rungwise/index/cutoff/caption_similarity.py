@@ -1,4 +1,4 @@
-"""How like a query the captions of its hits are, by the model's text vectors.
+"""Similarity of a query to the captions of its hits, by the model's text vectors.
 
 A picture whose caption says nearly the same as the query is relevant, whatever its own vector says. So this tells more
 of where relevance ends than all that scores of pictures tell.
@@ -18,19 +18,15 @@ from rungwise.index.stores.base import Row, Vectors
 from rungwise.similarity.arrays import unit_rows
 
 LOOKED_AT = 50
-"""Hits whose captions are compared; of the others nothing is known."""
+"""Number of hits whose captions are compared; those of the others count as unknown."""
 _CAPTIONS_OF_ONE = 10
-"""Captions of one picture that are compared."""
+"""Number of captions of one picture that are compared."""
 _HELD = 8192
-"""Pictures whose captions' vectors are held in memory."""
+"""Number of pictures whose captions' vectors are held in memory."""
 
 
 class CaptionSimilarity:
-    """The captions of one version of an index, compared with queries.
-
-    Args:
-        index: With captions or without.
-    """
+    """The captions of one version of an index, compared with queries."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -38,14 +34,9 @@ class CaptionSimilarity:
         self._of_picture: dict[str, Vectors] = {}
 
     def scores(self, query: NDArray[np.float32], rows: Mapping[str, Row]) -> NDArray[np.float64] | None:
-        """(rows,) the highest cosine of a query with the captions of each picture; NaN without any.
+        """(rows,) highest cosine of a (D,) query with the captions of each picture; NaN for a picture without any.
 
-        Args:
-            query: (D,) the query's vector.
-            rows: Of pictures, by id.
-
-        Returns:
-            None where the index has no captions.
+        None where the index has no captions.
         """
         if not self._has_captions:
             return None

@@ -1,4 +1,4 @@
-"""Where relevance ends in the answers of an index: what judges its hits, and what an answer says of it."""
+"""Where relevance ends in the answers of an index."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 _FEWEST = 2
-"""Pictures, below which nothing is judged."""
+"""Least number of pictures in which hits are judged."""
 
 
 _JUDGED_HELD = 256
-"""Queries whose judgement is held."""
+"""Number of queries whose judgement is held."""
 
 
 @dataclass
@@ -39,12 +39,12 @@ class _Looked:
     """What was read of one state of an index.
 
     Attributes:
-        state: What tells it from others.
-        sample: Of its pictures.
-        captions: Of its pictures.
-        exact: Whether its store compares every picture, so that deep searches cost no more than shallow ones.
-        standard: What judges texts where there is no calibration; None until it is needed.
-        judged: Searches that were judged, each with the calibration by which it was.
+        state: Revision and number of pictures, by which states differ.
+        sample: Sample of the pictures.
+        captions: Captions of the pictures.
+        exact: Whether the store compares every picture, so that deep searches cost no more than shallow ones.
+        standard: Judges texts where there is no calibration; None until it is needed.
+        judged: Searches that were judged, each with the calibration that judged it.
     """
 
     state: tuple[int, int]
@@ -56,13 +56,9 @@ class _Looked:
 
 
 class Cutoff:
-    """What judges the hits of one version of an index.
+    """Judges the hits of one version of an index, as a model finds them.
 
     The sample of pictures and the calibration are read when they are first needed, and kept.
-
-    Args:
-        index: That is searched.
-        model: With which.
     """
 
     def __init__(self, index: Index, model: DualEncoder) -> None:
@@ -72,16 +68,12 @@ class Cutoff:
         self._unrelated: NDArray[np.float32] | None = None
 
     def judged(self, query: Query, candidates: PictureCandidates) -> tuple[JudgedRanking | None, tuple[str, ...]]:
-        """The best hits of the whole index, and a line for people where a calibration is there and cannot be used.
+        """Judge the best hits of the whole index; gives also a line for people where a calibration cannot be used.
 
         Texts without a calibration are compared with texts that fit nothing. Where pictures are searched for, hits that
-        stand out of the bulk are told from the others; where none stands out, that says nothing, and nothing is judged.
-        Nor is it among fewer than two pictures, where there is nothing to compare with. Pages of an answer, and other
-        filters of it, are not judged anew.
-
-        Args:
-            query: What is searched for; one that has pictures is judged by the scores alone.
-            candidates: What it may find.
+        stand out of the bulk are told from the others; where none stands out, nothing is judged (None). Nor is it among
+        fewer than two pictures. Pages of an answer, and other filters of it, are not judged anew. A query that has
+        pictures is judged by the scores alone.
         """
         looked = self._now()
         if looked.sample.total < _FEWEST:
@@ -109,7 +101,7 @@ class Cutoff:
         return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)
 
     def _now(self) -> _Looked:
-        """What was read of the index as it is now."""
+        """What was read of the index in its present state."""
         state = self._index.manifest.revision, len(self._index)
         if self._looked is None or self._looked.state != state:
             store = self._index.picture_store
@@ -121,13 +113,13 @@ class Cutoff:
         return Calibration.unsupervised()
 
     def on(self, index: Index) -> Cutoff:
-        """The same model on another index that it built, or on another version of this one."""
+        """Cutoff with the same model on another index that it built, or on another version of this one."""
         other = Cutoff(index, self._model)
         other._unrelated = self._unrelated
         return other
 
     def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
-        """What the index keeps, which may change while it is open, else what lies with the model, else a standard."""
+        """The calibration of the index, which may change while it is open, else that of the model, else a standard."""
         problem: tuple[str, ...] = ()
         try:
             found = calibration_of(self._index) or self._of_model
@@ -140,7 +132,7 @@ class Cutoff:
         return looked.standard[0], problem
 
     def _standard(self, sample: NullSample) -> Calibration | None:
-        """By what texts reach that fit nothing; None of a model that reads no texts or tells none of them apart."""
+        """Calibration by scores of texts that fit nothing; None where the model reads no texts or tells none apart."""
         try:
             if self._unrelated is None:
                 self._unrelated = np.asarray(self._model.encode_text(UNRELATED), np.float32)
@@ -163,15 +155,15 @@ def end_of(
     by_words: int,
     has_words: bool,
 ) -> End:
-    """What an answer says of the end.
+    """The end of relevance as an answer gives it.
 
     Args:
-        ended: The best hits of the whole index.
-        groups: The ranking as far as it is known: all that stand before the end are among them.
-        answered: Those that the answer holds.
+        ended: Judgement of the best hits of the whole index.
+        groups: The ranking as far as it is known: all groups before the end are among them.
+        answered: The groups that the answer holds.
         filtered: Whether the search has a filter.
         unknown: Words that the model does not know.
-        by_words: How many pictures full text brought.
+        by_words: Number of pictures that full text brought.
         has_words: Whether the query has words.
     """
     shown = sum(group.rung < BEYOND for group in groups)

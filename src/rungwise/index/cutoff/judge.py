@@ -1,7 +1,7 @@
-"""Where relevance ends in a ranking: the best hits of the whole index judged, and other hits by their scores.
+"""Where relevance ends in a ranking: the best hits of the whole index are judged, and other hits by their scores.
 
-What a filter lets through is judged as it would be without the filter: how a score compares with those of all pictures
-says how relevant a picture is, and a filter changes neither.
+Pictures that pass a filter are judged as they would be without it: relevance follows from how a score compares with
+those of all pictures, which a filter does not change.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rungwise.index.query.unknown_words import UnknownWord
 from rungwise.index.ranking import JudgedRanking
 
 MOST_JUDGED = 1000
-"""Hits of the whole index that are judged where all of the first ones are relevant: as many as a calibration shows."""
+"""Number of hits that are judged where all of the first ones are relevant; as many as a calibration shows."""
 
 
 class Judge(Protocol):
-    """What judges hits: a :class:`rungwise.calibration.Calibration`."""
+    """Judges hits, as a :class:`rungwise.calibration.Calibration` does."""
 
     @property
     def source(self) -> str:
-        """By what it was fitted, in a line."""
+        """One line that says what it was fitted by."""
         ...
 
     @property
@@ -37,15 +37,15 @@ class Judge(Protocol):
     def judge_hits(
         self, scores: NDArray[np.floating], background: Background, known: Known | None = None
     ) -> QueryJudgement:
-        """Of the best hits of one query, whose (k,) scores fall."""
+        """Judge the best hits of one query, whose (k,) scores fall."""
         ...
 
 
 class IndexScores(Protocol):
-    """The whole index as a query sees it; see :class:`rungwise.index.ranking.PictureCandidates`."""
+    """Scores of the whole index for a query, as :class:`rungwise.index.ranking.PictureCandidates` gives them."""
 
     def nearest_scores(self, depth: int) -> NDArray[np.float32]:
-        """Scores of so many pictures, best first; fewer where there are fewer."""
+        """Scores of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
         ...
 
 
@@ -55,9 +55,9 @@ def judged(
     """Judge the best hits of the whole index; more of them where all are relevant.
 
     Args:
-        whole: Without any filter.
-        depth: How many are judged at first.
-        judge: By what.
+        whole: Scores of the index without any filter.
+        depth: Number of hits that are judged at first.
+        judge: Judges the hits.
         background: The query's scores with the sample of the index.
         known: What else is known of the query, and of the first hits.
         deeper: Ask for all that may be judged at once, where that costs no more than asking for the first ones.
@@ -85,12 +85,12 @@ def _judgement(
 def advice(
     *, relevant_without_filter: int | None, unknown: Sequence[UnknownWord], by_words: int, has_words: bool
 ) -> tuple[str, ...]:
-    """What to try where nothing relevant was found, a line each.
+    """Lines that say what to try where nothing relevant was found.
 
     Args:
-        relevant_without_filter: How many pictures of the whole index are relevant; None where there is no filter.
+        relevant_without_filter: Number of relevant pictures in the whole index; None where there is no filter.
         unknown: Words that the model does not know.
-        by_words: How many pictures full text brought.
+        by_words: Number of pictures that full text brought.
         has_words: Whether the query has words.
 
     >>> print(*advice(relevant_without_filter=7, unknown=(), by_words=0, has_words=True), sep="; ")

@@ -1,7 +1,7 @@
 """A fixed sample of the pictures of an index: most of them are irrelevant to any query.
 
-The sample is drawn by the ids (see :mod:`rungwise.index.stores.id_sampling`). So it is the same for everybody, and
-changes by no more than the share of rows that come and go.
+The sample is drawn by the ids (:mod:`rungwise.index.stores.id_sampling`). So it is the same for everybody, and changes
+by no more than the share of rows that come and go.
 """
 
 from __future__ import annotations
@@ -16,20 +16,16 @@ from rungwise.similarity import Similarity
 from rungwise.similarity.arrays import unit_rows
 
 SAMPLED = 2048
-"""Rows of the sample: enough for the tail of irrelevant scores, few enough to be compared in some tenths of a ms."""
+"""Rows of the sample: enough for the tail of irrelevant scores, few enough to compare in some tenths of a ms."""
 
 
 class NullSample:
     """Rows of a store that stand for all of them.
 
     Args:
-        vectors: (sample, D).
-        total: How many rows the store has.
-        similarity: Of the store.
-
-    Attributes:
-        vectors: As given.
-        total: As given.
+        vectors: (sample, D) vectors.
+        total: Number of rows of the store.
+        similarity: Similarity of the store.
 
     >>> from rungwise.similarity import Cosine
     >>> sample = NullSample(np.eye(2, dtype=np.float32), 8, Cosine())
@@ -45,18 +41,13 @@ class NullSample:
 
     @classmethod
     def of(cls, store: Store, size: int = SAMPLED) -> NullSample:
-        """The sample of a store of pictures; of no more than ``size`` rows all of them."""
+        """The sample of a store of pictures; all rows where there are no more than ``size``."""
         rows = store.get(store.drawn(size))
         vectors = np.stack([row.vector for row in rows.values()]) if rows else np.empty((0, store.dimension))
         return cls(np.asarray(vectors, np.float32), max(store.count(), len(rows)), store.similarity)
 
     def background(self, query: NDArray[np.float32], metric: Metric | None = None) -> Background:
-        """The scores of a (1, D) query with the sample.
-
-        Args:
-            query: Its vector.
-            metric: None for the store's similarity.
-        """
+        """Scores of a (1, D) query with the sample; ``metric`` None is the store's similarity."""
         return Background(self.scores(query, metric)[0], self.total)
 
     def scores(self, queries: NDArray[np.float32], metric: Metric | None = None) -> NDArray[np.float32]:

@@ -14,12 +14,12 @@ Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "has", "contains"]
 Scalar = str | bool | int | float
 
 OWN = "rungwise."
-"""How the keys of a record begin that no filter sees."""
+"""Prefix of the keys of a record that no filter sees."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What one column of a row must fulfil.
+    """A condition on one column of a row.
 
     A row without the column, or with another type of value in it, fulfils no condition on it, ``!=`` included. Whole
     numbers and fractions are one type, texts another, truth values a third, lists of texts a fourth. Texts are in order
@@ -27,19 +27,15 @@ class Condition:
 
     Attributes:
         column: Name of an entry of the row's record.
-        operator: How it is compared. ``has``: a list of texts holds the value. ``contains``: the value stands in a
-            text, or in one text of a list, in any case of letters.
-        value: With what; for ``in`` a tuple, of which one must be equal.
+        operator: Comparison. ``has``: a list of texts holds the value. ``contains``: the value stands in a text, or in
+            one text of a list, in any case of letters.
+        value: Value to compare with; for ``in`` a tuple, of which one must be equal.
 
     Raises:
         UserError: If the operator is unknown, or the value is not of a type that it takes.
 
-    >>> Condition("year", ">=", 2020).holds({"year": 2021.5})
-    True
     >>> Condition("year", "!=", 2020).holds({"title": "2021"})
     False
-    >>> Condition("place", "in", ("sea", "lake")).holds({"place": "lake"})
-    True
     >>> Condition("tags", "has", "beach").holds({"tags": ["sea", "beach"]})
     True
     >>> Condition("title", "contains", "RED").holds({"title": "A red boat"})
@@ -65,7 +61,7 @@ class Condition:
                 raise UserError(f"{on}: truth values are not in order; compare with ==")
 
     def holds(self, record: Mapping[str, Any]) -> bool:
-        """Whether a row with this record fulfils it."""
+        """Whether a row with this record fulfils the condition."""
         found = None if self.column.startswith(OWN) else record.get(self.column)
         if isinstance(self.value, tuple):
             return any(_type(found) is _type(value) and found == value for value in self.value)
@@ -94,7 +90,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Not:
-    """What a row must not fulfil. A row without the column that ``of`` speaks of does not fulfil ``of``.
+    """An expression that a row must not fulfil. A row without the column that ``of`` names does not fulfil ``of``.
 
     >>> Not(Condition("year", "==", 2020)).holds({})
     True
@@ -109,11 +105,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Either:
-    """Of which a row must fulfil one at least.
-
-    >>> Either((Condition("year", "==", 2020), Condition("place", "==", "sea"))).holds({"place": "sea"})
-    True
-    """
+    """Expressions of which a row must fulfil one at least."""
 
     of: tuple[Expression, ...]
 
@@ -124,11 +116,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Both:
-    """Of which a row must fulfil all.
-
-    >>> Both((Condition("year", "==", 2020), Condition("place", "==", "sea"))).holds({"place": "sea"})
-    False
-    """
+    """Expressions of which a row must fulfil all."""
 
     of: tuple[Expression, ...]
 
@@ -142,10 +130,10 @@ Expression: TypeAlias = Condition | Not | Either | Both
 
 @dataclass(frozen=True)
 class Where:
-    """Rows that fulfil all conditions, and are none of those left out.
+    """Filter: rows that fulfil all conditions, and are none of those left out.
 
     Attributes:
-        conditions: All of them must hold.
+        conditions: Expressions that must all hold.
         without: Ids that are left out.
 
     >>> where = Where((Condition("year", ">=", 2020), Condition("place", "==", "sea")), without=frozenset("a"))
@@ -161,11 +149,7 @@ class Where:
         return row_id not in self.without and all(condition.holds(record) for condition in self.conditions)
 
     def and_without(self, ids: frozenset[str]) -> Where:
-        """The same, with more ids left out.
-
-        >>> Where().and_without(frozenset("a")).without
-        frozenset({'a'})
-        """
+        """The same filter with more ids left out."""
         return Where(self.conditions, self.without | ids)
 
 
@@ -180,5 +164,4 @@ def _type(value: object) -> type | None:
 
 
 def _cut(value: object) -> str:
-    """A value for a message about it."""
     return quoted(value) if isinstance(value, str) else repr(value)[:80]

@@ -16,9 +16,9 @@ from rungwise.core.text.linear import near_names
 from rungwise.index.filters.conditions import Both, Condition, Either, Expression, Not, Operator, Scalar, Where
 
 DEEPEST = 50
-"""How many parentheses and ``not`` may stand in each other."""
+"""Number of parentheses and ``not`` that may stand in each other."""
 MOST_VALUES = 1000
-"""Values of one ``in``."""
+"""Number of values that one ``in`` may have."""
 
 _QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“”", "‘": "’", "«": "»", "`": "`"}
 _SAME = {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
@@ -29,18 +29,17 @@ _KEYWORDS = frozenset(("and", "or", "not", "in", "has", "contains", "between", "
 _TRUTH = {"true": True, "false": False}
 _EXAMPLE = "year >= 2020 and tags has 'beach'"
 _SHOWN = 80
-"""Characters of what was typed that a remedy repeats."""
+"""Number of typed characters that a remedy repeats."""
 
 
 _OPTION = {"filter": "where"}
 
 
 class WhereError(UserError):
-    """A filter that cannot be read.
+    """A filter that cannot be read; the message is one line and names the place.
 
-    Args:
-        message: One line, with the place.
-        place: Which character is wrong, counted from 0.
+    Attributes:
+        place: Position of the wrong character, from 0.
     """
 
     def __init__(self, message: str, place: int) -> None:
@@ -68,9 +67,6 @@ def parse_where(text: str) -> Where:
     text is written twice, or behind a backslash; a backslash itself is written twice. Columns with spaces, and those
     named as a word of the filter, stand in quotes or backticks.
 
-    Args:
-        text: The filter.
-
     Raises:
         WhereError: If it cannot be read; it says where and what to write.
 
@@ -86,7 +82,7 @@ def parse_where(text: str) -> Where:
 
 
 def write_where(where: Where) -> str:
-    """A filter as :func:`parse_where` reads it; ids that are left out are no part of the text.
+    """Text of a filter, as :func:`parse_where` reads it; ids that are left out are no part of the text.
 
     >>> write_where(parse_where("a=1 and (b = 'it''s' or not c in (1,2))"))
     "a == 1 and (b == 'it''s' or not c in (1, 2))"
@@ -95,11 +91,7 @@ def write_where(where: Where) -> str:
 
 
 def columns_of(where: Where) -> tuple[str, ...]:
-    """The columns that a filter names, each once.
-
-    >>> columns_of(parse_where("year > 2 or (title == 'a' and year < 9)"))
-    ('year', 'title')
-    """
+    """The columns that a filter names, each once."""
 
     def named(clause: Expression) -> Iterator[str]:
         match clause:
@@ -115,14 +107,7 @@ def columns_of(where: Where) -> tuple[str, ...]:
 
 
 def check_columns(where: Where, columns: Collection[str]) -> None:
-    """Refuse a filter on a column that no row has.
-
-    Args:
-        where: The filter.
-        columns: Those that there are.
-
-    Raises:
-        UserError: It names the nearest columns, and all if they are few.
+    """Refuse a filter on a column that no row has; the message names the nearest columns, and all if they are few.
 
     >>> check_columns(parse_where("yaer >= 2020"), ["year", "title"])
     Traceback (most recent call last):
@@ -146,7 +131,7 @@ def _listed(names: list[str], most: int = 30) -> str:
 
 
 class _Reader:
-    """Recursive descent."""
+    """Parser of a filter by recursive descent."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -319,9 +304,10 @@ class _Reader:
         yield _Token("end", "", len(text))
 
     def _quoted_at(self, at: int) -> tuple[str, int]:
-        """The text between quotes, and where it ends; a closing quote that stands twice is one of the text.
+        """The text between quotes, and the position after it.
 
-        So is one behind a backslash; before anything else, a backslash is a sign as others.
+        A closing quote that is doubled or follows a backslash is part of the text; a backslash before any other
+        character but itself is a plain character.
         """
         closing, place = _QUOTES[self._text[at]], at + 1
         said: list[str] = []
@@ -343,7 +329,7 @@ def _both(clauses: list[Expression]) -> Expression:
 
 
 def _nested(clause: Expression) -> str:
-    """A clause beside others, in parentheses where it is made of several itself."""
+    """Text of a clause beside others, in parentheses where it has several parts itself."""
     match clause:
         case Condition():
             return _written(clause)

@@ -1,4 +1,4 @@
-"""What people said of hits: right, close or wrong, kept in ``grades.jsonl`` of an index, a line each.
+"""People's grades of hits (right, close or wrong), kept in ``grades.jsonl`` of an index, a line each.
 
 A line ends with a checksum of the rest. One that was cut off or damaged is counted and listed, and the others count. A
 person may change their mind: of one person's grades of one query and one picture, the last one counts. Grades of
@@ -24,32 +24,30 @@ from rungwise.index.layout.manifest import GRADES
 
 GradeName = Literal["right", "close", "wrong"]
 _TAKEN_BACK = "none"
-"""What is written where a person takes a grade back."""
+"""Grade of a line by which a person takes a grade back."""
 DEGREES: dict[GradeName, float] = {"right": 1.0, "close": 0.5, "wrong": 0.0}
-"""The degree of relevance that each grade stands for."""
+"""Degree of relevance that each grade stands for."""
 
 MOST_BYTES = 32 << 20
-"""Of the file: some hundred thousand grades."""
+"""Bytes of the largest file: some hundred thousand grades."""
 _LONGEST_ID, _LONGEST_NAME = 8_000, 200
 _FIELDS = {"query", "id", "grade", "when", "who", "text_hash"}
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What a person said of one picture for one query.
+    """A person's grade of one picture for one query.
 
     Attributes:
-        query: As it was typed.
-        id: Of the picture.
-        grade: How well it fits.
-        when: In UTC, as ISO 8601 has it.
-        who: Said it; empty where nobody gave a name.
+        query: The query as it was typed.
+        id: Id of the picture.
+        grade: How well the picture fits.
+        when: Time in UTC, as ISO 8601 has it.
+        who: Name of the person; empty where nobody gave one.
 
     Raises:
-        UserError: If a part is empty, too long, or no grade.
+        UserError: If the query is empty, a part is too long, or the grade is none of the three.
 
-    >>> Grade("a red boat", "boat-7", "close", "2024-05-01T12:00:00Z").degree
-    0.5
     >>> Grade("a red boat", "boat-7", "nice", "")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: grade 'nice': give one of right, close, wrong
@@ -76,7 +74,7 @@ class Grade:
 
     @property
     def degree(self) -> float:
-        """Of relevance, 0..1."""
+        """Degree of relevance, 0..1."""
         return DEGREES[self.grade]
 
 
@@ -85,30 +83,21 @@ class Grades:
     """The grades of an index.
 
     Attributes:
-        kept: One for each query, picture and person, the oldest first.
-        issues: Lines that are damaged, one each.
-
-    >>> len(Grades(()))
-    0
+        kept: The grades that count, one for each query, picture and person, the oldest first.
+        issues: One issue for each damaged line.
     """
 
     kept: tuple[Grade, ...]
     issues: tuple[Issue, ...] = ()
 
     def __iter__(self) -> Iterator[Grade]:
-        """Over the grades that count."""
         return iter(self.kept)
 
     def __len__(self) -> int:
-        """How many count."""
         return len(self.kept)
 
     def by_query(self) -> dict[str, dict[str, Grade]]:
-        """Grades by the query, and by the picture's id; the newest where several people graded a picture.
-
-        >>> Grades((Grade("boats", "a", "right", ""),)).by_query()["boats"]["a"].degree
-        1.0
-        """
+        """Grades by query and picture's id; the newest where several people graded a picture."""
         found: dict[str, dict[str, Grade]] = {}
         for one in self.kept:
             found.setdefault(one.query, {})[one.id] = one
@@ -121,16 +110,10 @@ def now() -> str:
 
 
 def read_grades(folder: Path) -> Grades:
-    """The grades of an index; none where nobody gave any.
-
-    Args:
-        folder: Of the index.
+    """The grades of an index folder; none where nobody gave any.
 
     Raises:
         UserError: If the file cannot be read.
-
-    >>> len(read_grades(Path("nowhere")))
-    0
     """
     with location.at_hand(folder, [GRADES]) as at_hand:
         return _read(at_hand / GRADES)
@@ -153,15 +136,7 @@ def add_grade(folder: Path, grade: Grade) -> None:
 
 
 def take_back(folder: Path, query: str, item_id: str, who: str = "") -> None:
-    """Let what a person said of a picture for a query count no more; errors as :func:`add_grade`.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> add_grade(folder, Grade("boats", "a", "right", now()))
-    >>> take_back(folder, "boats", "a")
-    >>> len(read_grades(folder))
-    0
-    """
+    """Write that a person's grade of a picture for a query no longer counts; raises as :func:`add_grade`."""
     _append(folder, _sealed(query, item_id, _TAKEN_BACK, now(), who))
 
 
@@ -197,7 +172,7 @@ def _read(path: Path) -> Grades:
 
 
 def _parsed(plain: dict[str, Any]) -> tuple[tuple[str, str, str], Grade | None]:
-    """Query, id and who; and what was said, None where it was taken back."""
+    """Query, id and name of the person; and the grade, None where it was taken back."""
     if plain.keys() != _FIELDS or not all(isinstance(value, str) for value in plain.values()):
         raise TypeError(f"it does not say {', '.join(sorted(_FIELDS))}")
     said = dict(plain)

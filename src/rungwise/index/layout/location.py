@@ -1,7 +1,7 @@
 """Where an index lies: in a folder, or under an address of an object store or of Milvus.
 
-Small files of an index under an address are brought to a folder of this machine while they are read or written, and
-what was written is sent back whole.
+Small files of an index under an address are copied to a folder of this machine while they are read or written, and
+files that were written are sent back whole.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rungwise.index.stores.milvus import catalog
 
 _SMALL = 256 << 20
 _SECONDS = 1.0
-"""For so long what tells one state of a file from another is not asked again."""
+"""Seconds for which the stamp of a file is not asked for again."""
 _stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
 
 
 def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
-    """As :func:`rungwise.core.disk.locks.writing_alone`; under an address, the engine decides who was first."""
+    """Take the lock of those that write in a folder; under an address no lock is taken, the engine decides who was first."""
     return nullcontext() if address_of(place) else locks.writing_alone(place, name=name)
 
 
 def alone(place: Path, what: str, name: str) -> AbstractContextManager[None]:
-    """As :func:`rungwise.core.disk.locks.alone`; nobody is kept out under an address."""
+    """Take a named lock of a folder, or refuse; under an address no lock is taken."""
     return nullcontext() if address_of(place) else locks.alone(place, what, name)
 
 
@@ -40,8 +40,8 @@ def at_hand(place: Path, names: Sequence[str], *, writing: bool = False) -> Iter
     """A folder with the small files of a place: the place itself, or a copy for as long as the block lasts.
 
     Args:
-        place: Of an index.
-        names: Of the files; those that are not there are left out.
+        place: Place of an index.
+        names: Names of the files; those that are not there are left out.
         writing: Send the files back when the block ends well, in this order.
 
     Raises:
@@ -67,7 +67,7 @@ def at_hand(place: Path, names: Sequence[str], *, writing: bool = False) -> Iter
 
 
 def stamp(address: str, name: str) -> tuple[int, ...] | None:
-    """What tells a file from its successor; None if there is none. It may be a second old."""
+    """Stamp by which a file differs from its successor; None if there is no file. It may be a second old."""
     known = _stamps.get((address, name))
     if known is None or time.monotonic() - known[0] > _SECONDS:
         content = _read(address, name)
@@ -77,7 +77,7 @@ def stamp(address: str, name: str) -> tuple[int, ...] | None:
 
 
 def forget_stamps(address: str) -> None:
-    """Ask again what tells the states of the files of this place."""
+    """Ask for the stamps of the files of this place anew when they are next needed."""
     for one in [key for key in _stamps if key[0] == address]:
         _stamps.pop(one, None)
 

@@ -37,9 +37,9 @@ PICTURES = "pictures"
 CAPTIONS = "captions"
 ISSUES = "issues.jsonl"
 CALIBRATION = "calibration.json"
-"""What judges the hits of this index; see :class:`rungwise.calibration.Calibration`."""
+"""File of the :class:`rungwise.calibration.Calibration` that judges the hits of this index."""
 GRADES = "grades.jsonl"
-"""What people said of hits; see :mod:`rungwise.index.layout.feedback`."""
+"""File of people's grades of hits; :mod:`rungwise.index.layout.feedback` reads and writes it."""
 FORMAT = "rungwise-index"
 VERSION = 1
 
@@ -55,30 +55,27 @@ _KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``index.json`` says: what the index holds and which model made it.
+    """Content of ``index.json``: what the index holds and which model made it.
 
     Attributes:
-        name: Of the collection.
-        model_fingerprint: Of the model; a search with another is refused, but for those that stand for it.
+        name: Name of the collection.
+        model_fingerprint: Fingerprint of the model; searches with another are refused, except with its stand-ins.
         model_location: Folder or hub id the model was loaded from, as it was given; empty when unknown.
-        dimension: D.
-        skipped: How many pictures of the build could not be read and stand in ``issues.jsonl``.
+        dimension: Dimension D of the vectors.
+        skipped: Number of pictures that could not be read and stand in ``issues.jsonl``.
         identity: Differs from that of every other index, also of one that was in this folder before.
         picture_store: Identity of the store of pictures.
         caption_store: Identity of the store of captions.
-        issues_sha256: Of ``issues.jsonl``.
+        issues_sha256: SHA-256 of ``issues.jsonl``.
         model_stands_for: Fingerprint of the model from which this one was exported; empty for all others.
-        store: Which kind of store keeps the rows.
-        revision: Grows with every change that is acknowledged.
-        rows_in_order: How many pictures there were when the stores were last compacted.
+        store: Kind of store that keeps the rows.
+        revision: Number that grows with every change that is acknowledged.
+        rows_in_order: Number of pictures when the stores were last compacted.
         thumbnails: Whether small copies of the pictures are kept.
         issues_before: SHA-256 of the ``issues.jsonl`` that stood there before. A process that dies between the two
             files leaves that one.
         format: Always :data:`FORMAT`.
-        version: Of the layout of the folder.
-
-    >>> Manifest("pets", "9a3f", "runs/best", dimension=8).format
-    'rungwise-index'
+        version: Version of the layout of the folder.
     """
 
     name: str
@@ -101,24 +98,12 @@ class Manifest:
 
     @property
     def models(self) -> frozenset[str]:
-        """Fingerprints of the models whose vectors these are, but for rounding.
-
-        >>> sorted(Manifest("pets", "9a3f", "", dimension=8, model_stands_for="1b").models)
-        ['1b', '9a3f']
-        """
+        """Fingerprints of the models whose vectors these are, but for rounding."""
         return frozenset({self.model_fingerprint, self.model_stands_for} - {""})
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write ``index.json``.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> manifest = Manifest("pets", "9a3f", "", dimension=8)
-    >>> write_manifest(folder, manifest)
-    >>> read_manifest(folder) == manifest
-    True
-    """
+    """Write ``index.json``."""
     with location.at_hand(folder, [DESCRIPTION], writing=True) as at_hand:
         write_description(at_hand / DESCRIPTION, asdict(manifest), indent=2)
 
@@ -128,10 +113,6 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         UserError: If there is no index in the folder, one that this version cannot read, or one that was altered.
-
-    >>> read_manifest(Path("nowhere"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
     """
     with location.at_hand(folder, [DESCRIPTION]) as at_hand:
         path = at_hand / DESCRIPTION
@@ -169,7 +150,7 @@ def _read_issues(path: Path, manifest: Manifest) -> tuple[Skipped, ...]:
 
 
 def write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> Manifest:
-    """Write the pictures that are left out, and ``index.json``, which tells them from any other; gives what it says.
+    """Write the pictures that are left out, and ``index.json`` with the digest of that file; gives the new manifest.
 
     >>> import tempfile
     >>> from rungwise.data.collection import Issue
@@ -204,8 +185,6 @@ def read_calibration(folder: Path) -> Calibration | None:
 
     Raises:
         UserError: If it is damaged.
-
-    >>> read_calibration(Path("nowhere"))
     """
     from rungwise.calibration import Calibration
 
@@ -225,12 +204,7 @@ def write_calibration(folder: Path, calibration: Calibration) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what was left unfinished by killed changes of an index, and by those who made it.
-
-    See :func:`rungwise.core.disk.staging.sweep`.
-
-    >>> sweep(Path("nowhere"))
-    """
+    """Remove what killed changes of an index, and killed builds, left unfinished."""
     if not address_of(folder):  # where there are no drafts
         staging.sweep(folder)
         for name in (*_REPLACED, *_REPLACED_AT_TIMES):
@@ -238,39 +212,25 @@ def sweep(folder: Path) -> None:
 
 
 Stamps = tuple[tuple[int, ...] | None, ...]
-"""Of the files that are replaced whenever an index changes: what tells one of them from its successor."""
+"""Stamps of the files that are replaced whenever an index changes; None for a file that is not there."""
 
 
 def stamps(folder: Path) -> Stamps:
-    """What tells this state of a folder from any other, without reading a file.
-
-    >>> stamps(Path("nowhere"))
-    (None, None, None)
-    """
+    """Stamps by which this state of a folder differs from any other; no file of a folder is read."""
     if address := address_of(folder):
         return location.stamp(address, DESCRIPTION), None, None
     return tuple(stamp(folder / name) for name in _REPLACED)
 
 
 def is_index(folder: Path) -> bool:
-    """Whether an index stands in a folder, be it whole or not.
-
-    >>> is_index(Path("nowhere"))
-    False
-    """
+    """Whether an index stands in a folder, be it whole or not."""
     if address := address_of(folder):
         return location.stamp(address, DESCRIPTION) is not None
     return is_regular(folder / DESCRIPTION)
 
 
 def refuse_strangers(folder: Path) -> None:
-    """Refuse a folder that holds anything but an index.
-
-    Raises:
-        UserError: Naming the file.
-
-    >>> refuse_strangers(Path("nowhere"))
-    """
+    """Refuse a folder that holds anything but an index; the message names the file."""
     if address_of(folder):
         return  # what else lies in a bucket is never touched
     staging.sweep(folder)  # what a killed run had moved aside comes back
@@ -278,12 +238,10 @@ def refuse_strangers(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove an index of which nothing came.
+    """Remove an index that did not come about.
 
     Raises:
         UserError: If the folder holds anything but an index.
-
-    >>> discard(Path("nowhere"))
     """
     refuse_strangers(folder)
     if is_milvus(folder):
@@ -307,15 +265,8 @@ def replacing_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     Milvus the new index gets collections of its own, and takes the name once it is whole.
 
     Raises:
-        UserError: If an index stands there and ``overwrite`` is false; else see
-            :func:`rungwise.core.disk.folders.replacing_folder`.
-
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "index"
-    >>> with replacing_folder(target, overwrite=False) as draft:
-    ...     _ = (draft / "index.json").write_text("{}")
-    >>> [file.name for file in target.iterdir()]
-    ['index.json']
+        UserError: If an index stands there and ``overwrite`` is false, the folder holds anything else, or it cannot be
+            written.
     """
     if is_milvus(folder):
         with _replacing_in_milvus(folder, overwrite=overwrite) as made:

@@ -15,7 +15,7 @@ from rungwise.index.stores.base import Store
 from rungwise.index.stores.vector_files import damaged
 
 _TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
-"""Of the columns of a collection, as records have them."""
+"""Types of a collection's columns, by the kinds that the collection names."""
 
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
@@ -33,14 +33,14 @@ def create_stores(
     thumbnails: bool = False,
     data: ImageCaptions | None = None,
 ) -> tuple[storage.Manifest, tuple[Store, Store]]:
-    """The two empty stores of a new index, and what ``index.json`` is to say.
+    """Make the two empty stores of a new index, and its manifest.
 
     Args:
-        folder: Where the stores are made.
-        name: Of the collection.
-        model: Encodes its pictures and captions.
+        folder: Folder in which the stores are made.
+        name: Name of the collection.
+        model: Encoder of its pictures and captions.
         model_location: Where the model came from.
-        store: Which kind of store keeps the rows.
+        store: Kind of store that keeps the rows.
         half: Whether vectors are kept in half precision.
         thumbnails: Whether small copies of the pictures will be kept.
         data: The collection, whose columns a store may give fields of their own.
@@ -72,11 +72,11 @@ def create_stores(
 
 
 def open_stores(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = False) -> tuple[Store, Store]:
-    """The stores of pictures and of captions.
+    """Open the stores of pictures and of captions.
 
     Args:
-        folder: Of the index.
-        manifest: What its ``index.json`` says.
+        folder: Folder of the index.
+        manifest: Content of its ``index.json``.
         all_vectors: Compare the checksums of large files of vectors, too.
 
     Raises:
@@ -98,16 +98,12 @@ def open_stores(folder: Path, manifest: storage.Manifest, *, all_vectors: bool =
 
 
 def _columns(data: ImageCaptions | None) -> dict[str, str]:
-    """What the records of pictures will hold for filters, as far as that is known, each with its type."""
+    """Types of the columns that records of pictures will hold, as far as they are known."""
     kinds = {} if data is None else data.column_kinds
     return {**FACTS, **{name: _TYPES[kind] for name, kind in kinds.items() if kind in _TYPES}}
 
 
 def refuse_thumbnails(folder: Path, wanted: bool) -> None:
-    """Refuse small copies of pictures under an address.
-
-    Raises:
-        UserError: If they are wanted there.
-    """
+    """Refuse small copies of pictures under an address."""
     if wanted and (address := address_of(folder)):
         raise UserError(f"{address}: small copies of pictures are kept in folders only; leave them out")

@@ -22,7 +22,7 @@ from rungwise.index.stores.vector_files import read_lines
 SUFFIXES = (".parquet", ".npy")
 _ROWS_AT_ONCE = 1024
 _BESIDE = ("id", "path", "captions", "caption_ids")
-"""What each line beside ``.npy`` begins with."""
+"""First fields of each line of the file beside ``.npy``."""
 _OWN = (*_BESIDE, "vector")
 
 
@@ -30,17 +30,13 @@ def export(index: Index, path: Path) -> int:
     """Write ids, paths, captions, columns and vectors of all pictures; gives their number.
 
     Args:
-        index: Whose rows.
+        index: The index.
         path: ``.parquet`` gets a row for each picture; ``.npy`` gets (pictures, D) float32 vectors, and a file of the
             same name with the ending ``.jsonl`` the rest, a line for each.
 
     Raises:
         UserError: If the ending is another, the index holds no picture, the place cannot be written, or a ``.jsonl``
             that no export wrote stands beside it.
-
-    >>> export(None, Path("index.xlsx"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: index.xlsx: cannot be written as '.xlsx'; give a name that ends with .parquet or...
     """
     require_writable_export(path)
     items = list(index.items())
@@ -59,9 +55,6 @@ def require_writable_export(path: Path) -> None:
     """Refuse a file that :func:`export` could not write, before any row is read.
 
     Beside ``.npy`` stands a file that nobody named: only that of an earlier export is replaced.
-
-    Raises:
-        UserError: Naming the file.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(
@@ -151,7 +144,7 @@ def _write_parquet(path: Path, index: Index, items: list[Item]) -> None:
 
 
 def _type(column: Column) -> Any:
-    """What Arrow calls the values of a column, which are all of one kind."""
+    """Arrow's type of the values of a column, which are all of one kind."""
     import pyarrow as pa
 
     first = next((value for value in column if value is not None), None)
@@ -167,5 +160,5 @@ def _cell(value: object) -> object:
 
 
 def _readable(text: str) -> str:
-    r"""Half characters, as in names of files that are no UTF-8, stand as ``\udcff``."""
+    r"""Write half characters, as in names of files that are no UTF-8, as ``\udcff``."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Looking an index through: files, checksums, counts, ids and numbers, and some vectors against a model."""
+"""Verification of an index: files, checksums, counts, ids and numbers, and some vectors against a model."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
 
 FARTHEST = 0.02
-"""How far a vector may lie from the one that is encoded anew, in lengths of that: devices round differently."""
+"""Largest distance of a vector from the one encoded anew, in lengths of that: devices round differently."""
 
 
 def verify_index(
     folder: Path, model: Callable[[storage.Manifest], DualEncoder] | None = None, sample: int = 32
 ) -> Iterator[Check]:
-    """Look at everything in an index; vectors of all sizes are compared with their checksums.
+    """Check everything in an index; vectors of all sizes are compared with their checksums.
 
     Args:
-        folder: Of the index.
+        folder: Folder of the index.
         model: Loads the model that made it; None encodes nothing anew.
-        sample: How many pictures, and how many captions, are encoded anew and compared.
+        sample: Number of pictures, and of captions, that are encoded anew and compared.
 
     >>> [check.wrong for check in verify_index(Path("nowhere"))]
     ['nowhere: no index here; build one with Index.build or `rungwise index`']
@@ -108,7 +108,7 @@ def _grades(folder: Path) -> str:
 
 
 def _store(folder: Path, kind: factory.Kind, name: str) -> Iterator[Check]:
-    """Files first: what an engine says of a damaged one does not name it."""
+    """Check the files first: what an engine says of a damaged one does not name it."""
     try:
         store = factory.open_store(kind, folder, name, all_vectors=True)
     except UserError as error:
@@ -128,7 +128,7 @@ def _issues(folder: Path, manifest: storage.Manifest) -> str:
 
 
 def _thumbnails(folder: Path) -> str:
-    """Every copy against its checksum; one that is not there is made from its picture when it is asked for."""
+    """Check every copy against its checksum; a missing one is made from its picture when it is asked for."""
     index, kept = Index.open(folder), Thumbnails(folder)
     sources = (source_of(record) for _, record in index.picture_store.records())
     contents = [source.content for source in sources if source is not None]
@@ -166,7 +166,7 @@ def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEnco
 
 
 def _pictures_anew(index: Index, model: DualEncoder, sample: int) -> Iterator[Check]:
-    """A sample against the model; what could not be read is a line of its own."""
+    """Compare a sample with the model; pictures that could not be read are a check of their own."""
     what, everything = "sample of pictures", list(index.items())
     items = [everything[at] for at in _drawn(len(everything), sample)]
     if not items:
@@ -212,7 +212,7 @@ def _captions_anew(index: Index, model: DualEncoder, sample: int) -> Iterator[Ch
 
 
 def _drawn(count: int, sample: int) -> list[int]:
-    """Other positions every time, so that looking again looks at more."""
+    """Other positions every time, so that repeated checks see more."""
     drawn: list[int] = np.sort(np.random.default_rng().choice(count, min(sample, count), replace=False)).tolist()
     return drawn
 

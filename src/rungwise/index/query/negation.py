@@ -1,11 +1,10 @@
 """English words that take something away: "a beach without people", "a dog, not a cat", "a street with no cars".
 
-A model of images and texts hardly reads such words: "a beach without people" is nearest to beaches with people. So
-what they take away is cut out and subtracted. Where it is not plain what a "no" or "not" belongs to, the text stays
-whole.
+A model of images and texts hardly reads such words: "a beach without people" is nearest to beaches with people. So what
+they take away is cut out and subtracted. Where it is not plain what a "no" or "not" belongs to, the text stays whole.
 
-All of it takes a time in proportion to the text: stretches of blanks become one blank first, so that no pattern repeats
-without end, and what stands around the cues is looked up and not cut out anew for each of them.
+Time is proportional to the text: blanks in a row become one first, so that no pattern repeats without end, and what
+stands around the cues is looked up and not cut out anew for each of them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _NOT_NEGATED = frozenset(
         *("a.m.", "many", "much", "always", "sure"),
     }
 )
-"""After "not": the sentence goes on, and nothing is taken away."""
+"""Words after "not" with which the sentence goes on, and nothing is taken away."""
 _SIGNS = frozenset(
     {
         *("parking", "smoking", "entry", "exit", "swimming", "trespassing", "fishing", "diving", "stopping"),
@@ -29,18 +28,18 @@ _SIGNS = frozenset(
         *("longer", "more", "doubt", "matter", "problem", "worries", "idea"),
     }
 )
-"""After "no" and "without": what a sign says, or a phrase of its own."""
+"""Words after "no" and "without" of what a sign says, or of a fixed phrase."""
 _SAYING = frozenset(
     {
         *("says", "say", "saying", "reads", "read", "reading", "a", "an", "the", "this", "that", "word"),
         *("words", "sign", "signs", "vitamin", "dr", "casino", "or"),
     }
 )
-"""Before "no": it is quoted, or a name."""
+"""Words before "no" where it is quoted, or part of a name."""
 _LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"[\w'’.-]{0,64}\w")
 _LONGEST_WORD = 64
-"""Characters of a word that are compared with the words above."""
+"""Number of characters of a word that are compared with the words above."""
 _JOINING = re.compile(
     r"(?: ?[,;]| (?:but|and|with|having|there (?:is|are)"
     r"|(?:(?:that|which|who) )?(?:is|are|was|were|does|do|has|have)))\Z",
@@ -54,7 +53,7 @@ _TAIL = re.compile(
 )
 """Where what is taken away ends and the scene goes on: "a man without a hat on a bench"."""
 _BACK = re.compile(r"\b(?:it|its|them|their|his|her|hers|him|they|he|she|itself|themselves|top)\b", re.IGNORECASE)
-"""Words of the tail that speak of what was taken away: "a dog without a ball in its mouth"."""
+"""Words of the tail that refer to what was taken away: "a dog without a ball in its mouth"."""
 _ALTERNATIVES = re.compile(
     r" ?,? (?:or|nor) | and (?:no|not|without) | ?[,;] ?(?:(?:and|or|nor) )?(?:(?:no|not|without) )?",
     re.IGNORECASE,
@@ -62,14 +61,12 @@ _ALTERNATIVES = re.compile(
 
 
 def split_negation(text: str) -> tuple[str, tuple[str, ...]]:
-    """What is wanted, and what is wanted less; the whole text and nothing where nothing is taken away.
+    """The wanted text, and the texts that are wanted less; the whole text and nothing where nothing is taken away.
 
-    In what is given back, blanks in a row are one.
+    Blanks in a row become one where the text is split.
 
     >>> split_negation("a beach without people or dogs at sunset")
     ('a beach at sunset', ('people', 'dogs'))
-    >>> split_negation("a dog that is not black")
-    ('a dog', ('black',))
     >>> split_negation("a no parking sign on a t-shirt, not only for dogs")
     ('a no parking sign on a t-shirt, not only for dogs', ())
     """
@@ -105,10 +102,10 @@ def _takes_away(text: str, before: int, cue: tuple[int, int], after: int) -> boo
     """Whether a cue takes something away.
 
     Args:
-        text: In which blanks in a row are one.
-        before: Where the last letter before the cue ends.
-        cue: From where to where it goes.
-        after: Where the first letter behind it stands.
+        text: Text in which blanks in a row are one.
+        before: End of the last letter before the cue.
+        cue: Start and end of the cue.
+        after: Start of the first letter behind the cue.
     """
     word = text[slice(*cue)].lower()
     last = _WORD.findall(text[max(0, before - _LONGEST_WORD) : before].lower())[-1]
