@@ -187,7 +187,7 @@ class Update:
         return known.same_file(source) and known.said == source.said and (small is None or small.has(known.content))
 
     def _write(self, batch: Sequence[FileContent]) -> None:
-        """Encode the new pictures of a batch and store it, captions first: no search finds captions that no picture has."""
+        """Encode the new pictures of a batch and store it, captions first: no search finds captions without picture."""
         vectors = self._vectors(batch)
         stamps: dict[Path, tuple[int, int]] = {}
         batch = [_forgetting_if_written(one, stamps) for one in batch if one.item.id in vectors]
@@ -311,7 +311,7 @@ def _first_rows(data: ImageCaptions) -> dict[str, int]:
 
 
 def _forgetting_if_written(one: FileContent, stamps: dict[Path, tuple[int, int]]) -> FileContent:
-    """Drop the content of a file that was written meanwhile, as the model may have seen another; it is read again later."""
+    """Drop the content of a file that was written meanwhile: the model may have seen another; it is read again."""
     if one.stamp == stamp_of(one.item.path, stamps):
         return one
     facts = {name: value for name, value in one.facts.items() if name != "hash"}

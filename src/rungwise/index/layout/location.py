@@ -26,7 +26,7 @@ _stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
 
 
 def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
-    """Take the lock of those that write in a folder; under an address no lock is taken, the engine decides who was first."""
+    """Take the lock of those that write in a folder; under an address the engine decides who was first."""
     return nullcontext() if address_of(place) else locks.writing_alone(place, name=name)
 
 

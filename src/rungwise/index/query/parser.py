@@ -1,7 +1,7 @@
 """Queries as people type them: ``"beach" - "people" + dog.jpg``, ``2*"red"``, ``a beach without people``.
 
 Signs count where they stand alone or before a word, as in ``dog -cat``; the hyphen of ``t-shirt`` is part of the word,
-and ``-5`` is a number. What stands in quotes is one text, whatever is in it.
+and ``-5`` is a number. A quotation is one text, whatever is in it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parse_query(text: str, *, pictures: bool = True) -> Query:
     plain text, as it was typed.
 
     Args:
-        text: What was typed.
+        text: The typed query.
         pictures: Whether names of picture files may be opened. Files named by strangers must not be.
 
     Raises:
@@ -72,7 +72,7 @@ def parse_query(text: str, *, pictures: bool = True) -> Query:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A quoted text or a word, and where it stands in what was typed."""
+    """A quoted text or a word, and its place in the typed query."""
 
     text: str
     quoted: bool
@@ -82,7 +82,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What stands between two signs."""
+    """The text between two signs, and the sign before it."""
 
     sign: int
     body: str
@@ -113,7 +113,7 @@ def _pieces(text: str) -> list[_Piece]:
 
 
 def _closing_marks(text: str) -> Mapping[str, Sequence[int]]:
-    """Where each mark may close a quotation, ascending; looked for once, and not anew from each mark that opens one."""
+    """Places where each mark may close a quotation, ascending; found once, not anew from each mark that opens one."""
     found: dict[str, list[int]] = {}
     for place, letter in enumerate(text):
         # A quote behind a backslash closes nothing, nor does an apostrophe: 'the dog's ball'.
@@ -125,7 +125,7 @@ def _closing_marks(text: str) -> Mapping[str, Sequence[int]]:
 
 
 def _end_of_quote(text: str, at: int, closing: Mapping[str, Sequence[int]]) -> int:
-    """Where a quotation that opens here ends, behind its closing mark; 0 where none opens."""
+    """Place behind the closing mark of a quotation that opens here; 0 where none opens."""
     ends = []
     for mark in _QUOTES.get(text[at]) or _SINGLE.get(text[at]) or "":
         places = closing.get(mark, ())
@@ -136,7 +136,7 @@ def _end_of_quote(text: str, at: int, closing: Mapping[str, Sequence[int]]) -> i
 
 
 def _chunks(text: str) -> list[_Chunk]:
-    """What was typed, cut at signs."""
+    """Cut the typed query at its signs."""
     pieces = _pieces(text)
     cuts: list[tuple[int, int, int]] = []  # where a sign begins and ends, and which it is
     for number, piece in enumerate(pieces):
@@ -196,7 +196,7 @@ def _terms_of(chunk: _Chunk, pictures: bool, alone: bool, notes: list[str]) -> l
 
 
 def _groups(pieces: list[_Piece]) -> list[list[_Piece]]:
-    """Names of pictures by themselves, and what stands between them together."""
+    """Names of pictures by themselves, and the pieces between them together."""
     groups: list[list[_Piece]] = []
     for piece in pieces:
         if groups and not _names_picture(piece) and not _names_picture(groups[-1][-1]):
@@ -218,7 +218,7 @@ def _names_picture(piece: _Piece) -> bool:
 
 
 def _picture_term(name: str, weight: float, pictures: bool, lone: bool, notes: list[str]) -> Term:
-    """A picture file; its name as words where files are not opened, or where nothing else is asked for."""
+    """Term of a picture file; its name as words where files are not opened, or where nothing else is asked for."""
     if not pictures:
         return Term(Words(name), weight)
     try:

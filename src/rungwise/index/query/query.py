@@ -1,4 +1,4 @@
-"""What is searched for: words, pictures and vectors, each with a weight."""
+"""The parts of a query: words, pictures and vectors, each with a weight."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ from rungwise.core.errors import UserError
 from rungwise.data.files.packed_pictures import Picture
 
 LESS = 0.5
-"""The weight of what is wanted less, unless it is given: it takes away a third of it at little cost to the rest.
+"""Default weight of what is wanted less: it takes away a third of that at little cost to the rest.
 
 ``benchmarks/queries.py without`` measures it.
 """
 MOST_TERMS = 32
-"""Terms of one query."""
+"""Number of terms that one query may have."""
 MOST_WEIGHT = 1000.0
 
 
 @dataclass(frozen=True)
 class Words:
-    """A text that the model reads.
-
-    >>> str(Words("a red boat"))
-    '"a red boat"'
-    """
+    """A text that the model reads."""
 
     text: str
 
@@ -37,11 +33,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Like:
-    """A picture of the index, by its id.
-
-    >>> str(Like("dog-7"))
-    'the picture dog-7'
-    """
+    """A picture of the index, by its id."""
 
     id: str
 
@@ -51,11 +43,7 @@ class Like:
 
 @dataclass(frozen=True)
 class GivenPicture:
-    """A picture from outside the index: a file, a place in a larger file, or the bytes of a file.
-
-    >>> str(GivenPicture(b"...", "dog.jpg"))
-    'the picture dog.jpg'
-    """
+    """A picture from outside the index: a file, a place in a larger file, or the bytes of a file."""
 
     picture: Picture | bytes
     name: str
@@ -66,11 +54,7 @@ class GivenPicture:
 
 @dataclass(frozen=True, eq=False)
 class GivenVector:
-    """A picture from outside that is encoded already; ``vector`` is (D,) or (1, D).
-
-    >>> str(GivenVector([1.0, 0.0], "dog.jpg"))
-    'the picture dog.jpg'
-    """
+    """A picture from outside that is encoded already; ``vector`` is (D,) or (1, D)."""
 
     vector: ArrayLike
     name: str
@@ -84,13 +68,10 @@ What = Words | Like | GivenPicture | GivenVector
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a query, and how much it counts: below 0 for what is wanted less.
+    """A part of a query and its weight, which is below 0 for what is wanted less.
 
     Raises:
         UserError: If the weight is not finite or too large, or the text is blank.
-
-    >>> Term(Words("people"), -LESS)
-    Term(what=Words(text='people'), weight=-0.5)
     """
 
     what: What
@@ -105,11 +86,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Query:
-    """Terms that are added up.
+    """Weighted terms whose vectors are added up.
 
     Attributes:
-        terms: At least one, and one whose weight is not 0.
-        notes: What a person should know of how the text was read.
+        terms: Terms, of which one at least has a weight other than 0.
+        notes: Lines for a person on how the text was read.
 
     Raises:
         UserError: If there is nothing to search for, or too much.
@@ -117,8 +98,6 @@ class Query:
     >>> query = Query((Term(Words("a beach"), 2.0), Term(Words("people"), -LESS)))
     >>> query.reading
     'pictures like 2 × "a beach", less like "people"'
-    >>> query.texts
-    ('a beach', 'people')
     """
 
     terms: tuple[Term, ...]
@@ -132,23 +111,23 @@ class Query:
 
     @classmethod
     def of(cls, text: str) -> Query:
-        """The plain text, whatever signs it holds."""
+        """Query of one plain text, whatever signs it holds."""
         return cls((Term(Words(text)),))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts that a model must encode, each once."""
+        """The distinct texts that a model must encode."""
         return tuple(dict.fromkeys(term.what.text for term in self.terms if isinstance(term.what, Words)))
 
     @property
     def wanted_texts(self) -> tuple[str, ...]:
-        """The texts that are wanted, each once."""
+        """The distinct texts with a weight above 0."""
         wanted = (term.what for term in self.terms if term.weight > 0)
         return tuple(dict.fromkeys(what.text for what in wanted if isinstance(what, Words)))
 
     @property
     def like(self) -> tuple[str, ...]:
-        """Ids of the pictures of the index that it names, each once."""
+        """The distinct ids of the pictures of the index that the query names."""
         return tuple(dict.fromkeys(term.what.id for term in self.terms if isinstance(term.what, Like)))
 
     @property
@@ -163,7 +142,7 @@ class Query:
 
     @property
     def reading(self) -> str:
-        """How it is understood, in one line; empty where it is one plain text."""
+        """How the query is understood, in one line; empty where it is one plain text."""
         if len(self.terms) == 1 and self.has_words and self.terms[0].weight > 0:
             return ""
         more = _listed(_weighed(term, 1.0) for term in self.terms if term.weight > 0)

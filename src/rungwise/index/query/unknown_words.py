@@ -18,15 +18,15 @@ from rungwise.similarity.arrays import unit_rows
 
 MOST_NEAR = 3
 _ALIKE = 0.8
-"""Of :func:`~rungwise.core.text.linear.near_names`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
+"""Least :func:`~rungwise.core.text.linear.near_names`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
 _MISSPELT = 0.85
-"""The same, for words that may be right as they are."""
+"""Least likeness for words that may be right as they are."""
 _SHORTEST = 4
-"""Letters of a word that may be misspelt; shorter ones are like too many others."""
+"""Number of letters of the shortest word that may be misspelt; shorter ones are like too many others."""
 _LEAST_COSINE = 0.5
-"""Of words that are said to be near in meaning."""
+"""Least cosine of words that count as near in meaning."""
 _MOST_EXPLAINED = 20
-"""Words of one query for which near ones are looked for among all that are known; further ones are named alone."""
+"""Words of one query for which near ones are looked for among all known words; further ones are named alone."""
 _CAPTIONS_LOOKED_AT = 50_000
 _WORDS_LOOKED_AT = 2_000
 
@@ -36,7 +36,7 @@ class UnknownWord:
     """A word that the model does not know.
 
     Attributes:
-        word: As it stands in the query.
+        word: The word as it stands in the query.
         near: Words much like it, the nearest first; the model knows them.
         found: Whether a caption or a column has the word, so that full text finds it.
         misspelt: Whether the model can read the word piece by piece, but neither it nor the collection has it as a
@@ -63,24 +63,24 @@ class UnknownWord:
 
 
 class Knows(Protocol):
-    """What a model says of words; see :class:`~rungwise.models.contracts.DualEncoder`."""
+    """The words that a model knows, as a :class:`~rungwise.models.contracts.DualEncoder` tells them."""
 
     @property
     def known_words(self) -> Collection[str]:
-        """Whole words of its vocabulary."""
+        """Whole words of the model's vocabulary."""
         ...
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words of a text that it never learnt."""
+        """Words of a text that the model never learnt."""
         ...
 
 
 class Meaning:
-    """How near words are in meaning: by a vector for each.
+    """Nearness of words in meaning, by a vector for each.
 
     Args:
-        encode: (n, D) vectors of words; zeros for those without one.
-        encode_known: The same for many words that are asked for again and again; ``encode`` if not given.
+        encode: Gives (n, D) vectors of words; zeros for words without one.
+        encode_known: The same for many words that are asked for again and again; ``encode`` if None.
 
     >>> table = {"sneakers": [1, 0], "shoes": [0.9, 0.1], "sea": [0, 1]}
     >>> Meaning(lambda words: [table.get(word, [0, 0]) for word in words]).near("sneakers", ["sea", "shoes", "zyx"], 2)
@@ -98,7 +98,7 @@ class Meaning:
 
     @classmethod
     def of(cls, vectors: WordVectors) -> Meaning:
-        """By a file of word vectors, such as GloVe's."""
+        """Meaning by a file of word vectors, such as GloVe's."""
         nothing = np.zeros(vectors.dimension, np.float32)
         return cls(
             lambda words: np.array(
@@ -119,7 +119,7 @@ class Meaning:
 
 
 def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE) -> tuple[str, ...]:
-    """The words that are written nearly alike, the nearest first.
+    """The words that are spelt nearly alike, the nearest first.
 
     >>> near_in_spelling("giraff", ["giraffe", "graph", "dog"])
     ('giraffe',)
@@ -132,11 +132,7 @@ def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE) -> 
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
-    """The words of captions, the most frequent first; many captions and rare words are left out.
-
-    >>> frequent_words(["a dog", "a dog and a cat"])
-    ('dog', 'and', 'cat')
-    """
+    """The words of captions, the most frequent first; only the first captions are read, and rare words are left out."""
     counts = Counter(word for text in islice(captions, _CAPTIONS_LOOKED_AT) for word in dict.fromkeys(words_of(text)))
     return tuple(word for word, _ in counts.most_common(_WORDS_LOOKED_AT) if len(word) > 1 and word.isalpha())
 
@@ -148,18 +144,17 @@ def unknown_words(
     frequent: Callable[[], Sequence[str]],
     meaning: Meaning | None = None,
 ) -> tuple[UnknownWord, ...]:
-    """What to say of the words of a query.
+    """The words of a query that the model does not know, or that may be misspelt.
 
     A model with a vocabulary of words says itself what it does not know. A model that reads pieces of words reads every
-    word, and nothing is said of its knowledge; a word is then said to be misspelt if neither the vocabulary nor the
-    collection has it and one of them has a word that is written nearly alike. A word that begins with such a word is
-    taken for a form of it.
+    word; for it a word counts as misspelt if neither the vocabulary nor the collection has it and one of them has a
+    word that is written nearly alike. A word that begins with such a word is taken for a form of it.
 
     Args:
-        texts: Of the query.
-        model: That reads them.
+        texts: Texts of the query.
+        model: The model that reads them.
         has_word: Whether a caption or column of the collection has a word.
-        frequent: Frequent words of the captions; asked only where something is unknown.
+        frequent: Gives frequent words of the captions; called only where something is unknown.
         meaning: Finds words that mean nearly the same.
 
     >>> from types import SimpleNamespace
@@ -194,7 +189,7 @@ def unknown_words(
 def _near(
     word: str, known: Collection[str], frequent: Callable[[], Sequence[str]], meaning: Meaning | None
 ) -> tuple[str, ...]:
-    """By spelling, then by meaning: of words that the model knows, those that captions have."""
+    """Known words near in spelling, then known words of captions near in meaning."""
     near = near_in_spelling(word, known)
     if meaning is not None and len(near) < MOST_NEAR:
         among = [one for one in frequent() if one in known] or sorted(known)[:_WORDS_LOOKED_AT]

@@ -15,7 +15,7 @@ _NOTHING = 1e-5
 
 
 def combined(vectors: Sequence[NDArray[np.float32]], weights: Sequence[float]) -> NDArray[np.float32]:
-    """(1, D), the weighted sum of the vectors, each brought to length 1 before; the sum has length 1 too.
+    """(1, D) weighted sum of vectors, each brought to length 1 before; the sum has length 1 too.
 
     One vector with a positive weight stays as it is. For a similarity that is an inner product of unit vectors, the sum
     ranks as the weighted sum of the similarities would. For others, such as that of order embeddings, it is a vector
@@ -23,15 +23,13 @@ def combined(vectors: Sequence[NDArray[np.float32]], weights: Sequence[float]) -
 
     Args:
         vectors: (D,) or (1, D) each.
-        weights: One for each.
+        weights: Weight of each vector.
 
     Raises:
         UserError: If the parts cancel each other out.
 
     >>> combined([np.array([2.0, 0]), np.array([0, 3.0])], [3, 4])
     array([[0.6, 0.8]], dtype=float32)
-    >>> combined([np.array([-1.0, 0]), np.array([0, 3.0])], [1, -0.75])
-    array([[-0.8, -0.6]], dtype=float32)
     """
     rows = np.concatenate([np.atleast_2d(np.asarray(one, np.float32)) for one in vectors])
     if len(rows) == 1 and weights[0] > 0:

@@ -1,4 +1,4 @@
-"""Rankings in which what is much like an earlier hit is folded under it, or comes later."""
+"""Rankings in which pictures much like an earlier hit are folded under it, or come later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEAR_DUPLICATE = 0.98
 """Cosine from which on two pictures count as near-duplicates; benchmarks/queries.py duplicates shows why."""
 
 _ON_ONE_THREAD = 64 * 64
-"""Products up to this many are made without threads."""
+"""Number of products up to which no threads are used."""
 
 
 def _products(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -33,13 +33,10 @@ class Folding:
     """Near-duplicates of a ranking put under the first of them, as the ranking becomes known part by part.
 
     A row joins the first row before it that stands by itself and has the same hash, or a cosine of at least
-    ``least_cosine`` with it. What comes later in the ranking changes nothing before it.
-
-    Args:
-        least_cosine: At least 0.
+    ``least_cosine``, which is 0 or more, with it. Later rows of the ranking change nothing before them.
 
     Attributes:
-        groups: For each row that stands by itself its position, and after it those that joined it.
+        groups: For each row that stands by itself its position, and after it the positions of those that joined it.
 
     >>> folding = Folding()
     >>> folding.add([[1, 0], [0, 1]], [None, "e3"])
@@ -56,11 +53,11 @@ class Folding:
         self._of_hash: dict[str, int] = {}
 
     def add(self, vectors: ArrayLike, hashes: Sequence[str | None]) -> None:
-        """The next rows of the ranking.
+        """Add the next rows of the ranking.
 
         Args:
             vectors: (n, D), best first.
-            hashes: Of their contents; None where it is not known.
+            hashes: Hash of each row's content; None where it is not known.
         """
         units = unit_rows(vectors)
         before = len(self._firsts)
@@ -106,18 +103,15 @@ class Folding:
 
 
 def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> list[int]:
-    """Maximal marginal relevance (Carbonell and Goldstein 1998): what is relevant, and unlike what came before it.
+    """Order by maximal marginal relevance (Carbonell and Goldstein 1998): relevant, and unlike what came before.
 
     The next is the one with the largest (1 - diversity) * relevance - diversity * (highest cosine to those before).
     Relevance is brought to 0..1 first.
 
     Args:
-        relevance: (n,) of a ranking.
-        vectors: (n, D) of it.
-        diversity: 0 keeps the order of relevance, 1 looks at nothing but unlikeness after the first.
-
-    Raises:
-        UserError: If diversity is not in 0..1.
+        relevance: (n,) relevance of a ranking.
+        vectors: (n, D) vectors of it.
+        diversity: 0 keeps the order of relevance, 1 counts nothing but unlikeness after the first.
 
     >>> diversified([0.9, 0.89, 0.5], [[1, 0], [1, 0.1], [0, 1]], 0.5)
     [0, 2, 1]

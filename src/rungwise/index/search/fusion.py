@@ -11,9 +11,9 @@ import numpy as np
 from rungwise.index.stores.bm25 import word_set, words_of
 
 RANK_CONSTANT = 60
-"""Of reciprocal rank fusion, as its authors found it."""
+"""Constant of reciprocal rank fusion, as its authors found it."""
 MOST_OF = 0.5
-"""How much of what the words of a query say a text must hold to count; benchmarks/queries.py words shows why."""
+"""Least share of the words of a query, by rarity, that a text must hold; benchmarks/queries.py words shows why."""
 _TEXTS_LOOKED_AT = 5_000
 
 
@@ -21,10 +21,7 @@ def fused(rankings: Sequence[Sequence[str]]) -> list[str]:
     """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): by the sum of 1 / (60 + rank) over the rankings.
 
     Scores are not compared, so that a similarity and BM25 need no common scale. Equal sums stand in the order in which
-    the rankings name them, the first ranking before the others.
-
-    Args:
-        rankings: Ids, best first, each once.
+    the rankings, each of distinct ids, best first, name them.
 
     >>> fused([["a", "b", "c"], ["c", "d"]])
     ['c', 'a', 'b', 'd']
@@ -37,12 +34,9 @@ def fused(rankings: Sequence[Sequence[str]]) -> list[str]:
 
 
 class Rarity:
-    """How rare words are in some texts: what a word says of the text that holds it.
+    """Rarity of words in the texts of a collection, of which at most 5,000 are read.
 
     The rarity of a word is the inverse document frequency of BM25, ln(1 + (N - n + 0.5) / (n + 0.5)).
-
-    Args:
-        texts: Of a collection; no more than 5,000 are read.
 
     >>> rarity = Rarity(["a dog", "a cat", "a red boat"])
     >>> [round(share, 2) for share in rarity.shares("a red dog", ["a dog", "a red dog", "the sea"])]
@@ -57,7 +51,7 @@ class Rarity:
             self._bearers.update(set(words_of(text)))
 
     def shares(self, words: str, texts: Iterable[str]) -> list[float]:
-        """How much of what the words say each text holds: by rarity, 0..1; 0 where there are no words."""
+        """Share of the words that each text holds, weighted by rarity, 0..1; 0 where there are no words."""
         rarities = {word: self._rarity(word) for word in set(words_of(words))}
         whole = sum(rarities.values()) or 1.0
         return [sum(rarity for word, rarity in rarities.items() if word in word_set(text)) / whole for text in texts]

@@ -1,4 +1,4 @@
-"""The ranking that a search answers from: vectors, full text, reranking, folding and diversity, one after the other.
+"""The ranking of a search: vectors, full text, reranking, folding and diversity, one after the other.
 
 Every step looks at a part of the ranking whose length does not depend on how much is asked for. So the ranking of a
 longer answer begins with that of a shorter one, and pages follow each other without doubles.
@@ -20,9 +20,9 @@ from rungwise.index.search.diversity import Folding, diversified
 from rungwise.index.search.fusion import fused
 
 _FOLDED_AT_MOST = 400
-"""Pictures of the ranking among which near-duplicates are looked for."""
+"""Number of pictures of the ranking among which near-duplicates are looked for."""
 HASH = "hash"
-"""The column with the hash of a picture's content."""
+"""Column with the hash of a picture's content."""
 
 
 def groups_of(
@@ -36,19 +36,19 @@ def groups_of(
     judged: JudgedRanking | None = None,
     certain: Collection[str] = (),
 ) -> list[RankedGroup]:
-    """At least this many pictures of the ranking, each with what is folded under it; fewer where there are fewer.
+    """At least ``needed`` groups of the ranking, fewer where there are fewer: pictures with what is folded under them.
 
     Where they are judged, all that stand before the end are among them.
 
     Args:
-        candidates: By their vectors.
-        needed: How many.
-        by_words: Those that full text found, best first.
-        reorder: Puts the first of them in a new order.
+        candidates: The pictures that the query may find, by their vectors.
+        needed: Number of groups.
+        by_words: Ids that full text found, best first.
+        reorder: Puts the first ids in a new order.
         fold: Whether near-duplicates are folded.
-        diversity: See :func:`~rungwise.index.search.diversity.diversified`.
-        judged: The best of the whole index, judged; None puts nothing after an end.
-        certain: Which of ``by_words`` stand before the end, whatever their vectors say.
+        diversity: 0..1, as :func:`~rungwise.index.search.diversity.diversified` takes it.
+        judged: Judgement of the best of the whole index; None puts nothing after an end.
+        certain: Ids of ``by_words`` that stand before the end, whatever their vectors say.
     """
     head: list[str] = []
     if by_words or reorder:
@@ -85,7 +85,7 @@ def groups_of(
 def _ended(
     candidates: PictureCandidates, head: Sequence[str], judged: JudgedRanking, certain: Collection[str]
 ) -> tuple[list[str], int]:
-    """The ranking with those before the end first, and how many they are; what follows them may be left to vectors."""
+    """The ranking with pictures before the end first, and their number; the rest may be left to the vectors."""
     # No more pass a filter than are relevant in the whole index.
     nearest = candidates.nearest(max(POOL, judged.cut))
     given = list(dict.fromkeys([*head, *nearest]))

@@ -1,4 +1,4 @@
-"""The first hits put in a new order by a model that reads picture and text together."""
+"""Reranking: the first hits put in a new order by a model that reads picture and text together."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def reranked(
     """Rank pictures by the weighted sum of a pair scorer's scores with some texts.
 
     Args:
-        scorer: The model.
-        pictures: Files; None where there is none.
+        scorer: The reranker.
+        pictures: Files; None for a picture that has none.
         texts: At least one.
-        weights: Of the texts.
+        weights: Weight of each text.
 
     >>> from types import SimpleNamespace
     >>> longest = SimpleNamespace(kind="longest", block=lambda pictures, texts: np.array([[len(p)] for p in pictures]))

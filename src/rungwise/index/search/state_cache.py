@@ -1,4 +1,4 @@
-"""What a searcher remembers of an index: what is slow to find out and hardly changes."""
+"""Properties of an index that a searcher remembers: they are slow to find out and hardly change."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ _ROWS_LOOKED_AT = 1000
 
 
 class StateCache:
-    """What was seen of an index, each part when it is first asked for.
+    """Properties of an index, each read when it is first asked for.
 
-    The index may have changed since, but for what this is used, that does no harm.
-
-    Args:
-        index: That was looked at.
+    The index may have changed since; for what this is used, that does no harm.
     """
 
     def __init__(self, index: Index) -> None:
@@ -30,23 +27,23 @@ class StateCache:
 
     @cached_property
     def rarity(self) -> Rarity:
-        """How rare words are in captions and columns."""
+        """Rarity of words in captions and columns."""
         texts = (record.get(WORDS) for _, record in self._index.picture_store.records())
         return Rarity(text for text in texts if isinstance(text, str) and text)
 
     @cached_property
     def frequent_words(self) -> tuple[str, ...]:
-        """Of the captions, the most frequent first."""
+        """Words of the captions, the most frequent first."""
         return frequent_words(self._index.captions())
 
     @property
     def columns(self) -> frozenset[str]:
-        """Those of the first pictures, or of all once they were looked through."""
+        """Columns of the first pictures, or of all once those were looked through."""
         return self._first_columns if self._every_column is None else self._every_column
 
     @property
     def all_columns(self) -> frozenset[str]:
-        """Those of all pictures, which are looked through."""
+        """Columns of all pictures, which are looked through."""
         if self._every_column is None:
             self._every_column = _columns_of(self._index.picture_store.records())
         return self._every_column

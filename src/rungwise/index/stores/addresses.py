@@ -1,4 +1,4 @@
-"""What an address of an index says: ``s3://bucket/prefix``, ``milvus://host:19530/name``, or a folder."""
+"""Addresses of an index: ``s3://bucket/prefix``, ``milvus://host:19530/name``, or a folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,5 @@ def named(place: Path | str) -> str:
 
 
 def is_milvus(place: Path | str) -> bool:
-    """Whether a place is in Milvus.
-
-    >>> is_milvus(Path("milvus://localhost/pets")), is_milvus("s3://bucket/pets")
-    (True, False)
-    """
+    """Whether a place is in Milvus."""
     return (address_of(place) or "").startswith(MILVUS)

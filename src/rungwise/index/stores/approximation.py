@@ -1,4 +1,4 @@
-"""When LanceDB should compare every row and when it should take its approximate index, and how that is set."""
+"""Settings of LanceDB's approximate index, and when every row is compared instead."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pydantic import Field
 from rungwise.core.configuration import STRICT, Bounded
 
 HELD_BYTES = 256_000_000
-"""Up to so many bytes of vectors in single precision are held in memory, where all are compared.
+"""Bytes of vectors in single precision up to which they are held in memory, where all are compared.
 
 That is 125,000 vectors of 512 numbers, which takes about 8 ms on two cores, and less under a filter. Reading them from
 the table for each search takes more than ten times as long.
 """
 
 PAYS_FROM_BYTES = HELD_BYTES
-"""From so many bytes on, an approximate index is made: it answers in about 5 ms, at a million rows hardly slower."""
+"""Bytes from which on an approximate index is made: it answers in about 5 ms, at a million rows hardly slower."""
 
 GRAPH_UP_TO_ROWS = 300_000
-"""Up to so many rows the approximate index is a graph (IVF_HNSW_SQ); of more rows it would take too long to make.
+"""Rows up to which the approximate index is a graph (IVF_HNSW_SQ); of more rows it would take too long to make.
 
 On two cores the graph took 117 s for 100,000 vectors of 512 numbers, and takes more than ten times that for a million.
 Codes of one bit a number (IVF_RQ) took 82 s of processor time for a million.
@@ -31,24 +31,21 @@ _LEAST_PROBES = 32
 _EF = (16, 32, 64, 100, 150, 250, 400)
 
 SCALARS_PAY_FROM = 10_000
-"""From so many rows on, ids and filtered columns are indexed too: below, looking through them takes a millisecond."""
+"""Rows from which on ids and filtered columns are indexed too: looking through fewer takes a millisecond."""
 
 _Count = Annotated[int, Field(ge=1, le=1 << 30)]
 
 
 @dataclass(frozen=True)
 class Approximation(Bounded):
-    """How hard an approximate index looks.
+    """How thoroughly an approximate index looks.
 
     Attributes:
-        probes: How many of its partitions it looks into. A graph has one for each million rows; codes have one for each
+        probes: Number of partitions it looks into. A graph has one for each million rows; codes have one for each
             thousand, of which more are looked into under a filter, the fewer rows pass it.
-        ef: Of a graph: how many candidates the walk keeps (HNSW, section 4).
-        refine: So many times k candidates are compared by their full vectors.
-        flat: Where a filter lets through no more rows than this, they are all compared.
-
-    >>> Approximation(ef=128).refine
-    4
+        ef: Number of candidates that the walk through a graph keeps (HNSW, section 4).
+        refine: Multiple of k candidates that are compared by their full vectors.
+        flat: Number of rows that pass a filter up to which they are all compared.
     """
 
     __pydantic_config__ = STRICT
@@ -60,20 +57,12 @@ class Approximation(Bounded):
 
 
 def partitions_of(rows: int) -> int:
-    """Into how many partitions codes are parted.
-
-    >>> partitions_of(1_000_000)
-    1000
-    """
+    """Number of partitions of codes for a number of rows."""
     return max(1, rows // _ROWS_OF_PARTITION)
 
 
 def usual(rows: int, *, graph: bool) -> Approximation:
-    """The setting of an index for which none was chosen.
-
-    Args:
-        rows: How many there are.
-        graph: Whether it is a graph.
+    """The default setting of an approximate index with ``rows`` rows, a graph or codes.
 
     >>> usual(1_000_000, graph=False).probes
     100
@@ -84,16 +73,7 @@ def usual(rows: int, *, graph: bool) -> Approximation:
 
 
 def alternatives(present: Approximation, rows: int, *, graph: bool) -> tuple[Approximation, ...]:
-    """The settings that are worth trying, the present one first.
-
-    Args:
-        present: The setting now.
-        rows: How many there are.
-        graph: Whether the index is a graph.
-
-    >>> len(alternatives(Approximation(), 100_000, graph=True)), len(alternatives(Approximation(), 10**6, graph=False))
-    (28, 25)
-    """
+    """The settings that are worth trying, the present one first, for ``rows`` rows in a graph or as codes."""
     if graph:
         others = [replace(present, ef=ef, refine=refine) for ef in _EF for refine in (1, 2, 4, 8)]
     else:

@@ -31,24 +31,16 @@ A filter sees texts, numbers, truth values and lists of texts. Keys that begin w
 and no filter sees them; one of them is :data:`WORDS`.
 """
 WORDS = f"{OWN}words"
-"""The entry of a record whose text :meth:`Store.find_words` looks through."""
+"""Entry of a record whose text :meth:`Store.find_words` looks through."""
 Side = Literal["image", "text"]
-"""Which side of a similarity the rows of a store are; queries are the other one."""
+"""Side of a similarity that the rows of a store are; queries are the other one."""
 Metric = Literal["cosine", "inner"]
-"""How two vectors of any kind are compared: the names that vector databases use."""
+"""How two vectors of any kind are compared, by the names that vector databases use."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a store keeps under one id.
-
-    Attributes:
-        vector: (D,) float32.
-        record: Its columns.
-
-    >>> Row(np.zeros(2, np.float32), {"year": 2021}).record["year"]
-    2021
-    """
+    """Vector, (D,) float32, and record under one id."""
 
     vector: Vectors
     record: Record
@@ -56,14 +48,11 @@ class Row:
 
 @dataclass(frozen=True)
 class StoreHits:
-    """What a search of several queries found, best first.
+    """Rows that a search of several queries found, best first.
 
     Attributes:
-        ids: (queries,) lists of at most k ids.
-        scores: (queries,) the (found,) float32 scores that belong to them, falling.
-
-    >>> StoreHits((("dog-7",),), (np.array([0.5], np.float32),)).ids[0]
-    ('dog-7',)
+        ids: (queries,) tuples of at most k ids.
+        scores: (queries,) arrays of the (found,) float32 scores that belong to them, falling.
     """
 
     ids: tuple[tuple[str, ...], ...]
@@ -72,15 +61,12 @@ class StoreHits:
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """What the engine of a store does, for people.
+    """Description of a store's engine for people.
 
     Attributes:
-        kind: Of the store.
+        kind: Kind of the store.
         exact: Whether every row is compared in a search; else an approximate index may miss some.
-        why: In a line, why it is so.
-
-    >>> StoreFacts("exact", exact=True, why="every row is compared").exact
-    True
+        why: One line that says why it is so.
     """
 
     kind: str
@@ -89,11 +75,7 @@ class StoreFacts:
 
 
 class StoreBatch(NamedTuple):
-    """Rows on their way into a store; see :meth:`Store.upsert`.
-
-    >>> StoreBatch(["a"], np.zeros((1, 2), np.float32)).records is None
-    True
-    """
+    """Rows on their way into a store: ids, (rows, D) vectors, and records, none if None."""
 
     ids: Sequence[str]
     vectors: ArrayLike
@@ -106,7 +88,7 @@ class Store(ABC):
     * Every method that writes does all of it or nothing. What it has done survives the end of the process.
     * Rows stand in the order in which they were written. A row that is written again moves to the end.
     * Equal scores stand in the order of rows.
-    * A store that another process writes to may keep answering from what it was when it was opened, until
+    * A store that another process writes to may keep answering from the state in which it was opened, until
       :meth:`refresh`. It never answers from half of a change.
     * A store whose engine cannot compare by a similarity (its ``metric`` is None, or one that the engine lacks) refuses
       when it is made. An engine that compares by ``similarity.metric`` gives back ``similarity.of_metric(scores)``.
@@ -123,7 +105,7 @@ class Store(ABC):
 
     @property
     def identity(self) -> str:
-        """Differs from that of every other store; empty for one that has none."""
+        """Text that differs from that of every other store; empty for one that has none."""
         return ""
 
     @abstractmethod
@@ -133,16 +115,16 @@ class Store(ABC):
         Args:
             ids: (rows,) different ids.
             vectors: (rows, D) float32, all finite.
-            records: (rows,) columns; none if not given.
+            records: (rows,) columns; none if None.
 
         Raises:
-            UserError: If an id stands twice, a vector does not fit, or the place cannot be written. Nothing has
-                changed then.
+            UserError: If an id stands twice, a vector does not fit, or the place cannot be written. Nothing has changed
+                then.
         """
 
     @abstractmethod
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete rows; gives how many there were. Ids that no row has are passed over."""
+        """Delete rows; gives the number of rows deleted. Ids that no row has are passed over."""
 
     @abstractmethod
     def search(
@@ -159,9 +141,9 @@ class Store(ABC):
         Args:
             vectors: (queries, D) float32, all finite.
             k: At least 1; fewer are found where fewer rows fulfil ``where``.
-            where: Which rows may be found; all if not given.
-            metric: Compares by this one, whatever length the vectors have, instead of by the store's similarity: an
-                image with images. A vector of zeros has cosine 0 with all.
+            where: Filter of the rows that may be found; all if None.
+            metric: Metric that replaces the store's similarity, whatever length the vectors have: an image with images.
+                A vector of zeros has cosine 0 with all.
             exact: Compare every row, also where the store has an approximate index.
 
         Raises:
@@ -174,41 +156,31 @@ class Store(ABC):
 
     @abstractmethod
     def count(self, where: Where | None = None) -> int:
-        """How many rows there are, or fulfil ``where``."""
+        """Number of rows, or of those that fulfil ``where``."""
 
     @abstractmethod
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order."""
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """Ids of the rows that were written last, the last first.
-
-        Args:
-            count: How many at most.
-            offset: How many to pass over.
-            where: Which rows count; all if not given.
-        """
+        """Ids of the last ``count`` rows written before the last ``offset``, the last first."""
         kept = deque((one for one, _ in self.records(where)), maxlen=offset + count)
         return tuple(reversed(kept))[offset:]
 
     @abstractmethod
     def about(self) -> StoreFacts:
-        """What the engine does, and why."""
+        """Describe the engine for people."""
 
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; a store that can reads nothing else for it."""
         return (one for one, _ in self.records())
 
     def drawn(self, count: int) -> list[str]:
-        """Ids of rows that stand for all, drawn as ``id_sampling`` says; all where there are no more.
-
-        Args:
-            count: How many at most.
-        """
+        """Ids of at most ``count`` rows that stand for all, drawn by the hashes of their ids."""
         return smallest_keys(self.ids(), count)
 
     def verified(self) -> str:
-        """Look at every row: that each is there once and whole; gives what was found, in a few words.
+        """Check every row: that each is there once and whole; gives the result in a few words.
 
         Raises:
             UserError: If something is not as it was written.
@@ -223,7 +195,7 @@ class Store(ABC):
         return f"{len(seen)} rows of {self.dimension}"
 
     def verified_files(self) -> str:
-        """Compare every file that a search may read with its checksum; gives what was compared, in a few words.
+        """Compare every file that a search may read with its checksum; gives the result in a few words.
 
         Raises:
             UncheckedError: If the store keeps no checksums of its files.
@@ -235,14 +207,14 @@ class Store(ABC):
         )
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
-        """The k rows whose text of words holds at least one of these words, best first by BM25.
+        """The k rows whose text under :data:`WORDS` holds at least one of these words, best first by BM25.
 
-        Case and accents do not count, and no language is assumed. A row has its text under :data:`WORDS`.
+        Case and accents do not count, and no language is assumed. Whatever is not a letter or a digit parts words.
 
         Args:
-            words: Any text; what is not a letter or a digit parts words.
+            words: Any text.
             k: At least 1; fewer are found where fewer rows hold a word.
-            where: Which rows may be found; all if not given.
+            where: Filter of the rows that may be found; all if None.
 
         Returns:
             One list of ids and of scores.
@@ -256,7 +228,7 @@ class Store(ABC):
         return StoreHits((ids,), (scores,))
 
     def compact(self) -> None:  # noqa: B027  # a store that wastes no place needs none
-        """Free the place of deleted rows, and put in order what speeds up a search."""
+        """Free the space of deleted rows, and order what speeds up a search."""
 
     def upsert_batches(self, batches: Iterable[StoreBatch]) -> None:
         """:meth:`upsert` of rows that come batch by batch, more of them than memory holds.
@@ -273,24 +245,16 @@ class Store(ABC):
         """Give back what the store holds open; nothing may be asked of it afterwards."""
 
     def __enter__(self) -> Self:
-        """The store; :meth:`close` comes at the end of the block."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
         self.close()
 
 
 def check_k(k: int) -> None:
-    """Refuse to look for nothing.
-
-    Raises:
-        UserError: If k is less than 1.
-
-    >>> check_k(1)
-    """
+    """Refuse a search for less than 1 result."""
     if k < 1:
         raise UserError(f"k is {k}; ask for at least 1 result")
 
@@ -301,8 +265,6 @@ def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
     Raises:
         UserError: If they are of another shape or not finite, or k is less than 1.
 
-    >>> checked_queries([[1, 2]], 2, 1)
-    array([[1., 2.]], dtype=float32)
     >>> checked_queries([[1, 2]], 3, 1)
     Traceback (most recent call last):
     rungwise.core.errors.UserError: vectors here have dimension 3, the query's shape is (1, 2); encode it with the...
@@ -325,8 +287,6 @@ def checked_rows(batch: StoreBatch, dimension: int) -> tuple[tuple[str, ...], Ve
     Raises:
         UserError: If their numbers differ, an id stands twice or is no text, or a vector does not fit.
 
-    >>> checked_rows(StoreBatch(["a"], [[1, 2]]), 2)
-    (('a',), array([[1., 2.]], dtype=float32), ({},))
     >>> checked_rows(StoreBatch(["a", "a"], np.zeros((2, 2))), 2)
     Traceback (most recent call last):
     rungwise.core.errors.UserError: id 'a' stands twice; give every row an id of its own

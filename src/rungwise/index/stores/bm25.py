@@ -20,7 +20,7 @@ _SATURATION, _LENGTH = 1.2, 0.75
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, without case and accents; what is not a letter or a digit parts them.
+    """The words of a text, without case and accents; whatever is not a letter or a digit parts them.
 
     >>> words_of("Zwei CAFÉS, t-shirt")
     ['zwei', 'cafes', 't', 'shirt']
@@ -33,24 +33,20 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def word_set(text: str) -> frozenset[str]:
-    """The different words of a text; many searches ask for those of the same texts.
-
-    >>> sorted(word_set("a dog, a Cat"))
-    ['a', 'cat', 'dog']
-    """
+    """The distinct words of a text, cached: many searches ask for those of the same texts."""
     return frozenset(words_of(text))
 
 
 class WordIndex:
-    """Which texts hold which words; made once for many searches.
+    """The words that texts hold, indexed once for many searches.
 
-    Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009), and the inverse document frequency
-    ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative. Equal scores stand in the order of the texts.
+    Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009), and the inverse document frequency ln(1 +
+    (N - n + 0.5) / (n + 0.5)), which is never negative. Equal scores stand in the order of the texts.
 
     Args:
         texts: Ids and texts.
-        bearers: Where these are some texts of many: in how many of all a word stands.
-        total: How many all are.
+        bearers: Number of texts that hold a word, where ``texts`` are some of many.
+        total: Number of all those texts.
 
     >>> index = WordIndex([("a", "a red car"), ("b", "a red boat"), ("c", "the sea")])
     >>> index.best("red boat", 5)[0]
@@ -88,10 +84,7 @@ class WordIndex:
     ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
         """Ids of the k texts that hold at least one of the words, best first, and their scores.
 
-        Args:
-            words: What is looked for.
-            k: How many at most.
-            fits: Whether the text with this id may be found; any if not given.
+        ``fits`` says whether the text with an id may be found.
         """
         scores = np.zeros(len(self._ids))
         for word in sorted(set(words_of(words)) & self._bearers.keys()):
@@ -119,9 +112,5 @@ def best_by_words(
     bearers: Mapping[str, int] = MappingProxyType({}),
     total: int = 0,
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-    """As :meth:`WordIndex.best`, for texts that are looked through once, or some of many.
-
-    >>> best_by_words("red boat", {"a": "a red car", "b": "a red boat", "c": "the sea"}, 5)[0]
-    ('b', 'a')
-    """
+    """:meth:`WordIndex.best` of texts that are looked through once, or of some of many."""
     return WordIndex(texts.items(), bearers, total).best(words, k)

@@ -1,4 +1,4 @@
-"""What an engine found of a search: exact scores, and equal ones in the order of rows."""
+"""Rows that an engine found in a search: exact scores, and equal ones in the order of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EngineCandidates:
     """Rows that an engine found, with their exact scores.
 
     Attributes:
-        ids: As the engine has them.
+        ids: Ids in the engine's form.
         order: (rows,) places in the order of rows.
         scores: (rows,) float32.
 
@@ -30,17 +30,17 @@ class EngineCandidates:
     scores: Vectors
 
     def best(self, k: int, without: frozenset[str]) -> tuple[list[str], Vectors]:
-        """The k best but for some, equal ones in the order of rows."""
+        """The k best without those left out, equal ones in the order of rows."""
         places = [at for at in np.lexsort((self.order, -self.scores)) if self.ids[at] not in without][:k]
         return [self.ids[at] for at in places], self.scores[places]
 
     def whole(self, k: int, without: frozenset[str], reached: float) -> bool:
-        """Whether the k best are among them, if what was not found has scores of at most ``reached``."""
+        """Whether the k best of all rows are among these, if rows not found have scores of at most ``reached``."""
         _, scores = self.best(k, without)
         return len(scores) == k and float(scores[-1]) > reached
 
     def and_those(self, others: EngineCandidates) -> EngineCandidates:
-        """Both, each row once."""
+        """Union of two sets of candidates, each row once."""
         known = set(self.ids)
         new = [at for at, one in enumerate(others.ids) if one not in known]
         return EngineCandidates(
@@ -57,9 +57,6 @@ def exact_scores(vectors: NDArray[np.floating[Any]], query: Vectors, *, cosine: 
         vectors: (rows, D).
         query: (D,).
         cosine: Give the cosine, 0 for a vector of zeros; else the inner product.
-
-    >>> exact_scores(np.array([[3, 4], [0, 0]], np.float32), np.array([1, 0], np.float32), cosine=True)
-    array([0.6, 0. ], dtype=float32)
     """
     rows, sought = vectors.astype(np.float64), query.astype(np.float64)
     scores = (rows * sought).sum(axis=1)

@@ -1,4 +1,4 @@
-"""What rows become in an engine that keeps columns of one type: ids and texts, columns of records, checksums.
+"""Rows in an engine that keeps columns of one type: ids and texts, columns of records, checksums.
 
 A record is kept whole as JSON. Beside it, every entry that a filter may ask for has a column of its own for each type
 that it has ever had: ``number_year``, ``text_title``. Where such a column is never null, a row that has no such entry
@@ -24,20 +24,20 @@ from rungwise.index.stores.base import Record
 
 ID, SEQ, VECTOR, LENGTH, RECORD, TEXT = "id", "seq", "vector", "length", "record", "words"
 SEAL_OF_VECTOR, SEAL_OF_RECORD = "seal_of_vector", "seal_of_record"
-"""Checksums of what a row holds, so that a file that was altered does not go unnoticed."""
+"""Columns with checksums of a row's vector and record, so that a file that was altered does not go unnoticed."""
 
 Type = Literal["number", "text", "truth", "list"]
-"""Of an entry: whole numbers and fractions are one type, lists of texts another."""
+"""Type of an entry: whole numbers and fractions are one, lists of texts another."""
 
 Kind = Literal["number", "text", "truth", "list", "folded"]
-"""What a filter may ask of an entry. ``list`` is for ``has``, ``folded`` (lower case) for ``contains``."""
+"""Kind of column for an entry. ``list`` is for ``has``, ``folded`` (lower case) for ``contains``."""
 
 NO_NUMBER, NO_TEXT, NO_TRUTH = -sys.float_info.max, "", -1
 """What stands in a column where the row has no such entry."""
 
 _LEAST_NUMBER = math.nextafter(NO_NUMBER, 0)
 ESCAPE = "\ue000"
-"""Begins the two characters that stand for one which UTF-8 cannot hold."""
+"""First of the two characters that stand for one which UTF-8 cannot hold."""
 _ESCAPED = {
     **{code: f"{ESCAPE}{chr(0x100 + code - 0xD800)}" for code in range(0xD800, 0xE000)},
     ord(ESCAPE): ESCAPE * 2,
@@ -55,11 +55,7 @@ def to_engine(text: str) -> str:
 
 
 def from_engine(text: str) -> str:
-    r"""The text that :func:`to_engine` made this of.
-
-    >>> from_engine(to_engine("犬\udcff\ue000")) == "犬\udcff\ue000"
-    True
-    """
+    """The text from which :func:`to_engine` made this."""
     if ESCAPE not in text:
         return text
     parts, at = [], 0
@@ -82,17 +78,13 @@ def as_number(value: float) -> float:
 
 
 def as_text(value: str) -> str:
-    """A text that a row has, which differs from the one of a row that has none.
-
-    >>> as_text("") == NO_TEXT
-    False
-    """
+    """A row's text in a form that differs from :data:`NO_TEXT`, that of a row without one."""
     return "=" + to_engine(value)
 
 
 @lru_cache(maxsize=4096)
 def column_of(kind: Kind, entry: str) -> str:
-    """The column of the table for an entry of records, whatever the entry is called.
+    """Name of the column for an entry of records, whatever the entry is called.
 
     >>> column_of("number", "year"), column_of("text", "Käse ")
     ('number_year', 'text__4b__e4_se_20_')
@@ -104,11 +96,7 @@ def column_of(kind: Kind, entry: str) -> str:
 
 
 def entries(record: Record) -> Iterator[tuple[Type, str, Any]]:
-    """Type, name and value of what filters see of a record.
-
-    >>> list(entries({"year": 2021, "hidden": {"x": 1}, "rungwise.item": "x"}))
-    [('number', 'year', 2021)]
-    """
+    """Type, name and value of the entries of a record that filters see."""
     for entry, value in record.items():
         if entry.startswith(OWN):
             continue
@@ -123,11 +111,7 @@ def entries(record: Record) -> Iterator[tuple[Type, str, Any]]:
 
 
 def seals(keys: Sequence[str], contents: Sequence[str] | NDArray[Any]) -> NDArray[np.int64]:
-    """(rows,) checksums of ids with what belongs to them.
-
-    >>> seals(["a", "b"], ["x", "x"]).tolist() == seals(["a", "b"], ["x", "y"]).tolist()
-    False
-    """
+    """(rows,) checksums of ids with their texts or vectors."""
     found = bytearray()
     for key, content in zip(keys, contents, strict=True):
         digest = blake2b(key.encode(), digest_size=8)
@@ -141,9 +125,6 @@ def to_json(row: str, record: Record) -> str:
 
     Raises:
         UserError: If it holds what JSON cannot; the message names the row.
-
-    >>> to_json("a", {"year": 2021})
-    '{"year": 2021}'
     """
     try:
         return json.dumps(record, allow_nan=False)

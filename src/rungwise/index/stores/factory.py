@@ -1,4 +1,4 @@
-"""Which class of store keeps the rows of an index, by the kind that ``index.json`` names."""
+"""Choice of the class of store that keeps the rows of an index, by the kind that ``index.json`` names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from rungwise.similarity import Similarity
 
 Kind = Literal["exact", "lance", "milvus"]
 Wished = Literal["auto", "exact", "lance", "milvus"]
-"""What a user asks for; ``auto`` leaves the choice to :func:`choose`."""
+"""Kind that a user asks for; ``auto`` leaves the choice to :func:`choose`."""
 _ENGINES = {"lance": "LanceDB", "milvus": "Milvus"}
 
 
 def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
-    """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it can compare so.
+    """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it has the similarity.
 
     Args:
-        kind: As a user wishes; ``"auto"`` leaves the choice here.
-        place: Of the index.
+        kind: Kind that the user asks for; ``"auto"`` leaves the choice here.
+        place: Place of the index.
         similarity: How queries and rows are compared.
 
     Raises:
@@ -70,12 +70,13 @@ def create_store(
     """Make an empty store in the folder of an index.
 
     Args:
-        kind: Of store.
-        folder: Of the index; an address such as ``s3://bucket/prefix`` for LanceDB, or ``milvus://HOST:PORT/NAME``.
-        name: Of the store: pictures or captions.
-        dimension: D.
+        kind: Kind of store.
+        folder: Folder of the index; an address such as ``s3://bucket/prefix`` for LanceDB, or
+            ``milvus://HOST:PORT/NAME``.
+        name: Name of the store: pictures or captions.
+        dimension: D, the length of a vector.
         similarity: How queries and rows are compared.
-        side: Which side of it the rows are.
+        side: Side of the similarity that the rows are.
         half: Keep vectors in half precision.
         columns: Entries that the records will have, each with its type; Milvus gives them fields of their own.
 
@@ -97,9 +98,9 @@ def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool =
     """Open a store of an index.
 
     Args:
-        kind: As the index says.
-        folder: Of the index, or its address.
-        name: Of the store.
+        kind: Kind of store that the index names.
+        folder: Folder of the index, or its address.
+        name: Name of the store: pictures or captions.
         all_vectors: Compare the checksums of large files of vectors too, where the store has any.
 
     Raises:

@@ -10,21 +10,17 @@ import heapq
 from collections.abc import Iterable
 
 DRAWS = 1 << 63
-"""Draws lie in 0..DRAWS, spread evenly."""
+"""Upper bound of the keys, which are spread evenly over 0..DRAWS."""
 
 
 def sample_key(one: str) -> int:
-    """What the row with an id has drawn.
-
-    >>> 0 <= sample_key("dog") < DRAWS
-    True
-    """
+    """Key of an id, by which rows are drawn."""
     digest = hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def smallest_keys(ids: Iterable[str], count: int) -> list[str]:
-    """The ids with the smallest draws, those first.
+    """The ``count`` ids with the smallest keys, those first.
 
     >>> smallest_keys(["dog", "cat", "wolf", "owl"], 2) == smallest_keys(["owl", "dog", "wolf", "cat"], 2)
     True

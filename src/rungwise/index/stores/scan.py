@@ -1,4 +1,4 @@
-"""Exact search by comparing every row, as stores do it that have their vectors at hand."""
+"""Exact search by comparing every row, for stores that have their vectors at hand."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class VectorRows(RankedRows, Protocol):
 
     @property
     def inverse_lengths(self) -> Vectors:
-        """(rows,) 1 / length of each; see :func:`inverse_lengths`."""
+        """(rows,) 1 / length of each vector; 0 for a vector of zeros."""
         ...
 
     def gathered(self, positions: NDArray[np.int64]) -> Vectors:
-        """(positions, D), which rise."""
+        """(positions, D) vectors at positions that rise."""
         ...
 
 
@@ -44,11 +44,11 @@ def compare_all(
     Args:
         rows: (rows, D).
         queries: (queries, D).
-        k: At least 1.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
-        metric: Compares by this one instead.
-        kept: (rows,) which of them may be found; all if not given.
+        k: Number of rows for each query, at least 1.
+        similarity: Similarity of queries and rows.
+        side: Side of the similarity that the rows are.
+        metric: Metric that replaces the similarity; None for the similarity.
+        kept: (rows,) whether a row may be found; all if None.
 
     Returns:
         Positions (queries, found) and scores (queries, found), best first.
@@ -66,11 +66,7 @@ def compare_all(
 
 
 def inverse_lengths(rows: Vectors) -> Vectors:
-    """(rows,) 1 / length of each; 0 for a vector of zeros, whose cosine is 0 with everything.
-
-    >>> inverse_lengths(np.array([[3, 4], [0, 0]], np.float32)).tolist()
-    [0.200000..., 0.0]
-    """
+    """(rows,) 1 / length of each vector; 0 for a vector of zeros, whose cosine is 0 with everything."""
     found = lengths(rows)
     return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
 

@@ -1,4 +1,4 @@
-"""Stores whose approximate index can look harder or less hard."""
+"""Stores whose approximate index can look more or less thoroughly."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rungwise.index.stores.base import Store
 
 @runtime_checkable
 class Tunable(Protocol):
-    """What is asked of a store that can be tuned."""
+    """A store whose approximate index can be tuned."""
 
     @property
     def approximation(self) -> Approximation | None:
-        """How hard the approximate index looks; None while every row is compared."""
+        """Setting of the approximate index; None while every row is compared."""
         ...
 
     def alternatives(self) -> tuple[Approximation, ...]:
@@ -22,11 +22,11 @@ class Tunable(Protocol):
         ...
 
     def trying(self, settings: Approximation) -> Store:
-        """The same store, whose searches look so hard; nothing is written."""
+        """The same store with another setting for its searches; nothing is written."""
         ...
 
     def keep(self, settings: Approximation) -> None:
-        """Look so hard from now on, also when others open the store.
+        """Search with this setting from now on, also when others open the store.
 
         Raises:
             UserError: If the place cannot be written.

@@ -19,7 +19,7 @@ from rungwise.core.limits import limits
 from rungwise.core.untrusted_files import MissingFileError, opened_file, parse_json, read_bytes, require_regular
 
 CHECKSUM = "checksum"
-"""The field of a description that holds the SHA-256 of the others."""
+"""Field of a description that holds the SHA-256 of the others."""
 
 _BYTES_AT_ONCE = 8 * 2**20
 
@@ -55,19 +55,11 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def read_lines(path: Path, digest: str | None = None) -> Iterator[dict[str, Any]]:
-    """Read what :func:`write_lines` wrote.
-
-    Args:
-        path: Of the file.
-        digest: Its SHA-256; not compared if not given.
+    """Read what :func:`write_lines` wrote; its SHA-256 is not compared if None.
 
     Raises:
-        UserError: If the file is missing, is not the one of this digest, or a line is damaged; the message gives the
-            line. Another digest is found out after the last line.
-
-    >>> list(read_lines(Path("nowhere.jsonl")))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere.jsonl: damaged (the file is missing); build the index again
+        UserError: If the file is missing, has another digest, or a line is damaged; the message gives the line. Another
+            digest is found out after the last line.
     """
     found, most = hashlib.sha256(), limits().line_bytes
     try:
@@ -90,20 +82,12 @@ def read_lines(path: Path, digest: str | None = None) -> Iterator[dict[str, Any]
 def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = None) -> NDArray[np.float32]:
     """Memory-map (rows, dimension) float32.
 
-    Args:
-        path: Of the file.
-        rows: How many there are.
-        dimension: D.
-        digest: All numbers are looked at: none may be NaN or infinite, and their SHA-256 must be this one. With None,
-            nothing is looked at.
+    With a ``digest`` all numbers are read: none may be NaN or infinite, and their SHA-256 must be this one. With None,
+    nothing is read.
 
     Raises:
         UserError: If the file is missing, truncated or of another shape, or its numbers are not those that were
             written.
-
-    >>> open_vectors(Path("nowhere.npy"), rows=1, dimension=2)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere.npy: damaged (...); build the index again
     """
     if not rows:  # which cannot be mapped
         return np.empty((0, dimension), np.float32)
@@ -126,11 +110,7 @@ def open_vectors(path: Path, rows: int, dimension: int, digest: str | None = Non
 
 
 def digest_of_vectors(vectors: NDArray[np.float32]) -> str:
-    """SHA-256 of (rows, D) numbers as they lie in their file, without the file's head.
-
-    >>> digest_of_vectors(np.zeros((2, 3), np.float32)) == digest_of_parts([bytes(24)])
-    True
-    """
+    """SHA-256 of (rows, D) numbers as they lie in their file, without the file's head."""
     return digest_of_parts(block for _, block in _blocks(vectors))
 
 
@@ -156,12 +136,9 @@ def _blocks(vectors: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.floa
 
 
 def write_description(path: Path, fields: Mapping[str, Any], indent: int | None = None) -> None:
-    """Write the JSON object that says what a folder holds, with a checksum of itself; whole or not at all.
+    """Write the JSON object that describes a folder, with a checksum of itself; whole or not at all.
 
-    Args:
-        path: Of the file.
-        fields: Of the object, ``format`` and ``version`` among them.
-        indent: One field a line, so many spaces in.
+    ``fields`` hold ``format`` and ``version`` among others; ``indent`` puts one field a line, so many spaces in.
 
     Raises:
         UserError: If the disk is full or the folder may not be written.
@@ -177,12 +154,7 @@ def write_description(path: Path, fields: Mapping[str, Any], indent: int | None 
 
 
 def read_description(path: Path, form: str, version: int) -> dict[str, Any]:
-    """The JSON object that says what a folder holds, without its checksum.
-
-    Args:
-        path: Of the file.
-        form: What its ``format`` must be.
-        version: What its ``version`` must be.
+    """Read the JSON object that describes a folder, whose ``format`` must be ``form``; the checksum is left out.
 
     Raises:
         MissingFileError: If there is none.
@@ -211,18 +183,10 @@ def _checksum(fields: Mapping[str, Any]) -> str:
 
 
 def damaged(where: Path | str, what: str) -> UserError:
-    """The error of a file that is not as it was written.
-
-    >>> str(damaged("vectors.npy", "cut off"))
-    'vectors.npy: damaged (cut off); build the index again'
-    """
+    """The error of a file that is not as it was written."""
     return UserError(f"{where}: damaged ({what}); build the index again")
 
 
 def altered(where: Path | str) -> UserError:
-    """The error of a file whose checksum is not the one that was written down.
-
-    >>> str(altered("vectors.npy"))
-    'vectors.npy: damaged (its content is not what was written: the checksums differ); build the index again'
-    """
+    """The error of a file whose checksum is not the recorded one."""
     return damaged(where, "its content is not what was written: the checksums differ")

@@ -1,7 +1,7 @@
 """The files of an exact store: ``store.json``, which names the parts, and two files for each part.
 
-What ``store.json`` says of a part includes the checksums of its files, and ``store.json`` has one of itself. So whoever
-has read it knows whether a part is the one that was written.
+``store.json`` holds the checksums of each part's files and one of itself. So whoever has read it knows whether a part
+is the one that was written.
 """
 
 from __future__ import annotations
@@ -43,17 +43,14 @@ _FILE = re.compile(r"(vectors|rows)-(\d+)\.(npy|jsonl)")
 
 @dataclass(frozen=True)
 class SegmentEntry:
-    """What ``store.json`` says of a part.
+    """Entry of a part in ``store.json``.
 
     Attributes:
-        number: Of its files, ``vectors-NUMBER.npy`` and ``rows-NUMBER.jsonl``.
-        rows: How many it holds.
-        deleted: Positions of those that no longer count.
-        vectors_sha256: Of the numbers in the file of vectors.
-        rows_sha256: Of the file of rows.
-
-    >>> SegmentEntry(3, rows=2, deleted=(1,)).number
-    3
+        number: Number of its files, ``vectors-NUMBER.npy`` and ``rows-NUMBER.jsonl``.
+        rows: Number of rows in the files.
+        deleted: Positions of rows that no longer count.
+        vectors_sha256: SHA-256 of the numbers in the file of vectors.
+        rows_sha256: SHA-256 of the file of rows.
     """
 
     __pydantic_config__ = STRICT
@@ -67,21 +64,17 @@ class SegmentEntry:
 
 @dataclass(frozen=True)
 class SegmentsDescription:
-    """What ``store.json`` says.
+    """Content of ``store.json``.
 
     Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
-        parts: In order of rows.
+        dimension: Length D of the vectors.
+        similarity: Similarity of queries and rows.
+        side: Side of the similarity that the rows are.
+        parts: Entries of the parts, in order of rows.
         following: Number of the next part.
-        identity: Of the store: differs from that of every other, also of one that was in this folder before.
+        identity: Differs from that of every other store, also of one that was in this folder before.
         format: Always :data:`FORMAT`.
-        version: Of the layout of the folder.
-
-    >>> from rungwise.similarity import Cosine
-    >>> SegmentsDescription(2, Cosine(), "image", parts=()).format
-    'rungwise-exact-store'
+        version: Version of the layout of the folder.
     """
 
     __pydantic_config__ = STRICT
@@ -98,25 +91,17 @@ class SegmentsDescription:
 
 @dataclass(frozen=True)
 class State:
-    """One state of a store: what its description says, and the rows.
-
-    Attributes:
-        description: What ``store.json`` says.
-        snapshot: The parts that it names.
-    """
+    """One state of a store: its description and the rows of the parts that it names."""
 
     description: SegmentsDescription
     snapshot: ExactSnapshot
 
 
 def read_state(folder: Path, known: State | None = None, *, all_vectors: bool = False) -> State:
-    """The state of a store now; parts that are known from a state before are not read again.
+    """The present state of a store; parts that ``known``, an earlier state, has are not read again.
 
-    Args:
-        folder: Of the store.
-        known: A state before.
-        all_vectors: Look at the numbers of every part, also where its file is larger than the limit ``checked_bytes``
-            (see :class:`rungwise.core.limits.Limits`).
+    ``all_vectors`` reads the numbers of every part, also where its file is larger than the limit ``checked_bytes`` (see
+    :class:`rungwise.core.limits.Limits`).
 
     Raises:
         UserError: If there is no store, or it is damaged or was altered.
@@ -157,7 +142,7 @@ def _snapshot(
 
 
 def _read_part(folder: Path, entry: SegmentEntry, dimension: int, look: bool) -> Segment:
-    """Open the files of a part, and look at its numbers if asked to."""
+    """Open the files of a part, and read its numbers if asked to."""
     vectors, rows = _files(folder, entry.number)
     lines = list(read_lines(rows, entry.rows_sha256))
     if len(lines) != entry.rows:
@@ -200,11 +185,7 @@ def write_part(folder: Path, number: int, dimension: int, batches: Iterable[Stor
 
 
 def entry_of(part: Segment) -> SegmentEntry:
-    """What ``store.json`` says of a part.
-
-    >>> entry_of(Segment(3, ("a",), np.zeros((1, 2), np.float32), ({},))).rows
-    1
-    """
+    """Entry of a part for ``store.json``."""
     return SegmentEntry(part.number, len(part.ids), tuple(sorted(part.deleted)), part.vectors_sha256, part.rows_sha256)
 
 
@@ -219,21 +200,13 @@ def clear(folder: Path, description: SegmentsDescription) -> None:
 
 
 def require_store(folder: Path) -> None:
-    """Refuse a folder without a store, in which nothing shall be made.
-
-    Raises:
-        UserError: If there is none.
-
-    >>> require_store(Path("nowhere"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no store here; make one first
-    """
+    """Refuse a folder without a store, in which nothing shall be made."""
     if not (folder / DESCRIPTION).is_file():
         raise UserError(f"{folder}: no store here; make one first")
 
 
 def read_store_description(folder: Path) -> SegmentsDescription:
-    """What ``store.json`` says.
+    """Read ``store.json``.
 
     Raises:
         UserError: If it is missing, damaged, or was altered.
@@ -247,7 +220,7 @@ def read_store_description(folder: Path) -> SegmentsDescription:
 
 
 def write_store_description(folder: Path, description: SegmentsDescription) -> None:
-    """Write ``store.json``: from now on, what it says is the store.
+    """Write ``store.json``, by which the store becomes what it describes.
 
     Raises:
         UserError: If the disk is full or the folder may not be written.

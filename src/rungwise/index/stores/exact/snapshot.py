@@ -24,13 +24,13 @@ _NONE = np.empty(0, np.float32)
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows that were written together; never changed, but rows of it may be deleted.
+    """Rows that were written together. They never change, but may be deleted.
 
     Attributes:
-        number: Of its files.
-        ids: (rows,).
+        number: Number of the part's files.
+        ids: (rows,) ids.
         vectors: (rows, D), usually memory-mapped.
-        records: (rows,).
+        records: (rows,) records.
         deleted: Positions of rows that no longer count.
         vectors_sha256: Checksum of the numbers in the file of vectors; empty where there is none.
         rows_sha256: Checksum of the file of ids and records; empty where there is none.
@@ -46,12 +46,12 @@ class Segment:
 
     @property
     def live(self) -> int:
-        """How many rows count."""
+        """Number of rows that count."""
         return len(self.ids) - len(self.deleted)
 
     @cached_property
     def columns(self) -> Columns:
-        """What filters see of the records."""
+        """Columns of the records for filters."""
         return Columns(self.records)
 
     @cached_property
@@ -72,8 +72,8 @@ class ExactSnapshot:
     """Parts one after the other. A position counts through all of their rows, deleted ones included.
 
     Attributes:
-        dimension: D.
-        parts: Each with its deleted rows; an id counts in one of them only.
+        dimension: Length D of the vectors.
+        parts: Parts with their deleted rows; an id counts in one of them only.
     """
 
     dimension: int
@@ -86,7 +86,7 @@ class ExactSnapshot:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The position of each id, in order of rows."""
+        """Position of each id, in order of rows."""
         return {
             part.ids[row]: start + row
             for part, start in zip(self.parts, self._starts, strict=False)
@@ -94,7 +94,7 @@ class ExactSnapshot:
         }
 
     def __len__(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return self._starts[-1]
 
     @property
@@ -125,7 +125,7 @@ class ExactSnapshot:
         return self.parts[number], position - self._starts[number]
 
     def ids_at(self, positions: Sequence[int]) -> tuple[str, ...]:
-        """The ids at positions."""
+        """Ids at positions."""
         if len(self.parts) == 1:  # as after every compaction
             return tuple(map(self.parts[0].ids.__getitem__, positions))
         return tuple(part.ids[row] for part, row in map(self.at, positions))
@@ -142,12 +142,12 @@ class ExactSnapshot:
 
     @cached_property
     def inverse_lengths(self) -> Vectors:
-        """(positions,) 1 / length of each vector; see :func:`rungwise.index.stores.scan.inverse_lengths`."""
+        """(positions,) 1 / length of each vector; 0 for a vector of zeros."""
         pieces = [part.inverse_lengths for part in self.parts]
         return np.concatenate(pieces) if pieces else np.empty(0, np.float32)
 
     def kept(self, where: Where | None) -> NDArray[np.bool_] | None:
-        """(positions,) which count and pass a filter; None if all do."""
+        """(positions,) whether a row counts and passes a filter; None if all do."""
         deleted = any(part.deleted for part in self.parts)
         if not deleted and (where is None or not (where.conditions or where.without)):
             return None
@@ -170,7 +170,7 @@ class ExactSnapshot:
 
     @cached_property
     def words(self) -> WordIndex:
-        """Which rows hold which words."""
+        """Index of the words of all rows."""
         texts = ((one, record.get(WORDS)) for one, record in self.records())
         return WordIndex((one, text) for one, text in texts if isinstance(text, str))
 

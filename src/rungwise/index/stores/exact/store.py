@@ -54,15 +54,15 @@ _ROWS_AT_ONCE = 4096
 
 
 class ExactStore(Store):
-    """A store in a folder; see :class:`rungwise.index.Store` for what it does.
+    """A :class:`rungwise.index.Store` in a folder, made with :meth:`create` and opened with :meth:`open`.
 
     Every candidate is compared, in one pass; scores of rows do not depend on how the rows are divided into parts. One
     process writes at a time and others wait; any number may read meanwhile. A search that runs while the store is
-    written to keeps the snapshot with which it began. Make a store with :meth:`create`, open one with :meth:`open`.
+    written to keeps the snapshot with which it began.
 
     Attributes:
-        folder: Where it is.
-        snapshot: The rows as they were when the store was last written, opened or refreshed here.
+        folder: Folder of the store.
+        snapshot: Rows as they were when the store was last written, opened or refreshed here.
 
     >>> import tempfile
     >>> from rungwise.similarity import Cosine
@@ -84,7 +84,7 @@ class ExactStore(Store):
 
     @property
     def identity(self) -> str:
-        """Differs from that of every other store, also of one that was in this folder before."""
+        """Text that differs from that of every other store, also of one that was in this folder before."""
         return self._description.identity
 
     @classmethod
@@ -92,10 +92,10 @@ class ExactStore(Store):
         """Make an empty store.
 
         Args:
-            folder: Made, together with its parents.
+            folder: Folder of the store, made together with its parents.
             dimension: D, the length of a vector.
             similarity: How queries and rows are compared.
-            side: Which side of it the rows are.
+            side: Side of the similarity that the rows are.
 
         Raises:
             UserError: If a store stands there already, or the place cannot be written.
@@ -111,14 +111,10 @@ class ExactStore(Store):
 
     @classmethod
     def open(cls, folder: Path, *, all_vectors: bool = False) -> Self:
-        """Open a store. What is opened stays as it is, whatever others do to the folder meanwhile.
+        """Open a store. The opened state stays as it is, whatever others do to the folder meanwhile.
 
-        All checksums are compared, but those of vectors in files that are larger than the limit ``checked_bytes`` (see
-        :class:`rungwise.core.limits.Limits`).
-
-        Args:
-            folder: Of the store.
-            all_vectors: Compare those of large files too.
+        All checksums are compared, except those of vectors in files that are larger than the limit ``checked_bytes``
+        (see :class:`rungwise.core.limits.Limits`), which ``all_vectors`` adds.
 
         Raises:
             UserError: If there is none, or it is damaged or was altered.
@@ -135,14 +131,14 @@ class ExactStore(Store):
         metric: Metric | None = None,
         exact: bool = False,
     ) -> StoreHits:
-        """See :meth:`Store.search`; exact in any case, whatever the similarity."""
+        """Find the k rows most alike to each query; exact in any case, whatever the similarity."""
         queries, snapshot = checked_queries(vectors, self.dimension, k), self.snapshot
         kept = snapshot.kept(where)
         positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
         return StoreHits(tuple(snapshot.ids_at(row) for row in positions.tolist()), tuple(scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
-        """See :meth:`Store.find_words`; how rare a word is counts in all rows, whatever the filter."""
+        """Find rows by words; the rarity of a word is that in all rows, whatever the filter."""
         check_k(k)
         snapshot, where = self.snapshot, where or Where()
 
@@ -154,7 +150,7 @@ class ExactStore(Store):
         return StoreHits((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
-        """See :meth:`Store.get`."""
+        """The rows with these ids, their vectors copied from the memory-mapped files."""
         snapshot, rows = self.snapshot, {}
         for one in ids:
             if one in snapshot.positions:
@@ -163,42 +159,42 @@ class ExactStore(Store):
         return rows
 
     def count(self, where: Where | None = None) -> int:
-        """See :meth:`Store.count`."""
+        """Number of rows, or of those that fulfil ``where``."""
         kept = self.snapshot.kept(where)
         return len(self.snapshot) if kept is None else int(kept.sum())
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
-        """See :meth:`Store.records`."""
+        """Id and record of every row, or of those that fulfil ``where``, in order."""
         rows = self.snapshot.records()
         return rows if where is None else ((one, record) for one, record in rows if where.holds(one, record))
 
     def ids(self) -> Iterator[str]:
-        """See :meth:`Store.ids`."""
+        """Ids of all rows, in order; no record is read."""
         return iter(self.snapshot.positions)
 
     def about(self) -> StoreFacts:
-        """See :meth:`Store.about`."""
+        """Say that every row is compared."""
         return StoreFacts("exact", exact=True, why="every row is compared, from a memory-mapped file")
 
     def verified(self) -> str:
-        """See :meth:`Store.verified`."""
+        """Check every row, and name the number of parts."""
         return f"{super().verified()} in {len(self.snapshot.parts)} parts: ids, finite numbers"
 
     def verified_files(self) -> str:
-        """See :meth:`Store.verified_files`; they are compared when the store is opened with ``all_vectors``."""
+        """Name the files, which were compared when the store was opened with ``all_vectors``."""
         return f"{DESCRIPTION} and {2 * len(self.snapshot.parts)} files, each as it was written"
 
     def refresh(self) -> None:
-        """See :meth:`Store.refresh`."""
+        """Read the newest state; parts that are known are not read again."""
         state = read_state(self.folder, State(self._description, self.snapshot))
         self._description, self.snapshot = state.description, state.snapshot
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
-        """See :meth:`Store.upsert`."""
+        """Insert or replace rows, written as a part of their own."""
         self.upsert_batches([StoreBatch(ids, vectors, records)])
 
     def upsert_batches(self, batches: Iterable[StoreBatch]) -> None:
-        """See :meth:`Store.upsert_batches`; all batches appear at once, and no other process writes meanwhile.
+        """Insert or replace rows; all batches appear at once, and no other process writes meanwhile.
 
         Raises:
             UserError: As :meth:`upsert`, where an id may not stand in two batches either.
@@ -214,7 +210,7 @@ class ExactStore(Store):
                 self._commit((*self.snapshot.without(new.ids).parts, new), new.number + 1)
 
     def delete(self, ids: Sequence[str]) -> int:
-        """See :meth:`Store.delete`."""
+        """Delete rows by a new ``store.json``; gives the number of rows deleted."""
         with self._writing():
             after, before = self.snapshot.without(ids), self.count()
             if gone := before - sum(part.live for part in after.parts):
@@ -222,14 +218,14 @@ class ExactStore(Store):
         return gone
 
     def compact(self) -> None:
-        """Write all rows anew as one part, which frees the place of deleted ones."""
+        """Write all rows anew as one part, which frees the space of deleted ones."""
         with self._writing():
             if len(self.snapshot.parts) > 1 or any(part.deleted for part in self.snapshot.parts):
                 self._commit(self.snapshot.parts, self._description.following, merge_from=0)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Alone among those that write, from the newest state; what is left unfinished is cleared away."""
+        """Hold the lock of those that write, start from the newest state, and clear away what is left unfinished."""
         require_store(self.folder)
         with writing_alone(self.folder):
             self.refresh()
@@ -256,7 +252,7 @@ class ExactStore(Store):
 
 
 def _first_to_merge(parts: Sequence[Segment]) -> int:
-    """From where on parts are merged into one; their number if none are.
+    """Index of the first part that is merged with all after it; the number of parts if none are.
 
     A part stays if it is more than twice as large as all after it together, and no more than half of it is deleted. So
     there are about log(rows) parts, and a row is written about log(rows) times in the life of a store.

@@ -1,4 +1,4 @@
-"""What a LanceDB table says of itself, in its schema."""
+"""The description of a LanceDB table in its schema."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 DESCRIPTION, APPROXIMATION = MARK, f"{MARK}.approximation"
-"""Where the schema of a table says what it holds, and its field of vectors how hard to look."""
+"""Keys of metadata: the schema's, for the description, and that of the field of vectors, for the approximation."""
 
 
 @dataclass(frozen=True)
 class TableDescription:
-    """What a table says of itself, in its schema.
+    """Description of a table, kept in its schema.
 
     Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
+        dimension: Length D of the vectors.
+        similarity: Similarity of queries and rows.
+        side: Side of the similarity that the rows are.
         identity: Differs from that of every other store.
         half: Vectors are kept in half precision.
     """
@@ -49,10 +49,10 @@ class TableDescription:
 
 
 def described(table: Table, label: str) -> tuple[TableDescription, Approximation | None]:
-    """What a table holds, and how hard to look in it where somebody has chosen that.
+    """Read a table's description, and the setting of its approximate index where somebody has chosen one.
 
     Raises:
-        UserError: If it does not say, or its columns are others.
+        UserError: If the table has none, or its columns are others.
     """
     stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
     if stored is None:

@@ -14,15 +14,11 @@ if TYPE_CHECKING:
     from lancedb.expr import Expr
 
 Compiled: TypeAlias = "Expr | bool"
-"""A filter, or the one answer that it has for all rows."""
+"""A filter as an expression, or the one answer that it has for all rows."""
 
 
 def compiled(expression: Expression, columns: Collection[str]) -> Compiled:
-    """A filter as LanceDB evaluates it.
-
-    Args:
-        expression: The filter.
-        columns: Of the table; what has no column, no row has.
+    """Compile a filter for LanceDB; an entry for which the table has no column, no row has.
 
     >>> compiled(Condition("year", ">=", 2020), ["number_year"])
     Expr((number_year >= 2020.0))
@@ -41,11 +37,7 @@ def compiled(expression: Expression, columns: Collection[str]) -> Compiled:
 
 
 def all_of(parts: Iterable[Compiled]) -> Compiled:
-    """Whatever all parts let through.
-
-    >>> all_of([True, False]), all_of([])
-    (False, True)
-    """
+    """Filter of the rows that pass all parts."""
     found = list(parts)
     if any(one is False for one in found):
         return False
@@ -62,7 +54,7 @@ def _any_of(parts: Iterable[Compiled]) -> Compiled:
 
 
 def _joined(parts: list[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
-    """All parts in one expression, halved again and again: the engine ends the process where one is deep."""
+    """Join all parts to one expression, halved again and again: the engine ends the process where one is deep."""
     while len(parts) > 1:
         rest = parts[-1:] if len(parts) % 2 else []
         parts = [join(one, other) for one, other in zip(parts[::2], parts[1::2], strict=False)] + rest

@@ -23,7 +23,7 @@ _SPARE = 256
 
 
 class Version(Protocol):
-    """What is asked of one version of a table: see :class:`rungwise.index.stores.lance.snapshot.LanceSnapshot`."""
+    """One version of a table, as a :class:`rungwise.index.stores.lance.snapshot.LanceSnapshot` is."""
 
     @property
     def dimension(self) -> int:
@@ -31,7 +31,7 @@ class Version(Protocol):
         ...
 
     def compiled(self, where: Where | None) -> Compiled:
-        """What a filter says."""
+        """Compile a filter."""
         ...
 
     def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
@@ -52,11 +52,10 @@ class Held:
 
     Args:
         view: The version.
-        before: What was held of an earlier version; only other rows are read.
+        before: Rows held of an earlier version; only other rows are read.
 
     Attributes:
-        view: As given.
-        keys: Ids as the engine has them.
+        keys: Ids in the engine's form.
         shape: (rows, D).
     """
 
@@ -81,7 +80,6 @@ class Held:
         self._passing = lru_cache(maxsize=32)(self._looked_up)
 
     def __len__(self) -> int:
-        """How many rows."""
         return len(self.keys)
 
     def __getitem__(self, block: slice) -> Vectors:
@@ -98,16 +96,16 @@ class Held:
         return inverse_lengths(self._vectors)
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
-        """Ids, as the engine has them, at positions."""
+        """Ids, in the engine's form, at positions."""
         return list(self.keys[positions])
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The position of each id, as the engine has it."""
+        """Position of each id, in the engine's form."""
         return {key: at for at, key in enumerate(self.keys)}
 
     def kept(self, where: Where | None, without: frozenset[str]) -> NDArray[np.bool_] | None:
-        """(rows,) which rows pass a filter and are none of these; None if all are."""
+        """(rows,) whether a row passes a filter and is none of these ids; None if all are kept."""
         conditions = where.conditions if where else ()
         left = [self.positions[key] for key in without if key in self.positions]
         if not conditions and not left:
@@ -123,7 +121,7 @@ class Held:
         return kept
 
     def _known(self, before: Held | None) -> tuple[NDArray[np.int64], int]:
-        """Where the rows stood before, and how many of the first ones are known; new rows stand last."""
+        """Positions of the rows before, and the number of first rows that are known; new rows stand last."""
         if before is None or not len(before):
             return np.empty(0, np.int64), 0
         at = np.minimum(np.searchsorted(before._places, self._places), len(before) - 1)
@@ -132,7 +130,7 @@ class Held:
         return at, int(other.argmax()) if other.any() else len(other)
 
     def _read(self, known: int, numbers: NDArray[np.uint64]) -> None:
-        """Read all rows but the first ones."""
+        """Read all rows after the first ``known``."""
         if known:
             found = self.view.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
         else:
@@ -143,7 +141,7 @@ class Held:
 
 
 class _Room:
-    """Place for rows, and for some more, so that rows which are added later need no copy of all others."""
+    """Memory for rows, and for some more, so that rows which are added later need no copy of all others."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         rows = shape[0] + shape[0] // 8 + _SPARE
@@ -151,7 +149,7 @@ class _Room:
         self._used, self._door = shape[0], Lock()
 
     def take(self, used: int, wanted: int) -> bool:
-        """Take the place for more rows after those that are used; false if it is not there, or was taken by others."""
+        """Take the room for more rows after those in use; false if there is too little, or others took it."""
         with self._door:
             if self._used != used or not used <= wanted <= len(self.keys):
                 return False
@@ -175,7 +173,6 @@ class StreamedTable:
         self.shape = (len(numbers), view.dimension)
 
     def __len__(self) -> int:
-        """How many rows."""
         return len(self._numbers)
 
     def __getitem__(self, block: slice) -> Vectors:
@@ -194,7 +191,7 @@ class StreamedTable:
         return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
-        """Ids, as the engine has them, at positions."""
+        """Ids, in the engine's form, at positions."""
         rising, back = np.unique(positions, return_inverse=True)
         keys = self._view.taken(self._numbers[rising], [ID])[ID].to_pylist() if len(rising) else []
         return [keys[at] for at in back.tolist()]

@@ -1,8 +1,6 @@
-"""Rows as a LanceDB table keeps them: which columns there are, and what a record becomes in them.
+"""Rows of a LanceDB table: its columns, and the values that a record fills them with.
 
-A record is kept whole as JSON. Beside it, every entry that a filter may ask for has a column of its own for each type
-that it has ever had: ``number_year``, ``text_title``. Such a column is never null: a row that has no such entry holds a
-value there that no entry can have, so that a filter has two answers in the engine as it has in Python.
+A column of an entry, as :mod:`rungwise.index.stores.engine_rows` names it, is never null.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_COLUMNS = 2000
-"""How many columns all entries together may take."""
+"""Number of columns that all entries together may take."""
 
 _SQL_OF_NOTHING = {
     "number": f"cast({NO_NUMBER!r} as double)",
@@ -74,7 +72,7 @@ def as_folded(values: Iterable[str]) -> str:
 
 
 def sought_in_folded(part: str) -> str:
-    """What to look for in :func:`as_folded`.
+    """Text that stands in :func:`as_folded` of texts one of which has this part in it.
 
     >>> sought_in_folded("SEA") in as_folded(["The seaside"]), sought_in_folded("") in as_folded([""])
     (True, True)
@@ -83,7 +81,7 @@ def sought_in_folded(part: str) -> str:
 
 
 def filterable(record: Record) -> dict[str, Any]:
-    """The columns that a record fills, with what stands in them.
+    """Columns that a record fills, with their values.
 
     >>> filterable({"year": 2021, "hidden": {"x": 1}, "rungwise.item": "x"})
     {'number_year': 2021.0}
@@ -104,16 +102,12 @@ def filterable(record: Record) -> dict[str, Any]:
 
 
 def nothing_of(columns: Iterable[str]) -> dict[str, str]:
-    """Of new columns, in SQL, what the rows hold that were there before: constants, no text of a user.
-
-    >>> nothing_of(["text_title"])
-    {'text_title': "''"}
-    """
+    """SQL for the values of new columns in rows that were there before: constants, no text of a user."""
     return {name: _SQL_OF_NOTHING[name.partition("_")[0]] for name in columns}
 
 
 def schema_of(dimension: int, half: bool, metadata: Mapping[str, str]) -> pa.Schema:
-    """Of a new table."""
+    """Schema of a new table."""
     import pyarrow as pa
 
     number = pa.float16() if half else pa.float32()

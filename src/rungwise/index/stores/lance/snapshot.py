@@ -42,32 +42,32 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 _MORE = 16
-"""So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
+"""Rows beyond k that are fetched at first, which nearly always shows that no equal score was cut off."""
 _MANY = 4
-"""From so many queries on, they are compared with the rows in one pass, block by block."""
+"""Queries from which on they are compared with the rows in one pass, block by block."""
 _ASKED = 1000
-"""Up to so many ids that a filter leaves out are left out here, and more of them by the engine."""
+"""Ids left out by a filter up to which they are left out here, and more of them by the engine."""
 _UNIT = 1e-4
-"""How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
+"""Largest distance of a vector's length from 1 at which its inner product is its cosine for choosing candidates."""
 _ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
-"""How far the engine's scores of vectors of length 1 may be from exact ones."""
+"""Largest difference of the engine's scores of vectors of length 1 from exact ones."""
 
 
 class LanceSnapshot:
     """One version of a table, which never changes, and what has been learnt of it.
 
     Args:
-        table: At this version.
-        label: What messages call it.
-        before: An earlier version, of whose rows most are the same.
+        table: The table at this version.
+        label: Name of the table in messages.
+        before: An earlier version, most of whose rows are the same.
 
     Attributes:
         known: Rows in memory, of this version or an earlier one.
-        description: What the table says of itself.
-        approximation: How hard its approximate index looks.
+        description: Description of the table.
+        approximation: Setting of its approximate index.
         approximate: Whether it has one.
         graph: Whether that is a graph; else it is made of codes.
-        rows: How many there are.
+        rows: Number of rows.
     """
 
     def __init__(self, table: Table, label: str, before: LanceSnapshot | None = None) -> None:
@@ -90,17 +90,17 @@ class LanceSnapshot:
         return self.description.dimension
 
     def with_approximation(self, settings: Approximation) -> LanceSnapshot:
-        """The same, looking otherwise."""
+        """The same version with another setting of the approximate index."""
         other = copy(self)
         other.approximation = settings
         return other
 
     def compiled(self, where: Where | None) -> Compiled:
-        """What a filter says, but for the ids that it leaves out."""
+        """Compile a filter without the ids that it leaves out."""
         return True if where is None else compiled(Both(where.conditions), self.columns)
 
     def chosen(self, where: Where | None) -> Compiled:
-        """What a filter says."""
+        """Compile a filter with the ids that it leaves out."""
         from lancedb.expr import col
 
         only = self.compiled(where)
@@ -109,7 +109,7 @@ class LanceSnapshot:
         return all_of([only, ~col(ID).isin(sorted(map(to_engine, where.without)))])
 
     def count(self, where: Where) -> int:
-        """How many rows fulfil a filter."""
+        """Number of rows that fulfil a filter."""
         if not where.without:
             return self._passing(where)
         return int(self.rows_of(self.chosen(where), [SEQ]).num_rows)
@@ -137,13 +137,13 @@ class LanceSnapshot:
     def nearest(
         self, queries: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
     ) -> list[tuple[list[str], Vectors]]:
-        """Ids, as the engine has them, and scores of the k rows most alike to each query.
+        """Ids, in the engine's form, and scores of the k rows most alike to each query.
 
         Args:
             queries: (queries, D).
-            k: At least 1.
-            where: Which rows may be found.
-            metric: As in :meth:`rungwise.index.Store.search`.
+            k: Number of rows for each query, at least 1.
+            where: Filter of the rows that may be found.
+            metric: Metric that replaces the similarity; None for the similarity.
             exact: Compare every row.
         """
         only, without = self._left(where)
@@ -187,7 +187,7 @@ class LanceSnapshot:
         return ids, (self.description.similarity.of_metric(scores) if metric is None else scores)
 
     def rows_with(self, keys: list[str]) -> dict[str, Row]:
-        """The rows with these ids, which are as the engine has them."""
+        """Rows by ids, which are in the engine's form."""
         from lancedb.expr import col
 
         rows: dict[str, Row] = {}
@@ -199,7 +199,7 @@ class LanceSnapshot:
         return rows
 
     def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors]:
-        """Ids, as the engine has them, and scores of the k rows that fit words best; see :func:`words_of`."""
+        """Ids, in the engine's form, and scores of the k rows that fit words best, by the engine's BM25."""
         from lancedb.query import MatchQuery
 
         find: Any = self.table.search
@@ -250,7 +250,7 @@ class LanceSnapshot:
         return (query if only is True else query.where(only)).to_arrow()
 
     def _left(self, where: Where | None) -> tuple[Compiled, frozenset[str]]:
-        """What the engine filters, and the ids, as it has them, that are to be left out of what it finds."""
+        """The filter for the engine, and the ids in its form that are to be left out of what it finds."""
         if where is None or len(where.without) > _ASKED:
             return self.chosen(where), frozenset()
         return self.compiled(where), frozenset(map(to_engine, where.without))
@@ -269,27 +269,27 @@ class LanceSnapshot:
         return _Lengths(bool(within.all()), float(found.max(initial=0)), bool((found == 0).any()))
 
     def _worth_it(self, where: Where | None) -> bool:
-        """Whether more rows pass a filter than are compared in no time; a walk through a graph may miss few ones."""
+        """Whether more rows pass a filter than are quickly compared; a walk through a graph may miss few ones."""
         if where is None or not where.conditions:
             return True
         return self._passing(Where(where.conditions)) > self.approximation.flat
 
     def _probes(self, where: Where | None) -> int:
-        """How many partitions to look into: of the nearest rows that pass a filter, few may stand in the first ones."""
+        """Number of partitions to look into: of the nearest rows that pass a filter, few may stand in the first ones."""
         probes = self.approximation.probes
         if where is not None and where.conditions:
             probes = probes * self.rows // max(1, self._passing(Where(where.conditions)))
         return max(1, min(probes, partitions_of(self.rows)))
 
     def _all_zero(self, only: Compiled) -> EngineCandidates:
-        """A query of zeros has the score 0 with all rows."""
+        """Candidates of a query of zeros, which has the score 0 with all rows."""
         found = self.rows_of(only, [ID, SEQ])
         return EngineCandidates(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
     def _near(
         self, sought: Vectors, k: int, where: Where | None, only: Compiled, without: frozenset[str], cosine: bool
     ) -> EngineCandidates | None:
-        """What the approximate index finds; None if it finds fewer rows than there may be."""
+        """Candidates of the approximate index; None if it finds fewer rows than there may be."""
         wanted, chosen = k + len(without), self.approximation
         query = self._query(sought, "dot", wanted, only).refine_factor(chosen.refine)
         if self.graph:
@@ -308,7 +308,7 @@ class LanceSnapshot:
         cosine: bool,
         engine: Literal["dot", "cosine"],
     ) -> EngineCandidates:
-        """Of all rows: at least the k best, and whatever is equal to the last of them."""
+        """Candidates among all rows: at least the k best, and whatever is equal to the last of them."""
         wanted = min(self.rows, k + len(without) + _MORE)
         rounding = _ROUNDING_OF_HALVES if self.description.half else _ROUNDING
         if cosine:
@@ -334,7 +334,7 @@ class LanceSnapshot:
         return query if isinstance(only, bool) else query.where(only)
 
     def _scored(self, found: pa.Table, sought: Vectors, cosine: bool) -> EngineCandidates:
-        """What was found with exact scores, in double precision: of equal vectors they are equal."""
+        """Found rows with exact scores."""
         scores = exact_scores(self.vectors(found), sought, cosine=cosine)
         return EngineCandidates(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
 
@@ -347,7 +347,7 @@ class LanceSnapshot:
 
 @dataclass(frozen=True)
 class _Lengths:
-    """Of the vectors of a table: whether each is 1 or 0, the longest, and whether there are zeros."""
+    """Lengths of a table's vectors: whether each is 1 or 0, the longest, and whether there are zeros."""
 
     unit: bool
     longest: float
@@ -355,5 +355,5 @@ class _Lengths:
 
 
 def ids_of(keys: Iterable[str]) -> tuple[str, ...]:
-    """Ids as users know them."""
+    """Ids in the user's form."""
     return tuple(map(from_engine, keys))
