@@ -1,6 +1,7 @@
 """Quality of a live index: what its approximate search misses, what that costs, and which setting costs least.
 
-It stands above :mod:`rungwise.index`, which knows nothing of measures, and above the rooms whose measures it takes.
+The room stands above :mod:`rungwise.index`, which knows nothing of measures, and above the rooms whose measures it
+takes.
 """
 
 from rungwise.quality.check import Case, DegreeLoss, IndexCheck, Latency, Number, check

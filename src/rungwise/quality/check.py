@@ -1,7 +1,7 @@
 """What the approximate search of an index costs in quality: its answers beside the exact ones, on the index as it is.
 
-Each query is answered twice by the store, as it is served and by comparing every picture. What is reported is how many
-of the exact hits are found (recall), what that does to graded measures of the ranking (nDCG@k and CS@k by degrees of
+Each query is answered twice by the store, as it is served and by comparing every picture. Reported are the share of
+exact hits that are found (recall), what that does to graded measures of the ranking (nDCG@k and CS@k by degrees of
 relevance), and how long both take. Measures and intervals are those of :mod:`rungwise.metrics` and
 :mod:`rungwise.evaluation`.
 """
@@ -29,22 +29,18 @@ from rungwise.quality.queries import Queries
 Progress = Callable[[int], None]
 
 _WARM_UP = 3
-"""Queries that are answered before time is taken: the first ones read from the disk."""
+"""Number of queries that are answered before time is taken: the first ones read from the disk."""
 
 _EQUAL = 1e-6
-"""How far apart, relatively, two ways of computing one similarity may be."""
+"""Relative difference up to which two similarities count as equal, as they may be computed in two ways."""
 
 _NOWHERE = 1 << 40
-"""The rank of what was not found."""
+"""Rank of a hit that was not found."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over queries, with its 95 % bootstrap interval over the pictures that queries belong to.
-
-    >>> Number(99.5, Interval(99.1, 99.8)).value
-    99.5
-    """
+    """A mean over queries, with its 95 % bootstrap interval over the pictures that queries belong to."""
 
     value: float
     interval: Interval
@@ -52,7 +48,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds that the store takes for one query, without the time to encode it.
+    """Median and 99th percentile of the milliseconds that the store takes for one query, encoding not included.
 
     >>> Latency.of([0.001, 0.002, 0.003]).p50
     2.0
@@ -63,7 +59,7 @@ class Latency:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Latency:
-        """Of queries that were asked one after the other."""
+        """Latency by the seconds of queries that were asked one after the other."""
         p50, p99 = 1000 * np.quantile(seconds, [0.5, 0.99])
         return cls(float(p50), float(p99))
 
@@ -73,13 +69,10 @@ class DegreeLoss:
     """A graded measure of the ranking that is served, and of the exact one.
 
     Attributes:
-        name: Of the measure: nDCG@k in percent, CS@k from -1 to 1.
-        served: Mean over queries.
-        exact: Mean over queries.
-        difference: Served minus exact, query by query.
-
-    >>> DegreeLoss("nDCG@10", 80.0, 80.5, Number(-0.5, Interval(-0.7, -0.3))).difference.value
-    -0.5
+        name: Name of the measure: nDCG@k in percent, CS@k from -1 to 1.
+        served: Mean over queries of the ranking that is served.
+        exact: Mean over queries of the exact ranking.
+        difference: Mean over queries of served minus exact.
     """
 
     name: str
@@ -90,17 +83,17 @@ class DegreeLoss:
 
 @dataclass(frozen=True)
 class Case:
-    """What was found under one filter.
+    """Results under one filter.
 
     Attributes:
         where: The filter as it was asked for; empty where there is none.
-        pictures: How many may be found.
-        latency: Of the search as it is served.
-        exact_latency: Of the exact search; None where the store has no other.
+        pictures: Number of pictures that may be found.
+        latency: Latency of the search as it is served.
+        exact_latency: Latency of the exact search; None where the store has no other.
         recall: Percent of the exact first k that are served; None where the store is exact.
-        incomplete: Queries that miss one of the exact first k.
-        ungraded: Queries to which no picture is relevant; they count 0 in nDCG.
-        losses: Of graded measures.
+        incomplete: Number of queries that miss one of the exact first k.
+        ungraded: Number of queries to which no picture is relevant; they count 0 in nDCG.
+        losses: Losses of graded measures.
     """
 
     where: str
@@ -115,15 +108,15 @@ class Case:
 
 @dataclass(frozen=True)
 class IndexCheck:
-    """What :func:`check` found.
+    """Results of :func:`check`.
 
     Attributes:
-        store: What the engine does and why.
-        queries: How many were asked.
+        store: Description of the engine.
+        queries: Number of queries.
         kind: Captions or pictures of the index, or texts.
         k: Length of the lists.
-        grades: What the degrees of relevance are.
-        cases: Without a filter, and under the filter that was asked for.
+        grades: Description of the degrees of relevance.
+        cases: Results without a filter, and under the filter that was asked for.
     """
 
     store: StoreFacts
@@ -134,18 +127,18 @@ class IndexCheck:
     cases: tuple[Case, ...]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON can hold it; what is not known is None."""
+        """The results as JSON can hold them; NaN becomes None."""
         found: dict[str, Any] = _plain(asdict(self))
         return found
 
 
 @dataclass(frozen=True)
 class StoreAnswers:
-    """What a store answered to all queries, one at a time.
+    """Answers of a store to all queries, one at a time.
 
     Attributes:
-        found: The hits.
-        seconds: (queries,) how long each took.
+        found: Hits of the queries.
+        seconds: (queries,) seconds that each took.
     """
 
     found: StoreHits
@@ -164,12 +157,12 @@ def check(
     """Compare what a store serves with what an exact search finds.
 
     Args:
-        store: Of the pictures.
-        queries: To ask.
-        grading: How relevant pictures are to them.
+        store: Store of the pictures.
+        queries: Queries to ask.
+        grading: Gives the relevance of pictures to the queries.
         k: Length of the lists.
-        filters: By name, the filters to ask under; no filter alone unless given.
-        progress: Called with how many more searches are done; see :func:`searches`.
+        filters: Filters to ask under, by name; without a filter if None.
+        progress: Called with the number of searches done since the last call, out of :func:`searches`.
 
     Raises:
         UserError: If no picture fulfils a filter, or k is less than 1.
@@ -217,7 +210,7 @@ def check(
 
 
 def searches(store: Store, queries: Queries, filters: int = 1) -> int:
-    """How many searches :func:`check` makes, for a bar of progress."""
+    """Number of searches that :func:`check` makes, for a bar of progress."""
     return len(queries) * filters * (1 if store.about().exact else 2)
 
 
@@ -233,12 +226,12 @@ def answered(
     """Ask a store one query at a time, as a server does.
 
     Args:
-        store: Of the pictures.
-        queries: To ask.
-        k: Hits of each.
-        where: Which pictures may be found.
+        store: Store of the pictures.
+        queries: Queries to ask.
+        k: Number of hits of each query.
+        where: Filter of the pictures that may be found.
         exact: Compare every picture.
-        progress: Called after each query.
+        progress: Called with 1 after each query.
     """
 
     def ask(number: int) -> tuple[tuple[str, ...], Vectors]:
@@ -270,11 +263,6 @@ def recalls_of(served: StoreHits, exact: StoreHits, k: int) -> NDArray[np.float6
 
     A picture that is served in place of another that is just as alike, such as its copy, is right too.
 
-    Args:
-        served: Hits of the queries.
-        exact: Hits of the same queries by the exact search.
-        k: Length of the lists.
-
     >>> served = StoreHits((("b", "c"),), (np.array([0.8, 0.7], np.float32),))
     >>> exact = StoreHits((("a", "b"),), (np.array([0.9, 0.8], np.float32),))
     >>> recalls_of(served, exact, 2)
@@ -287,23 +275,14 @@ def recalls_of(served: StoreHits, exact: StoreHits, k: int) -> NDArray[np.float6
 
 
 def mean_of(measure: Measure, values: NDArray[np.float64], clusters: NDArray[np.int64]) -> Number:
-    """The number of a measure with its interval.
-
-    Args:
-        measure: Whose values these are.
-        values: (queries,).
-        clusters: (queries,) whose queries these are.
-
-    >>> mean_of(Recall(1), np.array([100.0, 100.0]), np.array([0, 1]))
-    Number(value=100.0, interval=Interval(low=100.0, high=100.0))
-    """
+    """Mean of a measure's (queries,) values with its interval; queries of one cluster are drawn together."""
     name = f"t2i/{measure}"
     drawn = bootstrap([_PerQuery({name: values}, clusters)], [name])[name]
     return Number(measure.aggregate(values), interval_of(drawn[0]))
 
 
 def _ranks(served: StoreHits, exact: StoreHits, number: int) -> list[int]:
-    """At which place each exact hit of a query is served, or another that is just as alike; else a place too far."""
+    """Rank at which each exact hit of a query is served, or another that is just as alike; else one too far."""
     right, scores = exact.ids[number], exact.scores[number]
     places = {one: place for place, one in enumerate(served.ids[number], start=1)}
     if not right:
@@ -323,9 +302,9 @@ def losses_of(
     """nDCG@k and CS@k of what is served beside the exact ranking.
 
     Args:
-        searches: What is served, and what the exact search found.
+        searches: Hits that are served, and hits of the exact search.
         graded: Degrees of both.
-        clusters: (queries,) whose queries these are.
+        clusters: (queries,) number of the picture that each query belongs to.
         k: Length of the lists.
     """
     found = []
@@ -350,7 +329,7 @@ def graded_values(
     Args:
         measure: nDCG@k or CS@k.
         found: Hits of the queries, k at most.
-        degrees: Of the hits.
+        degrees: Degrees of the hits.
         ideal: (queries, k) the largest degrees that there are.
 
     >>> found = StoreHits((("a",),), (np.ones(1, np.float32),))
@@ -380,13 +359,13 @@ def graded_values(
 
 
 def _stacked(rows: Sequence[NDArray[Any]], width: int) -> NDArray[np.float64]:
-    """(rows, width), where a place without a hit is worth nothing."""
+    """(rows, width), with 0 at a place without a hit."""
     return np.stack([np.pad(row.astype(np.float64), (0, width - len(row))) for row in rows])
 
 
 @dataclass(frozen=True)
 class _PerQuery:
-    """Values as the bootstrap reads them of a result: all queries are captions of the one fold."""
+    """Values in the form that the bootstrap reads of a result: all queries are captions of the one fold."""
 
     values: Mapping[str, NDArray[np.float64]]
     clusters: NDArray[np.int64]

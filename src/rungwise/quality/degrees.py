@@ -1,4 +1,4 @@
-"""How relevant the pictures of an index are to the queries of a check: by their captions, or by the model itself."""
+"""Relevance of the pictures of an index to the queries of a check: by their captions, or by the model itself."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ DegreeRows = list[NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Graded:
-    """Degrees of what several searches of the same queries found.
+    """Degrees of the hits of several searches with the same queries.
 
     Attributes:
         found: (searches,) each with (queries,) degrees of its hits, in their order.
-        ideal: (queries, k) the largest degrees that any picture has that may be found, falling; 0 where there are
-            fewer pictures.
-
-    >>> Graded(([np.array([0.5])],), np.array([[1.0]])).ideal
-    array([[1.]])
+        ideal: (queries, k) the largest degrees of the pictures that may be found, falling; 0 where there are fewer
+            pictures.
     """
 
     found: tuple[DegreeRows, ...]
@@ -44,22 +41,22 @@ class Graded:
 
 
 class Grading(ABC):
-    """Says how relevant pictures are to queries.
+    """Gives the degrees of relevance of pictures to queries.
 
     Attributes:
-        title: What the degrees are, for people.
+        title: Description of the degrees for people.
     """
 
     title: str
 
     @abstractmethod
     def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
-        """Degrees of what was found.
+        """Degrees of the hits of searches.
 
         Args:
             searches: Answers to the queries of the check, of k hits at most.
-            exact: The answer of the exact search.
-            where: Which pictures might be found.
+            exact: Answer of the exact search.
+            where: Filter of the pictures that might be found.
             k: Length of the ideal list.
         """
 
@@ -68,9 +65,9 @@ class CaptionGrading(Grading):
     """Degrees between a query and the captions of each picture, by a source of relevance; 0 without a caption.
 
     Args:
-        index: Whose pictures and captions; all are read once.
-        queries: Of the check. A picture that is a query stands for the mean of its captions.
-        source: A name of a source such as ``"cider-d"``, options in braces, or stored degrees as
+        index: Index whose pictures and captions are graded; all are read once.
+        queries: Queries of the check. A picture that is a query stands for the mean of its captions.
+        source: Name of a source such as ``"cider-d"``, options in braces, or stored degrees as
             :func:`rungwise.evaluation.inputs.arrays.read_relevance` takes them.
 
     Raises:
@@ -104,7 +101,7 @@ class CaptionGrading(Grading):
         return {one: position for position, one in enumerate(self._ids)}
 
     def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
-        """See :meth:`Grading.grade`; one pass over the captions of all pictures."""
+        """Degrees of the hits and of the ideal list, in one pass over the captions of all pictures."""
         asked, positions = len(self._queries), self._positions
         hits = [[np.array([positions[i] for i in ids], np.int64) for ids in found.ids] for found in searches]
         graded = tuple([np.zeros(len(row)) for row in rows] for rows in hits)
@@ -150,10 +147,6 @@ class ModelGrading(Grading):
     """The model's own exact similarity as the degree, 0 where it is negative: what an approximate index loses of it.
 
     It says nothing of whether the model is right.
-
-    Args:
-        index: Whose pictures.
-        queries: Of the check.
     """
 
     title = "the model's own exact similarity (negative ones count 0)"
@@ -163,7 +156,7 @@ class ModelGrading(Grading):
         self._queries = queries
 
     def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
-        """See :meth:`Grading.grade`; the exact list is the ideal one."""
+        """Degrees of the hits, with those of the exact list as the ideal."""
         graded = tuple([self._similarities(query, ids) for query, ids in enumerate(found.ids)] for found in searches)
         ideal = np.zeros((len(self._queries), k))
         for query, ids in enumerate(exact.ids):
@@ -184,7 +177,7 @@ class ModelGrading(Grading):
 
 
 def _with_queries(index: Index, queries: Queries) -> tuple[ImageCaptions, list[NDArray[np.int64]]]:
-    """The captions of the index, and which of them each query is; texts from outside stand behind one more picture."""
+    """The captions of the index, and the columns of each query; texts from outside belong to one more picture."""
     ids: list[str] = []
     captions: list[str] = []
     owners: list[int] = []

@@ -30,9 +30,6 @@ class Queries:
         names: (queries,) the captions or texts themselves, or the ids of the pictures.
         vectors: (queries, D) float32.
         owners: (queries,) id of the picture that a query is, or was written for; empty for texts from outside.
-
-    >>> Queries("texts", ("a dog",), np.zeros((1, 2), np.float32)).metric is None
-    True
     """
 
     kind: QueryKind
@@ -41,12 +38,11 @@ class Queries:
     owners: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self.names)
 
     @property
     def metric(self) -> Metric | None:
-        """How the store compares them: pictures by cosine, texts by the model's similarity."""
+        """Metric of the search: cosine for pictures, the model's similarity (None) for texts."""
         return "cosine" if self.kind == "pictures" else None
 
     def where(self, number: int, where: Where | None) -> Where | None:
@@ -57,18 +53,13 @@ class Queries:
 
     @cached_property
     def clusters(self) -> NDArray[np.int64]:
-        """(queries,) queries of one picture have one number: they are not independent."""
+        """(queries,) number of the picture that each belongs to: queries of one picture are not independent."""
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(one, len(numbers)) for one in self.owners or self.names], np.int64)
 
 
 def own_captions(index: Index, number: int, seed: int = 0) -> Queries:
-    """Captions of the index, drawn at random; no model is needed, since the index has their vectors.
-
-    Args:
-        index: What is checked.
-        number: How many; all where there are fewer.
-        seed: Of the draw.
+    """Draw ``number`` captions of the index, or take all; no model is needed, since the index has their vectors.
 
     Raises:
         UserError: If no picture of the index has a caption.
@@ -82,12 +73,7 @@ def own_captions(index: Index, number: int, seed: int = 0) -> Queries:
 
 
 def own_pictures(index: Index, number: int, seed: int = 0) -> Queries:
-    """Pictures of the index, drawn at random, each of which looks for others like it; no model is needed.
-
-    Args:
-        index: What is checked.
-        number: How many; all where there are fewer.
-        seed: Of the draw.
+    """Draw ``number`` pictures of the index, or take all, each of which looks for others like it; no model is needed.
 
     Raises:
         UserError: If the index has fewer than two pictures.
@@ -102,17 +88,10 @@ def own_pictures(index: Index, number: int, seed: int = 0) -> Queries:
 
 
 def given_texts(index: Index, model: DualEncoder, texts: Sequence[str], number: int, seed: int = 0) -> Queries:
-    """Texts of one's own, each once; of more than ``number``, so many are drawn.
-
-    Args:
-        index: What is checked.
-        model: That built it.
-        texts: Blank ones are left out.
-        number: How many at most.
-        seed: Of the draw.
+    """Encode distinct texts that are not blank; of more than ``number``, so many are drawn.
 
     Raises:
-        UserError: If there is none, or another model built the index.
+        UserError: If there is none, or another model than ``model`` built the index.
     """
     index.check(model)
     distinct = list(dict.fromkeys(text.strip() for text in texts if text.strip()))
@@ -123,7 +102,7 @@ def given_texts(index: Index, model: DualEncoder, texts: Sequence[str], number: 
 
 
 def _drawn(names: list[str], number: int, seed: int) -> list[str]:
-    """So many of them, in their order."""
+    """Draw ``number`` names, which stay in their order."""
     if number < 1:
         raise UserError(f"{number} queries were asked for; take at least 1")
     if len(names) <= number:

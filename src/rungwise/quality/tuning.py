@@ -23,16 +23,13 @@ LossIn = Literal["recall", "ndcg"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting, measured.
+    """Measurement of one setting.
 
     Attributes:
-        settings: How hard the approximate index looks.
+        settings: Setting of the approximate index.
         recall: Percent of the exact hits that are found; the least under any filter.
         ndcg_loss: Percent of the exact ranking's nDCG that is lost; the most under any filter.
-        latency: Milliseconds of a search; the mean over filters.
-
-    >>> Trial(Approximation(), 99.5, 0.02, Latency(3.0, 5.0)).loss("recall")
-    0.005
+        latency: Latency of a search; the mean over filters.
     """
 
     settings: Approximation
@@ -41,18 +38,18 @@ class Trial:
     latency: Latency
 
     def loss(self, measure: LossIn) -> float:
-        """What is lost, as a share from 0 to 1."""
+        """Loss by a measure, as a share from 0 to 1."""
         return round((100 - self.recall if measure == "recall" else max(0.0, self.ndcg_loss)) / 100, 9)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What :func:`tune` found.
+    """Result of :func:`tune`.
 
     Attributes:
-        trials: Every setting, the fastest first.
+        trials: Measurements of all settings, the fastest first.
         before: The setting that the index had.
-        measure: In what the loss is stated.
+        measure: Measure in which the loss is stated.
         allowed: The loss that is allowed, as a share.
         chosen: The fastest setting within it; None where none is.
     """
@@ -64,7 +61,7 @@ class Tuning:
     chosen: Trial | None
 
     def frontier(self) -> tuple[Trial, ...]:
-        """The settings than which no faster one loses less or as little, the fastest first."""
+        """The settings for which no faster one loses less or as little, the fastest first."""
         kept: list[Trial] = []
         for trial in self.trials:
             if not kept or trial.loss(self.measure) < kept[-1].loss(self.measure):
@@ -72,12 +69,12 @@ class Tuning:
         return tuple(kept)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The result as JSON can hold it."""
         return {**asdict(self), "frontier": [asdict(one) for one in self.frontier()]}
 
 
 def approximate_store(store: Store) -> Tunable:
-    """A store as one that can be tuned.
+    """The store, if it can be tuned.
 
     Raises:
         UserError: If it compares every picture, so that there is nothing to tune.
@@ -91,8 +88,8 @@ def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[A
     """The settings that are tried, the present one first.
 
     Args:
-        worth: Those that the store proposes, the present one first.
-        passing: How many rows the filters let through: of each that is more than ``flat``, comparing them all is tried.
+        worth: Settings that the store proposes, the present one first.
+        passing: Number of rows that each filter lets through: for each above ``flat``, comparing them all is tried.
 
     >>> [one.flat for one in candidates([Approximation(flat=10)], [50, 5])]
     [10, 50]
@@ -125,14 +122,15 @@ def tune(
     """Try settings of an approximate index; nothing is written.
 
     Args:
-        store: Of the pictures.
-        queries: To ask.
-        grading: How relevant pictures are to them.
+        store: Store of the pictures.
+        queries: Queries to ask.
+        grading: Gives the relevance of pictures to the queries.
         k: Length of the lists.
-        filters: By name, the filters to ask under; a setting must hold under each. No filter alone unless given.
-        measure: In what the loss is stated.
-        allowed: How much may be lost, as a share: 0.001 is one in a thousand.
-        progress: Called after each search; there are ``len(queries) * len(filters) * (1 + len(trials_of(...)))``.
+        filters: Filters to ask under, by name; a setting must hold under each. Without a filter if None.
+        measure: Measure in which the loss is stated.
+        allowed: Loss that is allowed, as a share: 0.001 is one in a thousand.
+        progress: Called with 1 after each search; there are ``len(queries) * len(filters) * (1 +
+            len(trials_of(...)))``.
 
     Raises:
         UserError: If there is nothing to tune, or the loss is no share.

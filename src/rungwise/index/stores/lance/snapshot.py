@@ -275,7 +275,7 @@ class LanceSnapshot:
         return self._passing(Where(where.conditions)) > self.approximation.flat
 
     def _probes(self, where: Where | None) -> int:
-        """Number of partitions to look into: of the nearest rows that pass a filter, few may stand in the first ones."""
+        """Number of partitions to look into; more under a filter, as few rows that pass may stand in the first ones."""
         probes = self.approximation.probes
         if where is not None and where.conditions:
             probes = probes * self.rows // max(1, self._passing(Where(where.conditions)))

@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _ROWS_AT_ONCE = 4096
 _MANY_FILES = 64
-"""From so many files of rows on, a change puts them together."""
+"""Number of files of rows from which on a change puts them together."""
 _READERS_MAY_LAG = timedelta(hours=1)
 _NEVER = timedelta(days=36500)
 
 
 class LanceStore(Store):
-    """A store in a LanceDB table; see :class:`rungwise.index.Store` for what it does.
+    """A :class:`rungwise.index.Store` in a LanceDB table.
 
     Every row is compared while there are few; :meth:`compact` makes an approximate index once that pays. Scores are
     computed from whole vectors in any case. One process writes to a folder at a time and others wait; any number may
@@ -69,7 +69,7 @@ class LanceStore(Store):
 
     Attributes:
         place: Folder or address of the database.
-        name: Of the table.
+        name: Name of the table.
 
     >>> import tempfile
     >>> from rungwise.similarity import Cosine
@@ -95,12 +95,12 @@ class LanceStore(Store):
 
     @property
     def identity(self) -> str:
-        """Differs from that of every other store."""
+        """Text that differs from that of every other store."""
         return self._view.description.identity
 
     @property
     def approximation(self) -> Approximation | None:
-        """How hard the approximate index looks; None while every row is compared."""
+        """Setting of the approximate index; None while every row is compared."""
         return self._view.approximation if self._view.approximate else None
 
     @classmethod
@@ -117,13 +117,13 @@ class LanceStore(Store):
         """Make an empty store.
 
         Args:
-            place: Folder of the database, made together with its parents, or an address such as
-                ``s3://bucket/prefix``. Credentials and endpoint of an object store are taken from the environment.
-            name: Of the table.
+            place: Folder of the database, made together with its parents, or an address such as ``s3://bucket/prefix``.
+                Credentials and endpoint of an object store are taken from the environment.
+            name: Name of the table.
             dimension: D, the length of a vector.
             similarity: How queries and rows are compared.
-            side: Which side of it the rows are.
-            half: Keep vectors in half precision, which takes half the place.
+            side: Side of the similarity that the rows are.
+            half: Keep vectors in half precision, which takes half the space.
 
         Raises:
             UserError: If a store stands there already, LanceDB does not compare by this similarity, or the place cannot
@@ -156,13 +156,13 @@ class LanceStore(Store):
         return alternatives(view.approximation, view.rows, graph=view.graph) if view.approximate else ()
 
     def trying(self, settings: Approximation) -> Self:
-        """The same store, whose searches look so hard; nothing is written."""
+        """The same store with another setting for its searches; nothing is written."""
         tried = copy(self)
         tried._view = self._view.with_approximation(settings)
         return tried
 
     def keep(self, settings: Approximation) -> None:
-        """Look so hard from now on, also when others open the store.
+        """Search with this setting from now on, also when others open the store.
 
         Raises:
             UserError: If the place cannot be written.
@@ -172,16 +172,16 @@ class LanceStore(Store):
             self._tables.retried(lambda: table.update_field_metadata({"path": VECTOR, "metadata": metadata}))
 
     def refresh(self) -> None:
-        """See :meth:`Store.refresh`."""
+        """Read the newest version that counts, if it is another; rows in memory are taken over."""
         if self._tables.version() != self._view.table.version:
             self._view = self._looked(self._view)
 
     def close(self) -> None:
-        """See :meth:`Store.close`."""
+        """Let go of the database."""
         self._tables.close()
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
-        """See :meth:`Store.upsert`; one commit of LanceDB."""
+        """Insert or replace rows in one commit of LanceDB."""
         ids, vectors, records = checked_rows(StoreBatch(ids, vectors, records), self.dimension)
         if not ids:
             return
@@ -199,7 +199,7 @@ class LanceStore(Store):
             self._written = int(table.version), first + len(ids)
 
     def delete(self, ids: Sequence[str]) -> int:
-        """See :meth:`Store.delete`; one commit of LanceDB."""
+        """Delete rows in one commit of LanceDB; gives the number of rows deleted."""
         from lancedb.expr import col
 
         keys = sorted({to_engine(one) for one in ids})
@@ -210,11 +210,12 @@ class LanceStore(Store):
             return int(deleted.num_deleted_rows)
 
     def compact(self, *, readers_may_lag: timedelta | None = None) -> None:
-        """Free the place of deleted rows, bring all indexes up to date, and make those that pay by now.
+        """Free the space of deleted rows, bring all indexes up to date, and make those that pay by now.
 
         Args:
-            readers_may_lag: Versions that are older than this are removed: an hour if not given, and all but the newest
-                of a store that this object made. Who asks a removed version gets the answer of the newest.
+            readers_may_lag: Versions that are older than this are removed; if None, those older than an hour, and all
+                but the newest of a store that this object made. Readers of a removed version get the answer of the
+                newest.
         """
         if readers_may_lag is None:
             readers_may_lag = timedelta(milliseconds=1) if self._made_here else _READERS_MAY_LAG
@@ -233,29 +234,29 @@ class LanceStore(Store):
         metric: Metric | None = None,
         exact: bool = False,
     ) -> StoreHits:
-        """See :meth:`Store.search`."""
+        """Find the k rows most alike to each query, by the approximate index where there is one."""
         queries = checked_queries(vectors, self.dimension, k)
         found = self._answered(lambda view: view.nearest(queries, k, where, metric, exact))
         return StoreHits(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
-        """See :meth:`Store.find_words`; by LanceDB's full-text index, in which new rows are found at once."""
+        """Find rows by LanceDB's full-text index, in which new rows are found at once."""
         check_k(k)
         keys, scores = self._answered(lambda view: view.by_words(" ".join(words_of(words)), k, where))
         return StoreHits((ids_of(keys),), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
-        """See :meth:`Store.get`."""
+        """The rows with these ids, compared with their checksums."""
         keys = {to_engine(one): one for one in ids}
         rows = self._answered(lambda view: view.rows_with(list(keys)))
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def count(self, where: Where | None = None) -> int:
-        """See :meth:`Store.count`."""
+        """Number of rows, or of those that fulfil ``where``."""
         return self._answered(lambda view: view.rows if where is None else view.count(where))
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
-        """See :meth:`Store.records`."""
+        """Id and record of every row, or of those that fulfil ``where``, in order; read some thousands at a time."""
         view = self._view
         with self._tables.errors_in_one_line():
             rows = view.in_order(where)
@@ -266,11 +267,11 @@ class LanceStore(Store):
             yield from pairs
 
     def ids(self) -> Iterator[str]:
-        """See :meth:`Store.ids`."""
+        """Ids of all rows, in order; no record is read."""
         return iter(self._answered(lambda view: view.all_ids()))
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """See :meth:`Store.newest`."""
+        """Ids of the rows written last, the last first; no record is read."""
 
         def last(view: LanceSnapshot) -> tuple[str, ...]:
             rows = view.in_order(where)[::-1][offset : offset + count]
@@ -279,7 +280,7 @@ class LanceStore(Store):
         return self._answered(last)
 
     def verified(self) -> str:
-        """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
+        """Check every row; every vector and record is compared with its checksum."""
         view, found = self._view, super().verified()
         with self._tables.errors_in_one_line():
             rows = view.in_order(None)
@@ -290,11 +291,11 @@ class LanceStore(Store):
         return f"{found} in version {view.table.version} of a LanceDB table: checksums of rows, ids, finite numbers"
 
     def verified_files(self) -> str:
-        """See :meth:`Store.verified_files`; in an object store LanceDB keeps none."""
+        """Compare every file with its checksum; in an object store LanceDB keeps none."""
         return super().verified_files() if self._tables.folder is None else self._tables.verified_files()
 
     def about(self) -> StoreFacts:
-        """See :meth:`Store.about`."""
+        """Describe the approximate index, or why all rows are compared."""
         view = self._view
         size, pays = 4 * view.rows * self.dimension, f"{PAYS_FROM_BYTES / 1e6:,.0f} MB"
         kept = f"{view.rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
@@ -312,7 +313,7 @@ class LanceStore(Store):
         return StoreFacts("lance", exact=not view.approximate, why=why)
 
     def _answered(self, ask: Callable[[LanceSnapshot], _T]) -> _T:
-        """What a version answers; the newest one, where another process has removed the files of this one."""
+        """Answer of the held version; of the newest one, where another process has removed the files of this one."""
         view = self._view
         try:
             with self._tables.errors_in_one_line():
@@ -331,7 +332,7 @@ class LanceStore(Store):
 
     @contextmanager
     def _writing(self) -> Iterator[Table]:
-        """The newest version, alone among those that write; what becomes of it counts once the block ends well."""
+        """Hold the lock of those that write, and give the newest version; a change counts once the block ends well."""
         with self._tables.writing_alone():
             table = self._tables.writing()
             before = table.version

@@ -1,10 +1,10 @@
-"""Where a LanceDB table lies, and which of its versions counts.
+"""The place of a LanceDB table, and which of its versions counts.
 
 LanceDB makes a new version in one step, but it waits for no disk: after a power cut a version may be there whose files
 are not. So a table in a folder has ``rungwise.json`` beside its files, which names the version that counts. It is
 replaced, in one step, once all files of the version are on the disk. Whatever LanceDB wrote later was never
-acknowledged: readers do not see it, and the next who writes removes it. Object stores keep what they have acknowledged,
-so that there the newest version counts.
+acknowledged: readers do not see it, and the next process that writes removes it. Object stores keep what they have
+acknowledged, so that there the newest version counts.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 COUNTS = "rungwise.json"
 MARK = "rungwise"
-"""What the schema of a table of ours says about itself has this name."""
+"""Key of the metadata by which the schema of a table of ours describes it."""
 FORMAT, VERSION = "rungwise-lance-store", 1
 FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
-"""Which files there are in the folder of a table."""
+"""Files of a table's folder."""
 
 _ATTEMPTS = 8
 _PAUSE = 0.02
@@ -60,11 +60,11 @@ class Tables:
     Args:
         place: Folder of the database, or its address in an object store (``s3://bucket/prefix``), whose credentials and
             endpoint are taken from the environment.
-        name: Of the table.
+        name: Name of the table.
 
     Attributes:
-        label: What messages call it.
-        folder: Of the table's files; None in an object store.
+        label: Name of the table in messages.
+        folder: Folder of the table's files; None in an object store.
     """
 
     def __init__(self, place: Path | str, name: str) -> None:
@@ -77,11 +77,7 @@ class Tables:
         self._known_digests: dict[str, str] = {}
 
     def create(self, schema: Any, prepare: Callable[[Table], None]) -> None:
-        """Make an empty table.
-
-        Args:
-            schema: Of Arrow.
-            prepare: What is done to it before it counts.
+        """Make an empty table with a schema of Arrow; ``prepare`` changes it before it counts.
 
         Raises:
             UserError: If one stands there, of ours or of somebody else, or the place cannot be written.
@@ -118,7 +114,7 @@ class Tables:
             database.drop_table(self.name, ignore_missing=True)
 
     def reading(self) -> Table:
-        """The table at the version that counts; it stays at it.
+        """Open the table at the version that counts, at which it stays.
 
         Raises:
             UserError: If there is none, or it is damaged.
@@ -139,21 +135,21 @@ class Tables:
                 return self._connected().open_table(self.name, version=self._acknowledged())
 
     def writing(self) -> Table:
-        """The table at the version that counts, to be changed; within :meth:`writing_alone`."""
+        """Open the table at the version that counts, to be changed within :meth:`writing_alone`."""
         with self.errors_in_one_line():
             if self.folder is not None:
                 self._drop_unacknowledged(self.folder)
             return self._connected().open_table(self.name)
 
     def version(self) -> int:
-        """Which version counts now."""
+        """Number of the version that counts now."""
         if self.folder is not None:
             return self._acknowledged()
         with self.errors_in_one_line():
             return int(self._connected().open_table(self.name).version)
 
     def writing_alone(self) -> AbstractContextManager[None]:
-        """Alone among those of rungwise that write; in an object store, LanceDB finds out who was first."""
+        """Take the lock of those of rungwise that write; in an object store, LanceDB finds out who was first."""
         return nullcontext() if self.folder is None else writing_alone(self.folder)
 
     def acknowledge(self, table: Table) -> None:
@@ -177,8 +173,7 @@ class Tables:
     def verified_files(self) -> str:
         """Compare every file of the version that counts, and the lists of earlier ones, with its checksum.
 
-        Returns:
-            What was compared, in a few words.
+        Gives the result in a few words.
 
         Raises:
             UserError: If a file is missing or is not as it was written.
@@ -200,13 +195,13 @@ class Tables:
         *,
         pause: Callable[[float], object] = time.sleep,
     ) -> _T:
-        """What a change gives that is tried again while others' commits come in between.
+        """Result of a change that is tried again while others' commits come in between.
 
         Args:
-            change: The change.
-            table: What it changes, brought to the newest version before it is tried again; else LanceDB finds out for
-                itself what has come in between.
-            pause: Waits for so many seconds between two tries.
+            change: Makes the change.
+            table: Table that is changed, brought to the newest version before another try; if None, LanceDB finds out
+                for itself what has come in between.
+            pause: Waits the given seconds between two tries.
 
         Raises:
             UserError: If the place cannot be written.
@@ -226,11 +221,7 @@ class Tables:
 
     @contextmanager
     def errors_in_one_line(self, *, writing: bool = False) -> Iterator[None]:
-        """Turn what LanceDB raises into one line that names the place.
-
-        Raises:
-            UserError: In place of its errors, of the system's and of panics.
-        """
+        """Turn the errors of LanceDB and the system, and panics, into a UserError of one line that names the place."""
         try:
             yield
         except UserError:
@@ -253,11 +244,7 @@ class Tables:
         return self._database
 
     def _refuse_others(self) -> None:
-        """Let a table that does not carry our mark stand.
-
-        Raises:
-            UserError: If one stands here, or nobody can tell, since it is damaged.
-        """
+        """Refuse a table that does not carry our mark, or that is too damaged to tell."""
         try:
             metadata = self._connected().open_table(self.name).schema.metadata or {}
         except ValueError as error:
@@ -276,7 +263,7 @@ class Tables:
     def _digests(self, folder: Path, manifest: bytes) -> dict[str, str]:
         """SHA-256 of each file of a version, and of the lists of earlier ones, by its name.
 
-        LanceDB never changes a file that it has written, so that what was hashed for an earlier version is taken over.
+        LanceDB never changes a file that it has written, so that digests of an earlier version are taken over.
         """
         known = self._known_digests
         if not known and (folder / COUNTS).exists():
@@ -305,7 +292,7 @@ class Tables:
         return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
 
     def _description(self, folder: Path) -> dict[str, Any]:
-        """What ``rungwise.json`` says."""
+        """Read ``rungwise.json``."""
         try:
             return read_description(folder / COUNTS, FORMAT, VERSION)
         except MissingFileError:
@@ -337,7 +324,7 @@ class Tables:
         return self.folder / _VERSIONS / f"{_LAST_VERSION - version:020}.manifest"
 
     def _drop_unacknowledged(self, folder: Path) -> bool:
-        """Remove versions that never counted; whether there were any."""
+        """Remove versions that never counted; gives whether there were any."""
         counts = self._acknowledged()
         staging.sweep(folder / COUNTS)
         later = [one for one in _entries(folder / _VERSIONS) if _version_of(one.name) > counts]
@@ -350,7 +337,7 @@ class Tables:
         return bool(later)
 
     def _sync(self, folder: Path) -> None:
-        """Bring what LanceDB has written since the last time to the disk."""
+        """Bring the files that LanceDB has written since the last time to the disk."""
         known = self._synced or set()
         found = {Path(one.path) for one in _files_below(folder)}
         new = found - known
@@ -390,10 +377,10 @@ class _ConflictError(UserError):
 
 
 def connected(place: Path | str) -> DBConnection:
-    """A LanceDB database.
+    """Connect to a LanceDB database.
 
     Raises:
-        UserError: If LanceDB is not installed.
+        UserError: If LanceDB is not installed, or the system starts too few threads.
     """
     _require_threads()
     # LanceDB would warn on the error stream that it makes a table where none was; it reads this when it is loaded.
@@ -408,11 +395,7 @@ def connected(place: Path | str) -> DBConnection:
 
 
 def _require_threads() -> None:
-    """Refuse to begin where the engine would wait without end for a thread that does not start.
-
-    Raises:
-        UserError: If the system starts fewer than the engine needs.
-    """
+    """Refuse to begin where the engine would wait without end for a thread that does not start."""
     if (begun := _startable()) < _THREADS:
         raise UserError(
             f"out of memory: LanceDB needs {_THREADS} threads, and the system starts {begun};"
@@ -422,7 +405,7 @@ def _require_threads() -> None:
 
 @cache
 def _startable() -> int:
-    """Asked once: the engine keeps the threads that it has started."""
+    """Number of threads that the system starts, asked once: the engine keeps the threads that it has started."""
     return startable(_THREADS)
 
 
@@ -443,7 +426,7 @@ def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
-    """The checksums that ``rungwise.json`` holds."""
+    """Checksums of files in ``rungwise.json``."""
     digests = stored.get("files")
     if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
         raise damaged(path, "its list of files is none")
@@ -469,11 +452,7 @@ def _is_named(name: str, manifest: bytes) -> bool:
 
 
 def _varint(number: int) -> bytes:
-    """A number as protocol buffers write it.
-
-    >>> _varint(300).hex()
-    'ac02'
-    """
+    """A number as protocol buffers write it; 300 is ``ac02``."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)

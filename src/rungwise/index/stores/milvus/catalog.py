@@ -1,12 +1,12 @@
-"""An index in Milvus: which collections it has, its small files, and how a new one takes its place.
+"""An index in Milvus: its collections, its small files, and how a new one takes its place.
 
 An index is made under names of its own, a generation: ``pets_1f2e3d4c_pictures``, ``pets_1f2e3d4c_captions`` and
 ``pets_1f2e3d4c``, which keeps the small files. The alias ``pets`` leads to the generation that counts, and is moved in
 one step once the new one is whole. The one before stays for those who search it meanwhile, until the next one is made
 or the index is compacted.
 
-What counts of a small file stands in the properties of its collection, which are replaced in one step: the whole of
-``index.json``, and of others the checksum and the names of the rows that hold their parts.
+The properties of a generation's collection hold the valid state of each small file and are replaced in one step: the
+whole of ``index.json``, and of larger files the checksum and the names of the rows that hold their parts.
 
 Collections of somebody else may have any name, ``pets_20261125`` too. So every collection of ours has properties whose
 names begin with ``rungwise``, and only those are ever removed.
@@ -30,10 +30,10 @@ from rungwise.index.stores.milvus.server import Address, MissingError, Server
 from rungwise.index.stores.vector_files import damaged
 
 OURS = "rungwise"
-"""Begins the names of the properties by which our collections are told from those of others."""
+"""Prefix of the names of properties by which our collections are told from those of others."""
 _GENERATION_OF, _FILE = f"{OURS}.generation_of", f"{OURS}.file."
 _SMALL = 16 << 10
-"""Up to so many bytes a file stands in the properties itself."""
+"""Bytes up to which a file stands in the properties itself."""
 _PART_BYTES = 48_000
 _MOST_BYTES = 64 << 20
 _ATTEMPTS = 4
@@ -42,10 +42,7 @@ _GENERATION = re.compile(r"(?P<name>.+)_(?P<generation>[0-9a-f]{8})")
 
 
 def address_in(place: Path | str) -> Address:
-    """The address in Milvus that a place is.
-
-    Raises:
-        UserError: If it is none.
+    """Milvus's address of a place; refuses a place that is none.
 
     >>> str(address_in("milvus://localhost/pets"))
     'milvus://localhost:19530/pets'
@@ -56,17 +53,12 @@ def address_in(place: Path | str) -> Address:
 
 
 def collection_at(server: Server, name: str) -> str:
-    """What Milvus calls the collection of a store.
-
-    Args:
-        server: With the address of an index, or of a store alone.
-        name: Of the store.
-    """
+    """Milvus's name of the collection of a store; the server's address is that of an index or of a store alone."""
     return f"{_root(server) or server.address.name}_{name}"
 
 
 def drafted(address: Address) -> Path:
-    """Where a new generation of an index is made, which nobody sees until :func:`publish`.
+    """Make a new generation of an index, which nobody sees until :func:`publish`; gives its place.
 
     Raises:
         UserError: If the server does not answer, or somebody else's collection or alias has the name of the index.
@@ -120,7 +112,7 @@ def publish(draft: Path) -> None:
 
 
 def sweep(place: Path | str) -> None:
-    """Remove all generations but the one that counts; who still searches an earlier one opens the index anew.
+    """Remove all generations but the one that counts; those who still search an earlier one open the index anew.
 
     Raises:
         UserError: If the server does not answer.
@@ -193,19 +185,19 @@ def write_file(place: Path | str, name: str, content: bytes) -> None:
 
 
 def is_index(place: Path | str) -> bool:
-    """Whether an index stands there."""
+    """Whether an index stands at a place."""
     with closing(Server(address_in(place))) as server:
         return _root(server) is not None
 
 
 def _root(server: Server) -> str | None:
-    """The collection of the generation that is meant; None if there is no index."""
+    """Collection of the generation that the address means; None if there is no index."""
     address = server.address
     return f"{address.name}_{address.generation}" if address.generation else server.behind(address.name)
 
 
 def _head(server: Server, root: str, name: str) -> dict[str, Any] | None:
-    """What the properties of a generation say of a small file; None if there is no such file, or no generation."""
+    """Entry of a small file in the properties of a generation; None if there is no such file, or no generation."""
     try:
         stored = server.described(root).get("properties", {}).get(f"{_FILE}{name}")
     except MissingError:
@@ -222,7 +214,7 @@ def _head(server: Server, root: str, name: str) -> dict[str, Any] | None:
 
 
 def _content(server: Server, root: str, head: dict[str, Any]) -> bytes:
-    """The file that the properties speak of; empty if it is no such file."""
+    """Content of the file with this entry; empty if the entry is malformed."""
     try:
         if "rows" not in head:
             return base64.b64decode(head.get("content", ""), validate=True)
@@ -247,7 +239,7 @@ def _put(server: Server, root: str, row: dict[str, Any]) -> None:
 
 
 def _drop_others(server: Server, kept: set[str | None]) -> None:
-    """Remove the generations of an index but for some."""
+    """Remove the generations of an index except some."""
     for name in _collections(server):
         found = _GENERATION.fullmatch(name)
         if found and found["name"] == server.address.name and name not in kept and _is_ours(server, name):

@@ -1,4 +1,4 @@
-"""One collection of Milvus: what is written to it and read from it, whole rows compared with their checksums."""
+"""One collection of Milvus: rows written and read, and compared with their checksums."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
 KEYS_AT_ONCE = 1000
-"""Ids or places in one expression."""
+"""Number of ids or places in one expression."""
 ROWS_AT_ONCE = 4096
 _PAUSE = 0.2
 _REMEMBERED = 4096
 _LAST_PLACE = (1 << 63) - 1
 _WASTE = 4
-"""Up to so many times the rows that are wanted at one end are read: fewer need more counts."""
+"""Multiple of the rows wanted at one end that may be read: to read fewer needs more counts."""
 _LOADING_SECONDS = 600.0
 _UNIT = 1e-4
-"""How far the length of a vector may be from 1 where its inner product stands for its cosine in choosing candidates."""
+"""Largest distance of a vector's length from 1 at which its inner product is its cosine for choosing candidates."""
 
 
 @dataclass
@@ -53,8 +53,8 @@ class _Learnt:
 
     Attributes:
         fresh: Nothing was read since the collection was opened, or since rows were deleted.
-        loaded: The server has it in memory, where nothing can be searched otherwise.
-        passing: How many rows fulfil expressions that were asked for.
+        loaded: The server has the collection in memory, without which nothing can be searched.
+        passing: Number of rows that fulfil each expression that was asked for.
     """
 
     fresh: bool = True
@@ -63,20 +63,14 @@ class _Learnt:
 
 
 class Collection:
-    """A collection that a :class:`rungwise.index.stores.milvus.store.MilvusStore` keeps its rows in.
+    """The collection in which a :class:`rungwise.index.stores.milvus.store.MilvusStore` keeps its rows.
 
     Args:
-        server: That has it.
-        name: As Milvus calls it.
-        label: What messages call it.
+        server: Server that has the collection.
+        name: Milvus's name of the collection.
+        label: Name of the store in messages.
         dimension: D, the length of a vector.
         parted: Whether the values of a column part its rows.
-
-    Attributes:
-        server: As given.
-        name: As given.
-        dimension: As given.
-        parted: As given.
     """
 
     def __init__(self, server: Server, name: str, label: str, dimension: int, *, parted: bool) -> None:
@@ -85,7 +79,7 @@ class Collection:
         self._learnt = _Learnt()
 
     def forget_state(self) -> None:
-        """The next answer waits until the server has all that others wrote before."""
+        """Let the next answer wait until the server has all that others wrote before."""
         self._learnt = _Learnt()
 
     def write(self, rows: list[dict[str, Any]]) -> None:
@@ -99,7 +93,7 @@ class Collection:
         self._learnt = replace(self._learnt, passing={})
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Remove rows in one request; gives how many there were."""
+        """Remove rows in one request; gives the number of rows removed."""
         found = [row[ID] for row in self.rows(one_of(ID, keys), [ID])]
         if found:
             only = one_of(ID, found)
@@ -109,7 +103,7 @@ class Collection:
         return len(found)
 
     def load(self) -> None:
-        """Have the collection in the server's memory, where nothing can be searched otherwise."""
+        """Have the collection in the server's memory, without which nothing can be searched."""
         if not self._learnt.loaded:
             self.server.call(
                 lambda client, wait: client.load_collection(self.name, timeout=wait), patience=_LOADING_SECONDS
@@ -117,13 +111,10 @@ class Collection:
             self._learnt.loaded = True
 
     def _read(self, ask: Callable[[MilvusClient, str, float], Any]) -> list[Any]:
-        """What the server answers from the rows.
+        """Read from the rows; ``ask`` gets the client, the consistency level and the seconds for which it may try.
 
         The first answer after opening, or after rows were deleted, waits until the server has all that was written
         before. Others need only what this process wrote since: what a server has answered once, it answers again.
-
-        Args:
-            ask: Given the client, how new the answer must be, and for how many seconds it may try.
         """
         self.load()
         learnt = self._learnt
@@ -156,7 +147,7 @@ class Collection:
             after = max(row[ID] for row in found)
 
     def counted(self, only: str | bool) -> int:
-        """How many rows there are, of those that are asked for."""
+        """Number of rows that an expression lets through."""
         if only is False:
             return 0
         return int(self.rows("" if only is True else str(only), ["count(*)"])[0]["count(*)"])
@@ -166,15 +157,15 @@ class Collection:
         return np.sort(np.array([row[SEQ] for row in self.every(only, [SEQ])], np.int64))
 
     def first_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
-        """Places of the rows that come first, in their order: so many at least, or all where there are no more."""
+        """Places of the first rows, in their order: at least ``count``, or all where there are no more."""
         return self._end(only, count, "<")
 
     def last_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
-        """Places of the rows that come last, in their order: so many at least, or all where there are no more."""
+        """Places of the last rows, in their order: at least ``count``, or all where there are no more."""
         return self._end(only, count, ">=")
 
     def _end(self, only: str | bool, count: int, side: str) -> NDArray[np.int64]:
-        """Places at one end of the order, which Milvus cannot sort: where to cut is found by counting."""
+        """Places at one end of the order, by which Milvus cannot sort: where to cut is found by counting."""
         if only is False:
             return np.empty(0, np.int64)
         enough, number = _WASTE * count, self.counted(only)
@@ -190,13 +181,13 @@ class Collection:
         return self.in_order(both(only, cut))
 
     def drawn(self, only: str | bool, passing: int, count: int, names: list[str]) -> list[dict[str, Any]]:
-        """Fields of the rows with the smallest draws, those first.
+        """Fields of the rows with the smallest keys of a sample, those first.
 
         Args:
-            only: Which rows may be drawn.
-            passing: How many these are, as far as is known.
-            count: How many are wanted.
-            names: Of the fields.
+            only: Expression for the rows that may be drawn.
+            passing: Number of these rows, as far as it is known.
+            count: Number of rows to draw.
+            names: Names of the fields.
         """
         # Draws are spread evenly; the square root is what chance adds.
         share = (count + 4 * math.sqrt(count) + 16) / max(1, passing)
@@ -241,7 +232,7 @@ class Collection:
         return self.passing(f"({LENGTH} < {1 - _UNIT} or {LENGTH} > {1 + _UNIT})") == 0
 
     def passing(self, only: str | bool) -> int:
-        """How many rows an expression lets through, counted once until somebody writes."""
+        """Number of rows that an expression lets through, counted once until somebody writes."""
         known, text = self._learnt.passing, "" if only is True else str(only)
         if text not in known:
             if len(known) > _REMEMBERED:
@@ -252,15 +243,15 @@ class Collection:
     def nearest(
         self, queries: Vectors, wanted: int, only: str | bool, names: list[str], ef: int, parts: int = 1
     ) -> list[list[tuple[dict[str, Any], float]]]:
-        """Fields of the rows that the index of near neighbours finds, best first, each with the engine's score.
+        """Fields of the rows that the approximate index finds, best first, each with the engine's score.
 
         Args:
             queries: (queries, D).
-            wanted: How many for each at most.
-            only: Which rows may be found.
-            names: Of the fields.
-            ef: How many candidates the walk through the graph keeps.
-            parts: The rows are looked through in so many parts, which have nothing in common.
+            wanted: Largest number of rows for each query.
+            only: Expression for the rows that may be found.
+            names: Names of the fields.
+            ef: Number of candidates that the walk through the graph keeps.
+            parts: Number of disjoint parts in which the rows are looked through.
         """
         if parts > 1:
             found: list[list[tuple[dict[str, Any], float]]] = [[] for _ in queries]
@@ -280,7 +271,7 @@ class Collection:
         return [[({ID: hit[ID], **hit["entity"]}, float(hit["distance"])) for hit in hits] for hits in answers]
 
     def put_together(self) -> None:
-        """Bring all rows into the index of near neighbours; Milvus itself frees the place of those that are gone."""
+        """Bring all rows into the approximate index; Milvus itself frees the space of deleted ones."""
 
         def wait_for(client: Any, wait: float) -> None:
             client.flush(self.name, timeout=wait)
@@ -294,8 +285,8 @@ class StreamedCollection:
     """Some rows of a collection, fetched block by block; a :class:`rungwise.index.stores.scan.VectorRows`.
 
     Args:
-        collection: That has them.
-        places: (rows,) their places in the order of rows, which rise.
+        collection: Collection that has the rows.
+        places: (rows,) rising places in the order of rows.
 
     Attributes:
         shape: (rows, D).
@@ -306,7 +297,6 @@ class StreamedCollection:
         self.shape = (len(places), collection.dimension)
 
     def __len__(self) -> int:
-        """How many rows."""
         return len(self._places)
 
     def __getitem__(self, block: slice) -> Vectors:

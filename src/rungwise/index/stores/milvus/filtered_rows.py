@@ -1,7 +1,7 @@
 """The rows of a Milvus collection that fulfil a filter.
 
-Milvus is asked for at least those rows; where its expression lets through more, the records of what it gives are looked
-at (see :mod:`rungwise.index.stores.milvus.filters`).
+Milvus is asked for at least those rows; where its expression lets through more, their records are checked here (see
+:mod:`rungwise.index.stores.milvus.filters`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from rungwise.index.stores.milvus.rows import COLUMNS, CUT
 
 _EVERYTHING = Filter(True, True)
 _FIRST = 8192
-"""Rows that are listed at first: enough for whoever only looks what an index holds."""
+"""Number of rows that are listed at first: enough for those who only look what an index holds."""
 
 
 class FilteredRows:
     """Rows that fulfil a filter.
 
     Args:
-        kept: The collection that has them.
+        kept: Collection that has the rows.
         where: The filter; None for all rows.
         fields: Columns of the collection that have fields of their own.
 
     Attributes:
-        kept: As given.
-        only: What Milvus is asked for.
+        only: Filter that Milvus is asked for.
     """
 
     def __init__(self, kept: Collection, where: Where | None, fields: Sequence[str]) -> None:
@@ -60,12 +59,12 @@ class FilteredRows:
 
     @cached_property
     def share(self) -> tuple[int, int]:
-        """How many rows fulfil the conditions, ids that are left out among them, and how many there are."""
+        """Number of rows that fulfil the conditions, ids that are left out among them, and number of all rows."""
         return self.kept.passing(self._conditions.text), self.kept.passing(True)
 
     @property
     def number(self) -> int:
-        """How many rows Milvus finds, counted once until somebody writes."""
+        """Number of rows that Milvus finds, counted once until somebody writes."""
         return 0 if self.none else self.kept.passing(self.only.text)
 
     @property
@@ -74,13 +73,13 @@ class FilteredRows:
         return self._conditions.text is True
 
     def with_words(self, words: Iterable[str], *, every: bool = False) -> FilteredRows:
-        """Those of them whose text holds one of the words, or every one."""
+        """Those of these rows whose text holds one of the words, or every one."""
         found = copy(self)
         found.only = Filter(both(self.only.text, self._holding(words, every=every)), self.whole)
         return found
 
     def bearers(self, word: str) -> int:
-        """How many rows hold a word, whether they fulfil the filter or not."""
+        """Number of rows that hold a word, whether they fulfil the filter or not."""
         return self.kept.passing(self._holding([word], every=False))
 
     def _holding(self, words: Iterable[str], *, every: bool) -> str | bool:
@@ -92,7 +91,7 @@ class FilteredRows:
         return self.whole or self._where is None or self._where.holds(id_, record)
 
     def count(self) -> int:
-        """How many there are."""
+        """Number of rows that fulfil the filter."""
         if self.none:
             return 0
         return self.kept.counted(self.only.text) if self.whole else sum(1 for _ in self.records())
@@ -102,19 +101,14 @@ class FilteredRows:
         return self.kept.in_order(self.only.text)
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        """Ids and records, in the order of rows; whoever wants the first ones alone need not wait for all."""
+        """Ids and records, in the order of rows; the first ones come before all are found."""
         first = self.kept.first_places(self.only.text, _FIRST)
         yield from self._each(first)
         if len(first) >= _FIRST:
             yield from self._each(self.kept.in_order(both(self.only.text, f"{SEQ} > {first[-1]}")))
 
     def newest(self, count: int, offset: int) -> list[str]:
-        """Ids of those that were written last, the last first.
-
-        Args:
-            count: How many at most.
-            offset: How many to pass over.
-        """
+        """Ids of at most ``count`` rows that were written last, the last first, after ``offset`` passed over."""
         found: list[str] = []
         earlier: str | bool = True
         wanted = offset + count
@@ -137,13 +131,13 @@ class FilteredRows:
             yield from self.taken(places[start : start + KEYS_AT_ONCE])
 
     def taken(self, places: NDArray[np.int64]) -> list[tuple[str, Record]]:
-        """Ids and records of those at places that rise."""
+        """Ids and records of the rows at rising places that fulfil the filter."""
         rows = self.kept.at(places, [RECORD, SEAL_OF_RECORD])
         pairs = zip((from_engine(row[ID]) for row in rows), self.kept.parsed(rows), strict=True)
         return [pair for pair in pairs if self.holds(*pair)]
 
     def streamed(self) -> StreamedCollection:
-        """Their vectors, which are fetched block by block."""
+        """Vectors of the rows, fetched block by block."""
         if self.whole:
             return StreamedCollection(self.kept, self.places())
         fit = {one for one, _ in self.records()}
@@ -154,5 +148,5 @@ class FilteredRows:
 
     @property
     def _or_cut(self) -> str | bool:
-        """What lets rows through whose columns are too large for the engine; False where there are none."""
+        """Expression for rows whose columns are too large for the engine; False where there are none."""
         return f"{CUT} == true" if self.kept.has_cut else False

@@ -1,8 +1,8 @@
 """Filters as expressions of Milvus.
 
 Milvus has no expression for "a text holds this part", and a row may be too large for its columns. So a filter becomes
-an expression that lets through at least what fulfils it, and says whether it lets through more: then the records are
-looked at. Milvus takes values as parts of the text of an expression; :func:`literal` writes them.
+an expression that lets through at least the rows that fulfil it, with a mark whether it lets through more: then the
+records are checked. Milvus takes values as parts of the text of an expression; :func:`literal` writes them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _Side = str | bool
 
 @dataclass(frozen=True)
 class Filter:
-    """What Milvus is asked for.
+    """A filter for Milvus.
 
     Attributes:
-        text: Of an expression that lets through whatever fulfils the filter; True for all rows, False for none.
-        whole: Whether it lets through nothing else.
+        text: Expression that lets through all rows that fulfil the filter; True for all rows, False for none.
+        whole: Whether it lets through no others.
     """
 
     text: str | bool
@@ -32,11 +32,7 @@ class Filter:
 
 
 def compiled(expression: Expression, fields: Collection[str]) -> Filter:
-    """A filter as Milvus evaluates it.
-
-    Args:
-        expression: The filter.
-        fields: Columns that have fields of their own.
+    """Compile a filter for Milvus; ``fields`` are the columns that have fields of their own.
 
     >>> compiled(Condition("year", ">=", 2020), ["number_year"])
     Filter(text='number_year >= 2020.0', whole=True)
@@ -63,7 +59,7 @@ def literal(value: str | float) -> str:
 
 
 def one_of(field: str, values: Iterable[str | int]) -> str:
-    """An expression for rows whose field is one of these values.
+    """Expression for rows whose field is one of these values.
 
     >>> one_of("id", ["dog", "cat"])
     'id in ["dog", "cat"]'
@@ -72,7 +68,7 @@ def one_of(field: str, values: Iterable[str | int]) -> str:
 
 
 def both(*parts: _Side) -> _Side:
-    """Whatever all parts let through.
+    """Expression for rows that all parts let through.
 
     >>> both("a > 1", True), both("a > 1", "b > 1"), both("a > 1", False)
     ('a > 1', '(a > 1 and b > 1)', False)
@@ -83,11 +79,7 @@ def both(*parts: _Side) -> _Side:
 
 
 def either(*parts: _Side) -> _Side:
-    """Whatever one of the parts lets through.
-
-    >>> either("a > 1", False), either("a > 1", "b > 1"), either()
-    ('a > 1', '(a > 1 or b > 1)', False)
-    """
+    """Expression for rows that one of the parts lets through."""
     if any(one is True for one in parts):
         return True
     return _joined([one for one in parts if isinstance(one, str)], "or", empty=False)
@@ -104,7 +96,7 @@ def _negated(side: _Side) -> _Side:
 
 
 def _bounds(expression: Expression, fields: Collection[str]) -> tuple[_Side, _Side]:
-    """What lets through at least the rows that fulfil a filter, and what lets through none but those."""
+    """Expressions for at least the rows that fulfil a filter, and for none but those."""
     match expression:
         case Not(of=of):
             most, least = _bounds(of, fields)
@@ -173,10 +165,6 @@ def _present(kind: Type, entry: str, fields: Collection[str]) -> str:
 
 
 def without(ids: Iterable[str]) -> _Side:
-    """An expression for all rows but those with these ids.
-
-    >>> without(["dog"]), without([])
-    ('not (id in ["dog"])', True)
-    """
+    """Expression for all rows but those with these ids."""
     keys = sorted(map(to_engine, ids))
     return f"not ({one_of(ID, keys)})" if keys else True

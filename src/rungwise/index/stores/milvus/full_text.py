@@ -1,8 +1,8 @@
-"""Full text in Milvus, which counts the rows that hold a word and ranks none.
+"""Full text in Milvus, which counts the rows that hold a word but does not rank them.
 
 All rows with one of the words are ranked here while they are few. Words that many rows hold say little, so where they
 are many, only rows that hold the rarer words are looked at, and those that hold several of the frequent ones together.
-How rare a word is, is counted among all rows.
+The rarity of a word is counted among all rows.
 """
 
 from __future__ import annotations
@@ -16,18 +16,12 @@ from rungwise.index.stores.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, f
 from rungwise.index.stores.milvus.filtered_rows import FilteredRows
 
 LOOKED_AT = 2048
-"""Rows whose texts are ranked for a query, about."""
+"""Number of rows, about, whose texts are ranked for a query."""
 _NAMES = [ID, SEQ, RECORD, SEAL_OF_RECORD]
 
 
 def best(rows: FilteredRows, words: str, k: int) -> tuple[tuple[str, ...], Vectors]:
-    """Ids and scores of the k rows that hold words, best first by BM25.
-
-    Args:
-        rows: That may be found.
-        words: Any text.
-        k: How many at most.
-    """
+    """Ids and scores of the k rows that hold words, best first by BM25."""
     bearers = {word: count for word in sorted(set(words_of(words))) if (count := rows.bearers(word))}
     texts = _to_rank(rows, sorted(bearers, key=lambda word: bearers[word]), bearers, k) if bearers else {}
     in_order = {one: text for one, (_, text) in sorted(texts.items(), key=lambda pair: pair[1][0])}
@@ -40,10 +34,10 @@ def _to_rank(
     """Places and texts of rows that may be among the best, by id.
 
     Args:
-        rows: That may be found.
-        words: The rarest first.
-        bearers: How many rows hold each word.
-        k: How many are wanted.
+        rows: Rows that may be found.
+        words: Words of the query, the rarest first.
+        bearers: Number of rows that hold each word.
+        k: Number of rows to find.
     """
     if rows.none:
         return {}
@@ -67,7 +61,7 @@ def _to_rank(
 
 
 def _texts(rows: FilteredRows, most: int | None = None) -> dict[str, tuple[int, str]]:
-    """Places and texts of rows, by id; where a number is given, of no more rows, which are drawn."""
+    """Places and texts of rows, by id; with ``most``, of a sample of no more rows."""
     kept = rows.kept
     if most is None:
         found = list(kept.every(rows.only.text, _NAMES))

@@ -1,8 +1,8 @@
-"""Rows as a Milvus collection keeps them: its schema, and what a record becomes in it.
+"""Rows of a Milvus collection: its schema, and the values that a record fills it with.
 
 A record is kept whole as JSON in ``record``. The columns that were known when the collection was made have fields of
 their own, which are never null; all others stand together in the JSON field ``columns``. A row whose columns are too
-large for that has the mark ``cut``: filters let it through, and whoever asks looks at its record.
+large for that has the mark ``cut``: filters let it through, and its record is checked by whoever asked.
 """
 
 from __future__ import annotations
@@ -45,30 +45,29 @@ if TYPE_CHECKING:
     from pymilvus import CollectionSchema
 
 COLUMNS, CUT, DRAW = "columns", "cut", "draw"
-"""``draw`` is what the row has drawn, so that rows can be looked through in parts of one size, or a sample of them."""
+"""Fields of a row; ``draw`` is its sample key, by which rows are looked through in parts of one size, or drawn."""
 VERSION = 1
-"""Of what a collection holds."""
+"""Version of the layout of a collection."""
 LONGEST = 65_535
-"""Bytes of a text that Milvus holds in one field."""
+"""Bytes of the longest text that Milvus holds in one field."""
 _MOST_JSON = 60_000
 FIELDS_OF_THEIR_OWN = ("number", "text", "truth")
 _MOST_FIELDS = 40
-"""Milvus takes 64 fields in all."""
+"""Number of columns with fields of their own; Milvus takes 64 fields in all."""
 
 
 @dataclass(frozen=True)
 class CollectionDescription:
-    """What a collection says of itself, in its properties.
+    """Description of a collection, kept in its properties.
 
     Attributes:
-        dimension: D.
-        similarity: Of queries and rows.
-        side: Which side of it the rows are.
+        dimension: Length D of the vectors.
+        similarity: Similarity of queries and rows.
+        side: Side of the similarity that the rows are.
         identity: Differs from that of every other store.
-        fields: Columns that have fields of their own, as :func:`rungwise.index.stores.engine_rows.column_of` calls
-            them.
-        partition: The entry of records whose texts part the rows; empty for none.
-        version: Of what it holds.
+        fields: Columns that have fields of their own, named by :func:`rungwise.index.stores.engine_rows.column_of`.
+        partition: Entry of records whose texts part the rows; empty for none.
+        version: Version of the layout.
     """
 
     __pydantic_config__ = STRICT
@@ -87,7 +86,7 @@ def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...
 
     Args:
         columns: Names of entries, each with its type as :func:`rungwise.index.stores.engine_rows.entries` calls it.
-        partition: An entry by whose texts rows are parted; empty for none.
+        partition: Entry by whose texts rows are parted; empty for none.
 
     >>> fields_of({"year": "number", "tags": "list"}, partition="album")
     ('text_album', 'number_year')
@@ -98,7 +97,7 @@ def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...
 
 
 def schema_of(description: CollectionDescription) -> CollectionSchema:
-    """Of a new collection."""
+    """Schema of a new collection."""
     from pymilvus import DataType, MilvusClient
 
     schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
@@ -127,14 +126,7 @@ def schema_of(description: CollectionDescription) -> CollectionSchema:
 def rows_of(
     ids: Sequence[str], vectors: Vectors, records: Sequence[Record], first: int, fields: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of a collection, their order counted from ``first``.
-
-    Args:
-        ids: (rows,).
-        vectors: (rows, D).
-        records: (rows,).
-        first: Place of the first one in the order of rows.
-        fields: Columns that have fields of their own.
+    """Rows of a collection, their order counted from ``first``; ``fields`` are the columns with fields of their own.
 
     Raises:
         UserError: If an id or a record is larger than Milvus holds, or a record holds what JSON cannot.
@@ -167,7 +159,7 @@ def rows_of(
 
 
 def _columns(record: Record, fields: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """What fields of their own hold, what the JSON field holds, and whether something is too large for either."""
+    """Values of fields of their own, values of the JSON field, and whether something is too large for either."""
     own: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for kind, entry, value in entries(record):

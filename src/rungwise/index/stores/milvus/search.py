@@ -1,4 +1,4 @@
-"""Search in Milvus: its index of near neighbours with exact scores, and every row compared.
+"""Search in Milvus: its approximate index with exact scores, and every row compared.
 
 A walk through a graph of near neighbours (HNSW) loses its way where few rows pass a filter. Milvus itself compares all
 rows that pass where these are less than 7 % of a segment. So rows are looked through in parts of about that size
@@ -21,15 +21,15 @@ from rungwise.index.stores.scan import compare_all
 from rungwise.similarity import Similarity
 
 BYTES_AT_ONCE = 16 << 20
-"""Of vectors in one request or answer."""
+"""Bytes of vectors in one request or answer."""
 _MORE = 16
-"""So many rows beyond k are fetched at first, which nearly always shows that no equal score was cut off."""
+"""Rows beyond k that are fetched at first, which nearly always shows that no equal score was cut off."""
 _MOST, _MOST_EF = 16_384, 32_768
 """The largest k and ef that Milvus takes."""
 _COMPARED_SHARE, _LOSING_SHARE = 0.06, 0.25
-"""Of the rows: up to which share Milvus compares all that pass a filter, and from which on its graph finds them."""
+"""Share of rows up to which Milvus compares all that pass a filter, and share from which on its graph finds them."""
 _ROUNDING = 4e-6
-"""How far the engine's scores of vectors of length 1 may be from exact ones."""
+"""Largest difference of the engine's scores of vectors of length 1 from exact ones."""
 
 Best = tuple[tuple[str, ...], Vectors]
 """Ids and scores of what was found for a query, best first."""
@@ -37,13 +37,13 @@ Best = tuple[tuple[str, ...], Vectors]
 
 @dataclass(frozen=True)
 class _Hits:
-    """What Milvus found for one query.
+    """Rows that Milvus found for one query.
 
     Attributes:
-        candidates: Those that fulfil the filter.
-        asked: How many it found in all.
+        candidates: Rows that fulfil the filter.
+        asked: Number of rows that Milvus found in all.
         reached: The engine's score of the last one.
-        longest: The length of the longest vector among them.
+        longest: Length of the longest vector among the candidates.
     """
 
     candidates: EngineCandidates
@@ -53,13 +53,13 @@ class _Hits:
 
 
 def near(rows: FilteredRows, queries: Vectors, k: int, settings: Approximation, *, cosine: bool) -> list[Best | None]:
-    """The k best for each query that the index of near neighbours finds; None where only :func:`compared` can tell.
+    """The k best for each query by the approximate index; None where only :func:`compared` can tell.
 
     Args:
-        rows: That may be found.
+        rows: Rows that may be found.
         queries: (queries, D).
-        k: At least 1.
-        settings: How hard to look.
+        k: Number of rows for each query, at least 1.
+        settings: Setting of the approximate index.
         cosine: Compare by the cosine, else by the inner product.
     """
     if k + _MORE > _MOST or (cosine and not rows.kept.unit):
@@ -78,14 +78,14 @@ def near(rows: FilteredRows, queries: Vectors, k: int, settings: Approximation, 
 def compared(
     rows: FilteredRows, queries: Vectors, k: int, similarity: Similarity, side: Side, metric: Metric | None
 ) -> list[Best]:
-    """The k best of all rows, whose vectors are fetched block by block; see ``compare_all``."""
+    """The k best for each query by comparing every row, whose vectors are fetched block by block."""
     streamed = rows.streamed()
     positions, scores = compare_all(streamed, queries, k, similarity, side, metric)
     return [(streamed.ids_at(places), found) for places, found in zip(positions, scores, strict=True)]
 
 
 def parts_of(rows: FilteredRows, settings: Approximation) -> int:
-    """Into how many parts rows are divided, so that Milvus compares all rows of each that fulfil the filter.
+    """Number of parts in which rows are looked through, so that Milvus compares all rows of each that pass the filter.
 
     Up to ``settings.flat`` rows that pass are always compared.
     """
@@ -118,7 +118,7 @@ def _best(
 
 
 def _asked(rows: FilteredRows, queries: Vectors, wanted: int, settings: Approximation, *, cosine: bool) -> list[_Hits]:
-    """What Milvus finds, with exact scores, but for rows that a filter did not let through after all."""
+    """Rows that Milvus finds, with exact scores, without those that turn out not to fulfil the filter."""
     kept = rows.kept
     names = [SEQ, VECTOR, SEAL_OF_VECTOR, *([] if rows.whole else [RECORD, SEAL_OF_RECORD])]
     ef = min(_MOST_EF, max(settings.ef, wanted))

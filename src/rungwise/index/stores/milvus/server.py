@@ -1,11 +1,11 @@
-"""Milvus as a place: addresses, connections, and what goes wrong with them in one line.
+"""A Milvus server: addresses, connections, and their errors in one line.
 
-An address is ``milvus://HOST[:PORT]/[DATABASE/]NAME``. What is secret stands in the environment:
+An address is ``milvus://HOST[:PORT]/[DATABASE/]NAME``. Secrets stand in the environment:
 
 * ``MILVUS_TOKEN``: ``USER:PASSWORD``, or a key;
 * ``MILVUS_TLS``: ``1`` speaks TLS; ``MILVUS_CA_FILE``, ``MILVUS_CERTIFICATE_FILE`` and ``MILVUS_KEY_FILE`` name files
   of certificates, ``MILVUS_SERVER_NAME`` the name that the server's has;
-* ``MILVUS_PATIENCE``: for how many seconds a server that does not answer is asked again; 10 if not set.
+* ``MILVUS_PATIENCE``: seconds for which a server that does not answer is asked again; 10 if not set.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Address:
-    """Where something lies in Milvus.
+    """Address of an index or a store in Milvus.
 
     Attributes:
-        host: Of the server.
-        port: Of the server.
-        database: In it; empty for the usual one.
-        name: Of an index, or of what a store's collection begins with.
-        generation: Of the index, where one is meant and not the newest; else empty.
-        partition: A column whose values part the rows, so that a filter on one value reads no others. Only whoever
-            makes the collections says it.
-        shards: Into how many shards new collections are parted.
+        host: Host of the server.
+        port: Port of the server.
+        database: Database of the server; empty for the default one.
+        name: Name of an index, or prefix of the name of a store's collection.
+        generation: Generation of the index, where one is meant and not the newest; else empty.
+        partition: Column whose values part the rows, so that a filter on one value reads no others. Only the process
+            that makes the collections names it.
+        shards: Number of shards of new collections.
 
     >>> found = Address.of("milvus://localhost/pets?partition=album")
     >>> found.port, found.name, found.partition, str(found)
@@ -76,10 +76,8 @@ class Address:
         """The address that a place is; None for any other place.
 
         Raises:
-            UserError: If it begins as one and is none.
+            UserError: If it begins as an address of Milvus and is none.
 
-        >>> Address.of("pets") is None
-        True
         >>> Address.of("milvus://localhost/my-pets")
         Traceback (most recent call last):
         rungwise.core.errors.UserError: milvus://localhost/my-pets: 'my-pets' is no name for Milvus; take letters of...
@@ -107,7 +105,7 @@ class Address:
                    int(shards))  # fmt: skip
 
     def __str__(self) -> str:
-        """As people write it, without settings and generation."""
+        """The address as people write it, without settings and generation."""
         database = f"{self.database}/" if self.database else ""
         return f"{MILVUS}{self.host}:{self.port}/{database}{self.name}"
 
@@ -116,13 +114,9 @@ class Server:
     """A connection to Milvus; every call to it is tried again for a while, and fails in one line.
 
     Args:
-        address: Of what is asked for.
-        clock: Seconds, by which patience is measured.
-        pause: Waits for so many seconds between two tries.
-
-    Attributes:
-        address: As given.
-        pause: As given.
+        address: Address whose server is asked.
+        clock: Gives seconds, by which patience is measured.
+        pause: Waits the given seconds between two tries.
 
     Raises:
         UserError: If pymilvus is not installed, nobody answers, or the server refuses the token.
@@ -140,14 +134,12 @@ class Server:
         self._client = self._connected()
 
     def call(self, ask: Callable[[MilvusClient, float], _T], *, patience: float | None = None) -> _T:
-        """What the server answers.
+        """Ask the server: ``ask`` gets the client and the seconds for which it may try.
 
-        Args:
-            ask: Given the client, and for how many seconds it may try.
-            patience: For how many seconds, where it is not the usual time.
+        ``patience`` are seconds for this call, where they are not the usual ones.
 
         Raises:
-            UserError: If it does not answer, or refuses.
+            UserError: If the server does not answer, or refuses.
         """
         return self._patiently(lambda wait: ask(self._client, wait), patience or self._patience)
 
@@ -164,10 +156,10 @@ class Server:
         return str(found["collection_name"])
 
     def described(self, collection: str) -> dict[str, Any]:
-        """What the server says of a collection.
+        """Milvus's description of a collection.
 
         Raises:
-            UserError: If there is none.
+            MissingError: If there is none.
         """
         found: dict[str, Any] = self.call(lambda client, wait: client.describe_collection(collection, timeout=wait))
         return found
@@ -215,13 +207,9 @@ class Server:
         )
 
     def _patiently(self, ask: Callable[[float], _T], patience: float) -> _T:
-        """What the server answers; for the usual time it is asked again where it is away.
+        """Ask again, for the usual time, while the server is away; a server that answers may take ``patience`` seconds.
 
         pymilvus asks again by itself, but gives up where it has to connect anew.
-
-        Args:
-            ask: Given for how many seconds it may try.
-            patience: For how many seconds a server that is there may take.
         """
         start, pause = self._clock(), _FIRST_PAUSE
         while True:
@@ -277,11 +265,7 @@ class MissingError(UserError):
 
 
 def _patience() -> float:
-    """For how long a server is asked.
-
-    Raises:
-        UserError: If the environment gives no number.
-    """
+    """Seconds for which a server is asked; refuses an environment that gives no number above 0."""
     given = os.environ.get("MILVUS_PATIENCE", "")
     try:
         seconds = float(given or _PATIENCE)

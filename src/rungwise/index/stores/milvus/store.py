@@ -54,7 +54,7 @@ from rungwise.index.stores.vector_files import damaged
 from rungwise.similarity import Similarity
 
 DESCRIPTION, APPROXIMATION = OURS, f"{OURS}.approximation"
-"""Properties of a collection: what it holds, and how hard to look in it."""
+"""Names of a collection's properties: its description, and the setting of its approximate index."""
 LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
 USUAL = Approximation(probes=1, ef=200, refine=1, flat=100_000)
@@ -63,19 +63,18 @@ _NONE = np.empty(0, np.float32)
 
 
 class MilvusStore(Store):
-    """A store in a collection of Milvus; see :class:`rungwise.index.Store` for what it does.
+    """A :class:`rungwise.index.Store` in a collection of Milvus, made with :meth:`create` and opened with :meth:`open`.
 
     Any number of processes may write and search at a time. A batch of up to some thousand rows becomes whole or not at
     all; larger ones are written in such parts. In a collection that a column parts, rows that are replaced are first
-    removed: who dies between the two leaves them out, and the next update of the index brings them back.
+    removed: a process that dies between the two leaves them out, and the next update of the index brings them back.
 
-    What this object has written it finds at once, and what others wrote before :meth:`refresh`. Make one with
-    :meth:`create`, open one with :meth:`open`.
+    An object finds at once what it has written itself, and what others wrote before :meth:`refresh`.
 
     Attributes:
-        address: Of the server and of what the collection belongs to.
-        name: Of the store.
-        collection: What Milvus calls it.
+        address: Address of the index or store on its server.
+        name: Name of the store.
+        collection: Milvus's name of the collection.
     """
 
     def __init__(self, server: Server, name: str, collection: str) -> None:
@@ -90,12 +89,12 @@ class MilvusStore(Store):
 
     @property
     def identity(self) -> str:
-        """Differs from that of every other store."""
+        """Text that differs from that of every other store."""
         return self._description.identity
 
     @property
     def approximation(self) -> Approximation:
-        """How hard the graph is looked through; only ``ef`` counts here."""
+        """Setting of the graph, of which only ``ef`` and ``flat`` count here."""
         return self._chosen
 
     @classmethod
@@ -112,11 +111,11 @@ class MilvusStore(Store):
         """Make an empty store.
 
         Args:
-            place: Such as ``milvus://HOST:19530/NAME``; see :mod:`rungwise.index.stores.milvus.server`.
-            name: Of the store.
+            place: An address such as ``milvus://HOST:19530/NAME`` (:mod:`rungwise.index.stores.milvus.server`).
+            name: Name of the store.
             dimension: D, the length of a vector.
             similarity: How queries and rows are compared.
-            side: Which side of it the rows are.
+            side: Side of the similarity that the rows are.
             columns: Names of entries of the records, each with its type (``number``, ``text``, ``truth``), as far as
                 they are known. They get fields of their own, in which filters are faster.
 
@@ -168,13 +167,13 @@ class MilvusStore(Store):
         return tuple(dict.fromkeys((self._chosen, *others)))
 
     def trying(self, settings: Approximation) -> Self:
-        """The same store, whose searches look so hard; nothing is written."""
+        """The same store with another setting for its searches; nothing is written."""
         tried = copy(self)
         tried._chosen = settings
         return tried
 
     def keep(self, settings: Approximation) -> None:
-        """Look so hard from now on, also when others open the store.
+        """Search with this setting from now on, also when others open the store.
 
         Raises:
             UserError: If the server does not answer.
@@ -186,16 +185,16 @@ class MilvusStore(Store):
         self._chosen = settings
 
     def refresh(self) -> None:
-        """See :meth:`Store.refresh`; the next search waits until the server has what was written before."""
+        """Let the next search wait until the server has what was written before."""
         self._description, self._chosen = self._described()
         self._kept.forget_state()
 
     def close(self) -> None:
-        """See :meth:`Store.close`."""
+        """End the connection."""
         self._server.close()
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
-        """See :meth:`Store.upsert`; rows of more than 16 MB are written in several parts."""
+        """Insert or replace rows; more than 16 MB, or some thousand rows, are written in several parts."""
         ids, vectors, records = checked_rows(StoreBatch(ids, vectors, records), self.dimension)
         if not ids:
             return
@@ -216,13 +215,13 @@ class MilvusStore(Store):
         self._kept.write(part)
 
     def delete(self, ids: Sequence[str]) -> int:
-        """See :meth:`Store.delete`."""
+        """Delete rows, a thousand in a request; gives the number of rows deleted."""
         keys = sorted({to_engine(one) for one in ids})
         starts = range(0, len(keys), KEYS_AT_ONCE)
         return sum(self._kept.remove(keys[start : start + KEYS_AT_ONCE]) for start in starts)
 
     def compact(self) -> None:
-        """Have all rows brought into the index of near neighbours, and wait for it; Milvus frees place by itself.
+        """Have all rows brought into the approximate index, and wait for it; Milvus frees space by itself.
 
         Raises:
             UserError: If the server does not answer.
@@ -238,7 +237,7 @@ class MilvusStore(Store):
         metric: Metric | None = None,
         exact: bool = False,
     ) -> StoreHits:
-        """See :meth:`Store.search`; ``exact`` fetches every vector, which takes long where there are many."""
+        """Find the k rows most alike to each query; ``exact`` fetches every vector, which takes long for many."""
         queries, rows = checked_queries(vectors, self.dimension, k), self._passing(where)
         if rows.none or not len(queries):
             return StoreHits(((),) * len(queries), (_NONE,) * len(queries))
@@ -256,13 +255,13 @@ class MilvusStore(Store):
         return StoreHits(tuple(ids), tuple(np.asarray(one, np.float32) for one in scores))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
-        """See ``find_words``; of words that many rows hold, see ``full_text``."""
+        """Find rows by words, ranked here; among rows with frequent words alone, only some are looked at."""
         check_k(k)
         ids, scores = full_text.best(self._passing(where), words, k)
         return StoreHits((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
-        """See :meth:`Store.get`."""
+        """The rows with these ids, compared with their checksums."""
         keys = {to_engine(one): one for one in ids}
         rows: dict[str, Row] = {}
         asked = list(keys)
@@ -275,27 +274,27 @@ class MilvusStore(Store):
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def count(self, where: Where | None = None) -> int:
-        """See :meth:`Store.count`."""
+        """Number of rows, or of those that fulfil ``where``."""
         return self._passing(where).count()
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
-        """See :meth:`Store.records`."""
+        """Id and record of every row, or of those that fulfil ``where``, in order; a thousand are fetched at a time."""
         return self._passing(where).records()
 
     def ids(self) -> Iterator[str]:
-        """See :meth:`Store.ids`."""
+        """Ids of all rows, in order; no record is fetched."""
         return (from_engine(key) for _, key in sorted((row[SEQ], row[ID]) for row in self._kept.every(True, [ID, SEQ])))
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """See :meth:`Store.newest`."""
+        """Ids of the rows written last, the last first; earlier rows are not fetched."""
         return tuple(self._passing(where).newest(count, offset))
 
     def drawn(self, count: int) -> list[str]:
-        """See :meth:`Store.drawn`; no other rows are read."""
+        """Ids of a sample of the rows; no other rows are fetched."""
         return [from_engine(row[ID]) for row in self._kept.drawn(True, self.count(), count, [ID])]
 
     def verified(self) -> str:
-        """See :meth:`Store.verified`; every vector and record is compared with its checksum."""
+        """Check every row; every vector and record is compared with its checksum."""
         found = super().verified()
         places = self._kept.in_order(True)
         for start in range(0, len(places), KEYS_AT_ONCE):
@@ -305,7 +304,7 @@ class MilvusStore(Store):
         return f"{found} in the collection {self.collection}: checksums, ids, finite numbers"
 
     def about(self) -> StoreFacts:
-        """See :meth:`Store.about`."""
+        """Describe the graph."""
         rows, chosen = self.count(), self._chosen
         why = (
             f"{rows:,} vectors of {self.dimension} numbers ({4 * rows * self.dimension / 1e6:,.1f} MB) on"
