@@ -43,7 +43,7 @@ class Index(ReadableIndex):
     Pictures are ranked for a text by the model's similarity and for a picture by the cosine of their vectors. Equal
     scores stand in the order of the index. :meth:`build` makes an index in a folder, :meth:`open` opens it, and a
     :class:`~rungwise.index.Searcher` searches it with texts and pictures. The constructor puts an index on stores of
-    any kind.
+    any kind. Methods that change the index raise a UserError if the place cannot be written.
 
     Attributes:
         manifest: What the index holds and which model made it.
@@ -134,18 +134,10 @@ class Index(ReadableIndex):
         thumbnails: bool = False,
         data: ImageCaptions | None = None,
     ) -> Index:
-        """Make an empty index, which :meth:`update` or :meth:`upsert` fills.
+        """Make an empty index of the collection ``name``, which :meth:`update` or :meth:`upsert` fills.
 
-        Args:
-            folder: Folder of the index, made together with its parents.
-            model: Encoder of what comes; only this model can search the index later.
-            name: Name of the collection.
-            model_location: Where the model came from, for those who open the index.
-            store: Kind of store that keeps the rows; ``"auto"`` takes LanceDB's where it has the similarity.
-            half: Keep vectors in half precision, which LanceDB's store can.
-            thumbnails: Keep small copies of the pictures for :meth:`thumbnail`.
-            data: Pictures that the index will hold, where they are known: a store may give their columns fields of
-                their own.
+        A store may give the columns of ``data``, pictures that the index will hold, fields of their own. Other
+        arguments are those of :meth:`build`.
 
         Raises:
             UserError: If the folder is taken, or cannot be written.
@@ -270,11 +262,7 @@ class Index(ReadableIndex):
         return changes
 
     def compact(self) -> None:
-        """Free the space of rows that are gone, and order what speeds up a search.
-
-        Raises:
-            UserError: If the place cannot be written.
-        """
+        """Free the space of rows that are gone, and order what speeds up a search."""
         with self._changing():
             self._settle(None)  # of a process that died between pictures and captions
             self.picture_store.compact()
@@ -285,11 +273,7 @@ class Index(ReadableIndex):
             self.manifest = replace(self.manifest, rows_in_order=len(self))
 
     def approximate(self, settings: Approximation) -> None:
-        """Set how thoroughly the approximate search of pictures looks from now on.
-
-        Raises:
-            UserError: If every picture is compared, so that there is nothing to set, or the place cannot be written.
-        """
+        """Set how thoroughly the approximate search of pictures looks; refuses where every picture is compared."""
         with self._changing():
             if not isinstance(self.picture_store, Tunable) or self.picture_store.approximation is None:
                 raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
@@ -299,7 +283,7 @@ class Index(ReadableIndex):
         """Judge hits of this index by a calibration from now on, also when others open it.
 
         Raises:
-            UserError: If it was fitted for another model, or the place cannot be written.
+            UserError: If it was fitted for another model.
         """
         self.check_calibration(calibration)
         with self._changing():
@@ -317,8 +301,8 @@ class Index(ReadableIndex):
             who: Name of the person; empty for nobody in particular.
 
         Raises:
-            UserError: If no picture has this id, the query is empty, the name has no visible character, the index is in
-                no folder, or the place cannot be written.
+            UserError: If no picture has this id, the query is empty, the name has no visible character, or the index is
+                in no folder.
         """
         if self.folder is None:
             raise UserError(f"{self._where}: this index is in no folder, where grades could be kept; build it in one")
@@ -330,11 +314,7 @@ class Index(ReadableIndex):
             add_grade(self.folder, Grade(query, item_id, grade, now(), who))
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove pictures, and captions that no other picture has; gives the number of pictures removed.
-
-        Raises:
-            UserError: If the place cannot be written.
-        """
+        """Remove pictures, and captions that no other picture has; gives the number of pictures removed."""
         with self._changing():
             orphans = [text for item in self.found(ids).values() for text in item.captions]
             removed = self.picture_store.delete(ids)

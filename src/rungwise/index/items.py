@@ -222,12 +222,7 @@ def _words(item: Item) -> Iterable[str]:
 
 
 def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
-    """Item of a record that :func:`to_record` made.
-
-    Raises:
-        KeyError: If a field is missing.
-        TypeError: If a field is of another type.
-    """
+    """Item of a record that :func:`to_record` made; a KeyError or TypeError says that a field is missing or another."""
     own = record[ITEM]
     if not isinstance(own, dict):
         raise TypeError(f"{ITEM} is {own!r}")

@@ -42,7 +42,6 @@ class PictureCandidates:
     """The pictures that a query may find, by their vectors.
 
     Attributes:
-        store: Store of the pictures.
         vector: (1, D) vector of the query.
         metric: How vectors are compared; None for the store's similarity.
         where: Filter of the pictures that may be found.
@@ -115,12 +114,6 @@ class JudgedRanking:
         judgement: Judgement of these hits.
         relevant_from: The least degree that counts as relevant.
         source: One line that names what they were judged by.
-
-    >>> judgement = QueryJudgement(np.array([0.9, 0.6, 0.1]), np.array([1, 3, 4]), cut=2, belief=0.9)
-    >>> judged = JudgedRanking(np.array([0.5, 0.4, 0.2]), judgement, 0.5, "an example")
-    >>> rungs, degrees = judged.at([0.45, 0.4, 0.1])
-    >>> rungs.tolist(), degrees.tolist()
-    ([3, 3, 4], [0.6, 0.6, 0.1])
     """
 
     scores: NDArray[np.floating]

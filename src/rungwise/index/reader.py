@@ -65,10 +65,6 @@ class ReadableIndex:
 
         Raises:
             UserError: If there is none, it is damaged or was altered, or another version of rungwise made it.
-
-        >>> ReadableIndex.open(Path("nowhere"))
-        Traceback (most recent call last):
-        rungwise.core.errors.UserError: nowhere: no index here; build one with Index.build or `rungwise index`
         """
         folder = Path(folder)
         while True:
@@ -126,11 +122,7 @@ class ReadableIndex:
         return {one: self._item(one, row.record) for one, row in self.picture_store.get(ids).items()}
 
     def item(self, item_id: str) -> Item:
-        """The picture with this id.
-
-        Raises:
-            UserError: If no picture has it.
-        """
+        """The picture with this id; a UserError says that no picture has it."""
         if item := self.found([item_id]).get(item_id):
             return item
         raise UserError(f"{self._where}: no picture with id {quoted(item_id)}; ids are as in the collection")
@@ -155,9 +147,6 @@ class ReadableIndex:
         An exported model stands for the model from which it was exported, and the other way round: their vectors were
         compared at the export. The model must also compare vectors as the index does. The fingerprint is computed from
         all weights, which takes long; a :class:`~rungwise.index.Searcher` does it once for any number of searches.
-
-        Raises:
-            UserError: If the model is another; the message names both models and the remedy.
         """
         ours, theirs = self.manifest, model.fingerprint  # which takes long
         if not self._is_of(model, theirs):
@@ -185,21 +174,13 @@ class ReadableIndex:
 
     @property
     def calibration(self) -> Calibration | None:
-        """The index's own calibration, which judges its hits; None if it has none. It is read once.
-
-        Raises:
-            UserError: If the file is damaged.
-        """
+        """The index's own calibration, which judges its hits; None if it has none. A damaged one is refused."""
         if self._calibration is None:
             self._calibration = (None if self.folder is None else storage.read_calibration(self.folder),)
         return self._calibration[0]
 
     def check_calibration(self, calibration: Calibration) -> None:
-        """Refuse a calibration that was fitted for another model.
-
-        Raises:
-            UserError: If it was; the message names both models and the remedy.
-        """
+        """Refuse a calibration that was fitted for another model."""
         fitted = calibration.model_fingerprint
         if fitted and fitted not in self.manifest.models:
             raise UserError(
@@ -208,11 +189,7 @@ class ReadableIndex:
             )
 
     def grades(self) -> Grades:
-        """People's grades of hits of this index, oldest first; none where it is not in a folder.
-
-        Raises:
-            UserError: If they cannot be read.
-        """
+        """People's grades of hits of this index, oldest first; none where it is not in a folder."""
         return Grades(()) if self.folder is None else read_grades(self.folder)
 
     def stand_in(self, model: DualEncoder) -> str:

@@ -230,18 +230,13 @@ class Searcher:
         return self.captions_for(vector, k)
 
     def encode_picture(self, picture: Picture | bytes) -> NDArray[np.float32]:
-        """(1, D) vector of a picture that need not be in the index.
-
-        Raises:
-            UserError: If the picture cannot be read.
-        """
+        """(1, D) vector of a picture that need not be in the index; a UserError says that it cannot be read."""
         return self.prepare_picture(picture)()
 
     def prepare_picture(self, picture: Picture | bytes) -> Callable[[], NDArray[np.float32]]:
         """Read a picture now, in any thread, and give a function that encodes it as :meth:`encode_picture` does.
 
-        Raises:
-            UserError: If the picture cannot be read; some models say so when the function is called.
+        A picture that cannot be read is refused now, by some models when the function is called.
         """
         encode = self.model.prepare_image(picture)
 
@@ -262,11 +257,7 @@ class Searcher:
         return refit(self.index, self.model)
 
     def on(self, index: Index) -> Searcher:
-        """Searcher with the same model on another index that it built; no weights are read.
-
-        Raises:
-            UserError: If another model built that index.
-        """
+        """Searcher with the same model on another index, which it must have built; no weights are read."""
         ours, theirs = self.index.manifest, index.manifest
         if ours.dimension != theirs.dimension or not ours.models & theirs.models:
             raise UserError(
@@ -372,11 +363,7 @@ class Searcher:
 
 
 def _said(found: int, use: WordUse) -> str:
-    """Note of the number of pictures that full text brought.
-
-    >>> _said(1, "auto"), _said(_MOST_BY_WORDS, "on")
-    ('1 picture has most of these words', '50 or more pictures have some of these words')
-    """
+    """Note of the number of pictures that full text brought."""
     many = f"{found} or more pictures" if found >= _MOST_BY_WORDS else f"{found} pictures" if found > 1 else "1 picture"
     return f"{many} {'has' if found == 1 else 'have'} {'some' if use == 'on' else 'most'} of these words"
 

@@ -24,15 +24,9 @@ Progress = Callable[[int], None]
 
 
 def encoded_texts(texts: Sequence[str], model: IndexEncoder, rows: FeatureRows | None = None) -> Iterator[StoreBatch]:
-    """Batches with a row for each text, whose id is the text itself.
+    """Batches with a row for each caption, whose id is the text itself; vectors with NaN or infinity are refused.
 
-    Args:
-        texts: Captions.
-        model: Encoder of the captions.
-        rows: (texts, D) features that the model reads in place of words.
-
-    Raises:
-        UserError: If the model gives NaN or infinity.
+    ``rows``, (texts, D), are features that the model reads in place of words.
     """
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
@@ -42,12 +36,7 @@ def encoded_texts(texts: Sequence[str], model: IndexEncoder, rows: FeatureRows |
 
 
 def require_pictures(data: ImageCaptions) -> None:
-    """Refuse a collection of captions alone.
-
-    >>> require_pictures(ImageCaptions(("a",), (), np.empty(0), name="words"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: words: no picture files and no features to index; name a collection that has them
-    """
+    """Refuse a collection of captions alone, without picture files and features."""
     if not data.has_pictures:
         raise UserError(f"{data.name}: no picture files and no features to index; name a collection that has them")
 

@@ -41,13 +41,7 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True)
 class FileToRead:
-    """A picture whose file is to be opened.
-
-    Attributes:
-        position: Position in the collection.
-        item: The picture in the collection.
-        source: Source of the row, still without content.
-    """
+    """A picture whose file is to be opened: position in the collection, item, and source without content."""
 
     position: int
     item: Item
@@ -119,13 +113,7 @@ class FilesOfItems(Protocol):
     """Makes an :class:`OpenedBatch` of a collection."""
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str], /) -> OpenedBatch:
-        """Prepare to open the files of a collection.
-
-        Args:
-            data: The collection.
-            thumbnails: Store of small copies; None makes none.
-            known: Contents of pictures that have vectors.
-        """
+        """Prepare to open a collection's files; contents in ``known`` have vectors, None keeps no thumbnails."""
         ...
 
 
@@ -198,12 +186,9 @@ def file_of(picture: Picture | None) -> Path | None:
 
 
 def stamp_of(picture: Picture | None, known: dict[Path, Stamp]) -> Stamp:
-    """Size and time of the file in which a picture lies; a row of features (None) has neither.
+    """Size and time of a picture's file; (-1, 0) where there is none, as of a row of features (None).
 
     ``known`` collects stamps of larger files, each of which is asked for once.
-
-    >>> stamp_of(Path("nowhere.jpg"), {})
-    (-1, 0)
     """
     file = file_of(picture)
     if file is None:

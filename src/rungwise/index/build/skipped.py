@@ -14,13 +14,7 @@ _TEXTS = {"id", "kind", "where", "detail"}
 
 @dataclass(frozen=True)
 class Skipped:
-    """A picture of the collection that is not in the index.
-
-    Attributes:
-        id: The user's id.
-        issue: Why the picture could not be read.
-        source: The file as it was when it was tried.
-    """
+    """A picture of the collection that is not in the index: its id, why, and the file as it was when it was tried."""
 
     id: str
     issue: Issue
@@ -32,11 +26,7 @@ class Skipped:
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Skipped:
-        """Read the fields that :meth:`to_plain` gave.
-
-        Raises:
-            TypeError: If fields are missing, more or of another type.
-        """
+        """Read the fields that :meth:`to_plain` gave; a TypeError says that they are others."""
         texts = dict(plain)
         source = texts.pop("source", None)
         is_source = isinstance(source, list) and [type(one) for one in source] == [int, int]

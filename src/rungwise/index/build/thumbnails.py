@@ -57,11 +57,7 @@ class Thumbnails:
         return small if len(small) <= MOST_BYTES else None
 
     def put(self, content: str, small: bytes) -> None:
-        """Keep a copy under the SHA-256 of the picture's file.
-
-        Raises:
-            UserError: If the disk is full, or the place cannot be written.
-        """
+        """Keep a copy under the SHA-256 of the picture's file; refuses where the place cannot be written."""
         path = self._path(content)
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)

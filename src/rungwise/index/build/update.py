@@ -101,9 +101,6 @@ class Update:
         progress: Called with the number of pictures that are done since the last call.
         stored: Called with the ids of each batch that is in the stores.
         files: Opens the files, and may encode what it finds; threads of this process if None.
-
-    Attributes:
-        left_out: The pictures of the collection that cannot be read, after :meth:`run`.
     """
 
     def __init__(
@@ -141,7 +138,7 @@ class Update:
         return self._known.keys()
 
     def run(self) -> Changes:
-        """Write what is new or changed, batch by batch, then remove what is gone."""
+        """Write what is new or changed, batch by batch, then remove what is gone, and set :attr:`left_out`."""
         looker = self._files(self._data, self._target.thumbnails, self._bearer.keys())
         for batch in looker.batches(self._to_look_at()):
             readable = [one for one in batch if isinstance(one, FileContent)]

@@ -150,11 +150,7 @@ class _Shared:
         return FileContent(asked.position, asked.item, source, stamp, facts, small, encoded)
 
     def _answers(self, shares: Iterable[Sequence[FileToRead]], number: int) -> Iterator[Plain]:
-        """Answers of the workers for the ``number`` shares of a wave, in order; one share at a time is kept here.
-
-        Raises:
-            UserError: If a worker cannot do its work, or Ray fails.
-        """
+        """Answers of the workers for the ``number`` shares of a wave, in order, of which one at a time is held here."""
         from ray.data import ActorPoolStrategy, DataContext, from_items
 
         workers, ray = self._workers, self._workers.ray
@@ -197,11 +193,7 @@ class _Shared:
 class _Worker:
     """An actor that has the model, opens the pictures of a share and encodes those with new content.
 
-    Args:
-        load: Gives the model.
-        threads: Number of threads that the network may take.
-        thumbnails: Store of small copies; None makes none.
-        known: One reference to :func:`_beginnings` of the contents of pictures that have vectors.
+    The network may take ``threads`` threads; ``known`` holds one reference to :func:`_beginnings` of known contents.
     """
 
     def __init__(self, load: Load, threads: int, thumbnails: Thumbnails | None, known: Sequence[Any]) -> None:

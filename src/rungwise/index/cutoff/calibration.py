@@ -36,22 +36,14 @@ _ROWS_AT_ONCE = 4096
 
 
 def calibration_of(index: Index) -> Calibration | None:
-    """The calibration that an index keeps; None if it keeps none.
-
-    Raises:
-        UserError: If it is damaged, or was fitted for another model.
-    """
+    """The calibration that an index keeps, None if it keeps none; refuses a damaged one, and one of another model."""
     if index.calibration is not None:
         index.check_calibration(index.calibration)
     return index.calibration
 
 
 def calibration_of_model(index: Index, model: DualEncoder) -> Calibration | None:
-    """The calibration that lies with the model of an index; None if there is none.
-
-    Raises:
-        UserError: If it is damaged, or was fitted for another model.
-    """
+    """The calibration beside the model of an index, None if there is none; refuses as :func:`calibration_of`."""
     if model.calibration_file is None:
         return None
     found = Calibration.load(model.calibration_file)

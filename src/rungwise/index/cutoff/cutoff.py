@@ -36,12 +36,9 @@ _JUDGED_HELD = 256
 
 @dataclass
 class _Looked:
-    """What was read of one state of an index.
+    """What was read of one state of an index, by its revision and number of pictures.
 
     Attributes:
-        state: Revision and number of pictures, by which states differ.
-        sample: Sample of the pictures.
-        captions: Captions of the pictures.
         exact: Whether the store compares every picture, so that deep searches cost no more than shallow ones.
         standard: Judges texts where there is no calibration; None until it is needed.
         judged: Searches that were judged, each with the calibration that judged it.

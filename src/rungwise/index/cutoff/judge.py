@@ -52,10 +52,10 @@ class IndexScores(Protocol):
 def judged(
     whole: IndexScores, depth: int, judge: Judge, background: Background, known: Known | None, *, deeper: bool
 ) -> JudgedRanking:
-    """Judge the best hits of the whole index; more of them where all are relevant.
+    """Judge the best hits of the whole index, without any filter; more of them where all are relevant.
 
     Args:
-        whole: Scores of the index without any filter.
+        whole: Scores of the index.
         depth: Number of hits that are judged at first.
         judge: Judges the hits.
         background: The query's scores with the sample of the index.
@@ -87,11 +87,8 @@ def advice(
 ) -> tuple[str, ...]:
     """Lines that say what to try where nothing relevant was found.
 
-    Args:
-        relevant_without_filter: Number of relevant pictures in the whole index; None where there is no filter.
-        unknown: Words that the model does not know.
-        by_words: Number of pictures that full text brought.
-        has_words: Whether the query has words.
+    ``relevant_without_filter`` counts relevant pictures of the whole index, None without a filter; ``by_words`` counts
+    pictures that full text brought.
 
     >>> print(*advice(relevant_without_filter=7, unknown=(), by_words=0, has_words=True), sep="; ")
     the filter leaves out all 7 pictures that are relevant: try fewer conditions; try other words, or more general ones

@@ -20,18 +20,7 @@ SAMPLED = 2048
 
 
 class NullSample:
-    """Rows of a store that stand for all of them.
-
-    Args:
-        vectors: (sample, D) vectors.
-        total: Number of rows of the store.
-        similarity: Similarity of the store.
-
-    >>> from rungwise.similarity import Cosine
-    >>> sample = NullSample(np.eye(2, dtype=np.float32), 8, Cosine())
-    >>> sample.background(np.array([[0.6, 0.8]], np.float32)).scores.tolist()
-    [0.600..., 0.800...]
-    """
+    """Rows of a store that stand for all its ``total`` rows: (sample, D) vectors."""
 
     def __init__(self, vectors: Vectors, total: int, similarity: Similarity) -> None:
         self.vectors = np.ascontiguousarray(vectors, np.float32)

@@ -306,8 +306,8 @@ class _Reader:
     def _quoted_at(self, at: int) -> tuple[str, int]:
         """The text between quotes, and the position after it.
 
-        A closing quote that is doubled or follows a backslash is part of the text; a backslash before any other
-        character but itself is a plain character.
+        A closing quote that is doubled or follows a backslash is part of the text. A backslash before anything but such
+        a quote or a backslash is a plain character.
         """
         closing, place = _QUOTES[self._text[at]], at + 1
         said: list[str] = []

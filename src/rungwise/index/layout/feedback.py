@@ -110,11 +110,7 @@ def now() -> str:
 
 
 def read_grades(folder: Path) -> Grades:
-    """The grades of an index folder; none where nobody gave any.
-
-    Raises:
-        UserError: If the file cannot be read.
-    """
+    """The grades of an index folder; none where nobody gave any."""
     with location.at_hand(folder, [GRADES]) as at_hand:
         return _read(at_hand / GRADES)
 

@@ -109,11 +109,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read ``index.json``.
-
-    Raises:
-        UserError: If there is no index in the folder, one that this version cannot read, or one that was altered.
-    """
+    """Read ``index.json``; refuses where there is none, and one that was altered or is of another version."""
     with location.at_hand(folder, [DESCRIPTION]) as at_hand:
         path = at_hand / DESCRIPTION
         try:
@@ -127,11 +123,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_issues(folder: Path, manifest: Manifest) -> tuple[Skipped, ...]:
-    """The pictures of the collection that are not in the index, and why.
-
-    Raises:
-        UserError: If the file is missing or damaged.
-    """
+    """The pictures of the collection that are not in the index; refuses a missing or damaged file."""
     with location.at_hand(folder, [ISSUES]) as at_hand:
         return _read_issues(at_hand / ISSUES, manifest)
 
@@ -181,11 +173,7 @@ def _write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> 
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """The calibration that an index keeps; None where there is none.
-
-    Raises:
-        UserError: If it is damaged.
-    """
+    """The calibration that an index keeps, None where there is none; refuses a damaged one."""
     from rungwise.calibration import Calibration
 
     with location.at_hand(folder, [CALIBRATION]) as at_hand:
@@ -194,11 +182,7 @@ def read_calibration(folder: Path) -> Calibration | None:
 
 
 def write_calibration(folder: Path, calibration: Calibration) -> None:
-    """Keep a calibration in an index, in place of the one before.
-
-    Raises:
-        UserError: If the disk is full or the folder may not be written.
-    """
+    """Keep a calibration in an index, in place of the one before."""
     with location.at_hand(folder, [CALIBRATION], writing=True) as at_hand:
         calibration.save(at_hand / CALIBRATION)
 
@@ -238,11 +222,7 @@ def refuse_strangers(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove an index that did not come about.
-
-    Raises:
-        UserError: If the folder holds anything but an index.
-    """
+    """Remove an index that did not come about; refuses a folder that holds anything else."""
     refuse_strangers(folder)
     if is_milvus(folder):
         catalog.drop(folder)

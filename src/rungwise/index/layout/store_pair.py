@@ -35,15 +35,8 @@ def create_stores(
 ) -> tuple[storage.Manifest, tuple[Store, Store]]:
     """Make the two empty stores of a new index, and its manifest.
 
-    Args:
-        folder: Folder in which the stores are made.
-        name: Name of the collection.
-        model: Encoder of its pictures and captions.
-        model_location: Where the model came from.
-        store: Kind of store that keeps the rows.
-        half: Whether vectors are kept in half precision.
-        thumbnails: Whether small copies of the pictures will be kept.
-        data: The collection, whose columns a store may give fields of their own.
+    A store may give the columns of ``data`` fields of their own; ``store``, ``half`` and ``thumbnails`` are those of
+    :meth:`rungwise.index.Index.build`.
 
     Raises:
         UserError: If stores stand there already, or the place cannot be written.
@@ -72,12 +65,7 @@ def create_stores(
 
 
 def open_stores(folder: Path, manifest: storage.Manifest, *, all_vectors: bool = False) -> tuple[Store, Store]:
-    """Open the stores of pictures and of captions.
-
-    Args:
-        folder: Folder of the index.
-        manifest: Content of its ``index.json``.
-        all_vectors: Compare the checksums of large files of vectors, too.
+    """Open the stores of pictures and captions; ``all_vectors`` compares checksums of large files of vectors, too.
 
     Raises:
         UserError: If one is missing or damaged, or is that of another index.

@@ -40,9 +40,6 @@ def verify_index(
         folder: Folder of the index.
         model: Loads the model that made it; None encodes nothing anew.
         sample: Number of pictures, and of captions, that are encoded anew and compared.
-
-    >>> [check.wrong for check in verify_index(Path("nowhere"))]
-    ['nowhere: no index here; build one with Index.build or `rungwise index`']
     """
     description = checked(storage.DESCRIPTION, lambda: _description(folder))
     yield description

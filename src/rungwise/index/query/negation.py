@@ -99,13 +99,9 @@ def split_negation(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _takes_away(text: str, before: int, cue: tuple[int, int], after: int) -> bool:
-    """Whether a cue takes something away.
+    """Whether a cue in a text without repeated blanks takes something away.
 
-    Args:
-        text: Text in which blanks in a row are one.
-        before: End of the last letter before the cue.
-        cue: Start and end of the cue.
-        after: Start of the first letter behind the cue.
+    ``before`` is the end of the word before the cue, ``after`` the start of the word behind it.
     """
     word = text[slice(*cue)].lower()
     last = _WORD.findall(text[max(0, before - _LONGEST_WORD) : before].lower())[-1]

@@ -68,11 +68,7 @@ What = Words | Like | GivenPicture | GivenVector
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a query and its weight, which is below 0 for what is wanted less.
-
-    Raises:
-        UserError: If the weight is not finite or too large, or the text is blank.
-    """
+    """A part of a query and its weight: finite, at most ``MOST_WEIGHT``, and below 0 for what is wanted less."""
 
     what: What
     weight: float = 1.0

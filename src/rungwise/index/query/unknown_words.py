@@ -150,12 +150,8 @@ def unknown_words(
     word; for it a word counts as misspelt if neither the vocabulary nor the collection has it and one of them has a
     word that is written nearly alike. A word that begins with such a word is taken for a form of it.
 
-    Args:
-        texts: Texts of the query.
-        model: The model that reads them.
-        has_word: Whether a caption or column of the collection has a word.
-        frequent: Gives frequent words of the captions; called only where something is unknown.
-        meaning: Finds words that mean nearly the same.
+    ``has_word`` tells whether a caption or column has a word. ``frequent`` gives frequent words of the captions, and is
+    called only where something is unknown.
 
     >>> from types import SimpleNamespace
     >>> gru = SimpleNamespace(known_words={"shoe", "boat"}, unknown_words=lambda text: ("boats",))

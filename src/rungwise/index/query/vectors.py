@@ -15,15 +15,11 @@ _NOTHING = 1e-5
 
 
 def combined(vectors: Sequence[NDArray[np.float32]], weights: Sequence[float]) -> NDArray[np.float32]:
-    """(1, D) weighted sum of vectors, each brought to length 1 before; the sum has length 1 too.
+    """(1, D) weighted sum of (D,) or (1, D) vectors, each brought to length 1 before; the sum has length 1 too.
 
     One vector with a positive weight stays as it is. For a similarity that is an inner product of unit vectors, the sum
     ranks as the weighted sum of the similarities would. For others, such as that of order embeddings, it is a vector
     between those that are added. Where no vector has a negative entry, the sum has none: those entries become 0.
-
-    Args:
-        vectors: (D,) or (1, D) each.
-        weights: Weight of each vector.
 
     Raises:
         UserError: If the parts cancel each other out.

@@ -53,12 +53,7 @@ class Folding:
         self._of_hash: dict[str, int] = {}
 
     def add(self, vectors: ArrayLike, hashes: Sequence[str | None]) -> None:
-        """Add the next rows of the ranking.
-
-        Args:
-            vectors: (n, D), best first.
-            hashes: Hash of each row's content; None where it is not known.
-        """
+        """Add the next rows of the ranking, (n, D), best first, with the hashes of their contents, None if unknown."""
         units = unit_rows(vectors)
         before = len(self._firsts)
         alike = _products(units, np.concatenate([np.stack(self._firsts), units] if before else [units])) >= self._least
@@ -106,12 +101,8 @@ def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> l
     """Order by maximal marginal relevance (Carbonell and Goldstein 1998): relevant, and unlike what came before.
 
     The next is the one with the largest (1 - diversity) * relevance - diversity * (highest cosine to those before).
-    Relevance is brought to 0..1 first.
-
-    Args:
-        relevance: (n,) relevance of a ranking.
-        vectors: (n, D) vectors of it.
-        diversity: 0 keeps the order of relevance, 1 counts nothing but unlikeness after the first.
+    Relevance, (n,), is brought to 0..1 first. Diversity 0 keeps its order, 1 counts nothing but unlikeness after the
+    first.
 
     >>> diversified([0.9, 0.89, 0.5], [[1, 0], [1, 0.1], [0, 1]], 0.5)
     [0, 2, 1]

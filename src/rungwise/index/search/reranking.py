@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RerankedOrder:
-    """A new order, and what it cost.
-
-    Attributes:
-        order: Positions of the pictures, best first; those that could not be scored come last, as they stood.
-        note: One line for a person.
-    """
+    """Positions of pictures in a new order, best first, and a line for a person; those without a score come last."""
 
     order: list[int]
     note: str
@@ -32,13 +27,7 @@ class RerankedOrder:
 def reranked(
     scorer: PairScorer, pictures: Sequence[Picture | None], texts: Sequence[str], weights: Sequence[float]
 ) -> RerankedOrder:
-    """Rank pictures by the weighted sum of a pair scorer's scores with some texts.
-
-    Args:
-        scorer: The reranker.
-        pictures: Files; None for a picture that has none.
-        texts: At least one.
-        weights: Weight of each text.
+    """Rank pictures, None where there is no file, by the weighted sum of a pair scorer's scores with some texts.
 
     >>> from types import SimpleNamespace
     >>> longest = SimpleNamespace(kind="longest", block=lambda pictures, texts: np.array([[len(p)] for p in pictures]))

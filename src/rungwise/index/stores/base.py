@@ -61,13 +61,7 @@ class StoreHits:
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """Description of a store's engine for people.
-
-    Attributes:
-        kind: Kind of the store.
-        exact: Whether every row is compared in a search; else an approximate index may miss some.
-        why: One line that says why it is so.
-    """
+    """A store's kind, whether it compares every row or an approximate index may miss some, and a line that says why."""
 
     kind: str
     exact: bool
@@ -180,11 +174,7 @@ class Store(ABC):
         return smallest_keys(self.ids(), count)
 
     def verified(self) -> str:
-        """Check every row: that each is there once and whole; gives the result in a few words.
-
-        Raises:
-            UserError: If something is not as it was written.
-        """
+        """Check that each row is there once and whole, or raise a UserError; gives the result in a few words."""
         seen: set[str] = set()
         for one, _ in self.records():
             if one in seen:
@@ -210,14 +200,7 @@ class Store(ABC):
         """The k rows whose text under :data:`WORDS` holds at least one of these words, best first by BM25.
 
         Case and accents do not count, and no language is assumed. Whatever is not a letter or a digit parts words.
-
-        Args:
-            words: Any text.
-            k: At least 1; fewer are found where fewer rows hold a word.
-            where: Filter of the rows that may be found; all if None.
-
-        Returns:
-            One list of ids and of scores.
+        Fewer rows are found where fewer hold a word. The answer is one list of ids and of scores.
 
         Raises:
             UserError: If k is less than 1.
@@ -260,10 +243,7 @@ def check_k(k: int) -> None:
 
 
 def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
-    """(queries, D) float32 queries of a search, for stores to check theirs with.
-
-    Raises:
-        UserError: If they are of another shape or not finite, or k is less than 1.
+    """(queries, D) float32 queries of a search; refuses another shape, NaN or infinity, and k less than 1.
 
     >>> checked_queries([[1, 2]], 3, 1)
     Traceback (most recent call last):
@@ -282,14 +262,10 @@ def checked_queries(vectors: ArrayLike, dimension: int, k: int) -> Vectors:
 
 
 def checked_rows(batch: StoreBatch, dimension: int) -> tuple[tuple[str, ...], Vectors, tuple[Record, ...]]:
-    """Ids, (rows, D) float32 vectors and records of a batch, for stores to check theirs with.
+    """Ids, (rows, D) float32 vectors and records of a batch, as a store takes them.
 
     Raises:
         UserError: If their numbers differ, an id stands twice or is no text, or a vector does not fit.
-
-    >>> checked_rows(StoreBatch(["a", "a"], np.zeros((2, 2))), 2)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: id 'a' stands twice; give every row an id of its own
     """
     ids, vectors = tuple(batch.ids), np.asarray(batch.vectors, dtype=np.float32)
     records = tuple(batch.records) if batch.records is not None else ({},) * len(ids)

@@ -40,13 +40,10 @@ def word_set(text: str) -> frozenset[str]:
 class WordIndex:
     """The words that texts hold, indexed once for many searches.
 
-    Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009), and the inverse document frequency ln(1 +
+    Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009). The inverse document frequency is ln(1 +
     (N - n + 0.5) / (n + 0.5)), which is never negative. Equal scores stand in the order of the texts.
 
-    Args:
-        texts: Ids and texts.
-        bearers: Number of texts that hold a word, where ``texts`` are some of many.
-        total: Number of all those texts.
+    Where ``texts`` are some of ``total`` texts, ``bearers`` gives the number of all texts that hold a word.
 
     >>> index = WordIndex([("a", "a red car"), ("b", "a red boat"), ("c", "the sea")])
     >>> index.best("red boat", 5)[0]

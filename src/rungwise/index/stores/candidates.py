@@ -19,10 +19,6 @@ class EngineCandidates:
         ids: Ids in the engine's form.
         order: (rows,) places in the order of rows.
         scores: (rows,) float32.
-
-    >>> found = EngineCandidates(["a", "b", "c"], np.array([2, 1, 0]), np.array([0.5, 0.5, 0.1], np.float32))
-    >>> found.best(2, frozenset())[0], found.whole(1, frozenset(), 0.2), found.whole(2, frozenset(), 0.5)
-    (['b', 'a'], True, False)
     """
 
     ids: list[str]
@@ -51,12 +47,9 @@ class EngineCandidates:
 
 
 def exact_scores(vectors: NDArray[np.floating[Any]], query: Vectors, *, cosine: bool) -> Vectors:
-    """(rows,) float32 scores of a query, computed in double precision: of equal vectors they are equal.
+    """(rows,) float32 scores of a (D,) query, computed in double precision: of equal vectors they are equal.
 
-    Args:
-        vectors: (rows, D).
-        query: (D,).
-        cosine: Give the cosine, 0 for a vector of zeros; else the inner product.
+    They are cosines, 0 for a vector of zeros, or inner products.
     """
     rows, sought = vectors.astype(np.float64), query.astype(np.float64)
     scores = (rows * sought).sum(axis=1)

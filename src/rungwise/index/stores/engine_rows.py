@@ -66,11 +66,7 @@ def from_engine(text: str) -> str:
 
 
 def as_number(value: float) -> float:
-    """A number as the engine compares it: in double precision.
-
-    >>> as_number(3), as_number(-(10**400)) > NO_NUMBER
-    (3.0, True)
-    """
+    """A number as the engine compares it, in double precision, and above :data:`NO_NUMBER`."""
     try:
         return max(float(value), _LEAST_NUMBER)
     except OverflowError:
@@ -121,11 +117,7 @@ def seals(keys: Sequence[str], contents: Sequence[str] | NDArray[Any]) -> NDArra
 
 
 def to_json(row: str, record: Record) -> str:
-    """A record as JSON.
-
-    Raises:
-        UserError: If it holds what JSON cannot; the message names the row.
-    """
+    """A record as JSON; refuses one that holds what JSON cannot, by the id of its row."""
     try:
         return json.dumps(record, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -25,14 +25,9 @@ _ENGINES = {"lance": "LanceDB", "milvus": "Milvus"}
 def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
     """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it has the similarity.
 
-    Args:
-        kind: Kind that the user asks for; ``"auto"`` leaves the choice here.
-        place: Place of the index.
-        similarity: How queries and rows are compared.
-
     Raises:
-        UserError: If no store does what is wished: an object store takes LanceDB's only, which has not every
-            similarity.
+        UserError: If the kind that a user asks for cannot do it: an object store takes LanceDB's only, which has not
+            every similarity.
 
     >>> from rungwise.similarity import Cosine, Order
     >>> choose("auto", Path("pets"), Cosine()), choose("auto", Path("pets"), Order())
@@ -81,8 +76,7 @@ def create_store(
         columns: Entries that the records will have, each with its type; Milvus gives them fields of their own.
 
     Raises:
-        UserError: If one stands there already, the kind is unknown or cannot do what is asked, or the place cannot be
-            written.
+        UserError: If one stands there already, the kind cannot do what is asked, or the place cannot be written.
     """
     _check(kind)
     if kind == "lance":
@@ -95,13 +89,9 @@ def create_store(
 
 
 def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool = False) -> Store:
-    """Open a store of an index.
+    """Open a store, of pictures or captions, in the folder of an index or at its address.
 
-    Args:
-        kind: Kind of store that the index names.
-        folder: Folder of the index, or its address.
-        name: Name of the store: pictures or captions.
-        all_vectors: Compare the checksums of large files of vectors too, where the store has any.
+    ``all_vectors`` compares the checksums of large files of vectors too, where the store has any.
 
     Raises:
         UserError: If there is none, it is damaged or was altered, or the kind is unknown.

@@ -39,11 +39,11 @@ def compare_all(
     metric: Metric | None = None,
     kept: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.int64], Vectors]:
-    """The k rows most alike to each query, equal ones in order of position.
+    """The k rows, of (rows, D), most alike to each of (queries, D), equal ones in order of position.
 
     Args:
-        rows: (rows, D).
-        queries: (queries, D).
+        rows: Vectors of the rows.
+        queries: Vectors of the queries.
         k: Number of rows for each query, at least 1.
         similarity: Similarity of queries and rows.
         side: Side of the similarity that the rows are.

@@ -26,9 +26,5 @@ class Tunable(Protocol):
         ...
 
     def keep(self, settings: Approximation) -> None:
-        """Search with this setting from now on, also when others open the store.
-
-        Raises:
-            UserError: If the place cannot be written.
-        """
+        """Search with this setting from now on, also when others open the store."""
         ...

@@ -25,19 +25,9 @@ _BYTES_AT_ONCE = 8 * 2**20
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> str:
-    r"""Write one JSON object a line, all in ASCII, so that file names in no known encoding survive.
+    """Write one JSON object a line, all in ASCII, so that file names in no known encoding survive.
 
-    Returns:
-        The SHA-256 of the file, for :func:`read_lines`.
-
-    Raises:
-        UserError: If a record holds what JSON cannot.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "items.jsonl"
-    >>> digest = write_lines(file, [{"id": "Käse"}, {"id": "\udcff"}])
-    >>> [record["id"] for record in read_lines(file, digest)]
-    ['Käse', '\udcff']
+    Gives the SHA-256 of the file, for :func:`read_lines`; a record that holds what JSON cannot is refused.
     """
     digest = hashlib.sha256()
     with path.open("wb") as file:
@@ -139,15 +129,6 @@ def write_description(path: Path, fields: Mapping[str, Any], indent: int | None 
     """Write the JSON object that describes a folder, with a checksum of itself; whole or not at all.
 
     ``fields`` hold ``format`` and ``version`` among others; ``indent`` puts one field a line, so many spaces in.
-
-    Raises:
-        UserError: If the disk is full or the folder may not be written.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "shelf.json"
-    >>> write_description(file, {"format": "shelf", "version": 1, "books": 7})
-    >>> read_description(file, "shelf", 1)["books"]
-    7
     """
     with replacing(path) as draft:
         draft.write_text(json.dumps({**fields, CHECKSUM: _checksum(fields)}, indent=indent) + "\n", encoding="ascii")

@@ -67,13 +67,9 @@ class SegmentsDescription:
     """Content of ``store.json``.
 
     Attributes:
-        dimension: Length D of the vectors.
-        similarity: Similarity of queries and rows.
-        side: Side of the similarity that the rows are.
         parts: Entries of the parts, in order of rows.
         following: Number of the next part.
         identity: Differs from that of every other store, also of one that was in this folder before.
-        format: Always :data:`FORMAT`.
         version: Version of the layout of the folder.
     """
 
@@ -101,10 +97,7 @@ def read_state(folder: Path, known: State | None = None, *, all_vectors: bool = 
     """The present state of a store; parts that ``known``, an earlier state, has are not read again.
 
     ``all_vectors`` reads the numbers of every part, also where its file is larger than the limit ``checked_bytes`` (see
-    :class:`rungwise.core.limits.Limits`).
-
-    Raises:
-        UserError: If there is no store, or it is damaged or was altered.
+    :class:`rungwise.core.limits.Limits`). A missing, damaged or altered store is refused.
     """
     while True:
         description = read_store_description(folder)
@@ -164,9 +157,7 @@ def _read_part(folder: Path, entry: SegmentEntry, dimension: int, look: bool) ->
 def write_part(folder: Path, number: int, dimension: int, batches: Iterable[StoreBatch]) -> Segment:
     """Write the files of a part, which belongs to nothing until :func:`write_store_description` names it.
 
-    Raises:
-        UserError: If a record holds what JSON cannot.
-        OSError: If the disk is full.
+    A full disk raises an OSError, a record that holds what JSON cannot a UserError.
     """
     vectors, rows = _files(folder, number)
     ids: list[str] = []
@@ -206,11 +197,7 @@ def require_store(folder: Path) -> None:
 
 
 def read_store_description(folder: Path) -> SegmentsDescription:
-    """Read ``store.json``.
-
-    Raises:
-        UserError: If it is missing, damaged, or was altered.
-    """
+    """Read ``store.json``; refuses a missing, damaged or altered one."""
     path = folder / DESCRIPTION
     try:
         stored = read_description(path, FORMAT, VERSION)
@@ -220,11 +207,7 @@ def read_store_description(folder: Path) -> SegmentsDescription:
 
 
 def write_store_description(folder: Path, description: SegmentsDescription) -> None:
-    """Write ``store.json``, by which the store becomes what it describes.
-
-    Raises:
-        UserError: If the disk is full or the folder may not be written.
-    """
+    """Write ``store.json``, by which the store becomes what it describes."""
     sync_folder(folder)  # the files of new parts must be there before anything names them
     write_description(folder / DESCRIPTION, to_plain(description))
 

@@ -69,11 +69,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class ExactSnapshot:
-    """Parts one after the other. A position counts through all of their rows, deleted ones included.
+    """Parts one after the other; an id counts in one of them only.
 
-    Attributes:
-        dimension: Length D of the vectors.
-        parts: Parts with their deleted rows; an id counts in one of them only.
+    A position counts through all of their rows, deleted ones included.
     """
 
     dimension: int

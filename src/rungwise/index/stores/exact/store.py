@@ -89,13 +89,7 @@ class ExactStore(Store):
 
     @classmethod
     def create(cls, folder: Path, dimension: int, similarity: Similarity, side: Side = "image") -> Self:
-        """Make an empty store.
-
-        Args:
-            folder: Folder of the store, made together with its parents.
-            dimension: D, the length of a vector.
-            similarity: How queries and rows are compared.
-            side: Side of the similarity that the rows are.
+        """Make an empty store, and its folder with its parents.
 
         Raises:
             UserError: If a store stands there already, or the place cannot be written.
@@ -114,10 +108,7 @@ class ExactStore(Store):
         """Open a store. The opened state stays as it is, whatever others do to the folder meanwhile.
 
         All checksums are compared, except those of vectors in files that are larger than the limit ``checked_bytes``
-        (see :class:`rungwise.core.limits.Limits`), which ``all_vectors`` adds.
-
-        Raises:
-            UserError: If there is none, or it is damaged or was altered.
+        (see :class:`rungwise.core.limits.Limits`), which ``all_vectors`` adds. A damaged or altered store is refused.
         """
         folder = Path(folder)
         return cls(folder, read_state(folder, all_vectors=all_vectors))
@@ -194,11 +185,7 @@ class ExactStore(Store):
         self.upsert_batches([StoreBatch(ids, vectors, records)])
 
     def upsert_batches(self, batches: Iterable[StoreBatch]) -> None:
-        """Insert or replace rows; all batches appear at once, and no other process writes meanwhile.
-
-        Raises:
-            UserError: As :meth:`upsert`, where an id may not stand in two batches either.
-        """
+        """Insert or replace rows; all batches appear at once, and no id may stand twice in them."""
         with self._writing():
             new = write_part(
                 self.folder,

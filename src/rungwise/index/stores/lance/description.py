@@ -24,15 +24,7 @@ DESCRIPTION, APPROXIMATION = MARK, f"{MARK}.approximation"
 
 @dataclass(frozen=True)
 class TableDescription:
-    """Description of a table, kept in its schema.
-
-    Attributes:
-        dimension: Length D of the vectors.
-        similarity: Similarity of queries and rows.
-        side: Side of the similarity that the rows are.
-        identity: Differs from that of every other store.
-        half: Vectors are kept in half precision.
-    """
+    """Description of a table, kept in its schema; ``half`` marks vectors in half precision."""
 
     __pydantic_config__ = STRICT
 
@@ -49,10 +41,9 @@ class TableDescription:
 
 
 def described(table: Table, label: str) -> tuple[TableDescription, Approximation | None]:
-    """Read a table's description, and the setting of its approximate index where somebody has chosen one.
+    """Read a table's description, and the setting of its approximate index where one was chosen.
 
-    Raises:
-        UserError: If the table has none, or its columns are others.
+    A table without a description or with other columns is refused as damaged.
     """
     stored = (table.schema.metadata or {}).get(DESCRIPTION.encode())
     if stored is None:

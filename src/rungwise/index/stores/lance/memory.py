@@ -50,13 +50,7 @@ class Version(Protocol):
 class Held:
     """All rows of one version of a table, in order of rows; a :class:`rungwise.index.stores.scan.VectorRows`.
 
-    Args:
-        view: The version.
-        before: Rows held of an earlier version; only other rows are read.
-
-    Attributes:
-        keys: Ids in the engine's form.
-        shape: (rows, D).
+    Only rows that ``before``, of an earlier version, does not hold are read.
     """
 
     def __init__(self, view: Version, before: Held | None = None) -> None:
@@ -160,12 +154,7 @@ class _Room:
 class StreamedTable:
     """Some rows of a table, read from it block by block; a :class:`rungwise.index.stores.scan.VectorRows`.
 
-    Args:
-        view: The version.
-        numbers: (rows,) the engine's numbers of the rows, in order of rows.
-
-    Attributes:
-        shape: (rows, D).
+    ``numbers``, (rows,), are the engine's numbers of the rows, in order of rows.
     """
 
     def __init__(self, view: Version, numbers: NDArray[np.int64]) -> None:

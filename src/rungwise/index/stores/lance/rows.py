@@ -56,11 +56,7 @@ _FOLDED = {**{code: chr(0x10F000 + code - 0xD800) for code in range(0xD800, 0xE0
 
 
 def as_list(values: Iterable[str]) -> str:
-    """A list of texts as one, in which :func:`as_list` of one text stands if the list holds it.
-
-    >>> as_list(["sea"]) in as_list(["beach", "sea"]), as_list(["sea"]) in as_list(["seaside"])
-    (True, False)
-    """
+    """A list of texts as one, in which :func:`as_list` of one text stands if the list holds it."""
     texts = [to_engine(one).replace(_BETWEEN, f"{ESCAPE}\U0010fffe") for one in values]
     return f"{_BETWEEN}{_BETWEEN.join(texts)}{_BETWEEN}" if texts else NO_TEXT
 
@@ -72,20 +68,12 @@ def as_folded(values: Iterable[str]) -> str:
 
 
 def sought_in_folded(part: str) -> str:
-    """Text that stands in :func:`as_folded` of texts one of which has this part in it.
-
-    >>> sought_in_folded("SEA") in as_folded(["The seaside"]), sought_in_folded("") in as_folded([""])
-    (True, True)
-    """
+    """Text that stands in :func:`as_folded` of texts one of which has this part in it."""
     return part.lower().translate(_FOLDED) or _BETWEEN
 
 
 def filterable(record: Record) -> dict[str, Any]:
-    """Columns that a record fills, with their values.
-
-    >>> filterable({"year": 2021, "hidden": {"x": 1}, "rungwise.item": "x"})
-    {'number_year': 2021.0}
-    """
+    """Columns that a record fills, with their values."""
     found: dict[str, Any] = {}
     for kind, entry, value in entries(record):
         if kind == "truth":
@@ -134,8 +122,7 @@ def table_of(
 ) -> pa.Table:
     """Rows as a table of a schema, their order counted from ``first``.
 
-    Raises:
-        UserError: If a record holds what JSON cannot, or a number is too large for half precision.
+    Refused are records that hold what JSON cannot, and numbers that are too large for half precision.
     """
     import pyarrow as pa
 

@@ -56,10 +56,7 @@ _ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
 class LanceSnapshot:
     """One version of a table, which never changes, and what has been learnt of it.
 
-    Args:
-        table: The table at this version.
-        label: Name of the table in messages.
-        before: An earlier version, most of whose rows are the same.
+    Most rows of ``before``, an earlier version, are the same; ``label`` names the table in messages.
 
     Attributes:
         known: Rows in memory, of this version or an earlier one.
@@ -137,15 +134,7 @@ class LanceSnapshot:
     def nearest(
         self, queries: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
     ) -> list[tuple[list[str], Vectors]]:
-        """Ids, in the engine's form, and scores of the k rows most alike to each query.
-
-        Args:
-            queries: (queries, D).
-            k: Number of rows for each query, at least 1.
-            where: Filter of the rows that may be found.
-            metric: Metric that replaces the similarity; None for the similarity.
-            exact: Compare every row.
-        """
+        """Ids, in the engine's form, and scores of the k rows most alike to each of (queries, D)."""
         only, without = self._left(where)
         if only is False or not self.rows:
             return [([], np.empty(0, np.float32))] * len(queries)

@@ -143,11 +143,7 @@ class LanceStore(Store):
 
     @classmethod
     def open(cls, place: Path | str, name: str) -> Self:
-        """Open a store. It stays as it is, whatever others write meanwhile, until :meth:`refresh`.
-
-        Raises:
-            UserError: If there is none, or it is damaged.
-        """
+        """Open a store. It stays as it is, whatever others write meanwhile, until :meth:`refresh`."""
         return cls(Tables(place, name))
 
     def alternatives(self) -> tuple[Approximation, ...]:
@@ -162,11 +158,7 @@ class LanceStore(Store):
         return tried
 
     def keep(self, settings: Approximation) -> None:
-        """Search with this setting from now on, also when others open the store.
-
-        Raises:
-            UserError: If the place cannot be written.
-        """
+        """Search with this setting from now on, also when others open the store."""
         metadata = {APPROXIMATION: json.dumps(to_plain(settings))}
         with self._writing() as table:
             self._tables.retried(lambda: table.update_field_metadata({"path": VECTOR, "metadata": metadata}))

@@ -79,8 +79,7 @@ class Tables:
     def create(self, schema: Any, prepare: Callable[[Table], None]) -> None:
         """Make an empty table with a schema of Arrow; ``prepare`` changes it before it counts.
 
-        Raises:
-            UserError: If one stands there, of ours or of somebody else, or the place cannot be written.
+        Refuses where a table stands, of ours or of somebody else.
         """
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
         if self.folder is None:
@@ -103,22 +102,14 @@ class Tables:
             self.acknowledge(table)
 
     def drop(self) -> None:
-        """Remove a table of ours from an object store, if there is one.
-
-        Raises:
-            UserError: If somebody else's table stands there, or the store refuses.
-        """
+        """Remove a table of ours from an object store, if there is one; refuses somebody else's."""
         with self.errors_in_one_line():
             self._refuse_others()
             database: Any = self._connected()
             database.drop_table(self.name, ignore_missing=True)
 
     def reading(self) -> Table:
-        """Open the table at the version that counts, at which it stays.
-
-        Raises:
-            UserError: If there is none, or it is damaged.
-        """
+        """Open the table at the version that counts, at which it stays; refuses a missing or damaged one."""
         with self.errors_in_one_line():
             if self.folder is None:
                 table = self._connected().open_table(self.name)
@@ -171,13 +162,7 @@ class Tables:
             )
 
     def verified_files(self) -> str:
-        """Compare every file of the version that counts, and the lists of earlier ones, with its checksum.
-
-        Gives the result in a few words.
-
-        Raises:
-            UserError: If a file is missing or is not as it was written.
-        """
+        """Compare every file of the version that counts, and the lists of earlier ones, with its checksum."""
         assert self.folder is not None
         while True:
             stored = self._description(self.folder)
@@ -202,9 +187,6 @@ class Tables:
             table: Table that is changed, brought to the newest version before another try; if None, LanceDB finds out
                 for itself what has come in between.
             pause: Waits the given seconds between two tries.
-
-        Raises:
-            UserError: If the place cannot be written.
         """
         for attempt in range(_ATTEMPTS):
             try:
@@ -377,11 +359,7 @@ class _ConflictError(UserError):
 
 
 def connected(place: Path | str) -> DBConnection:
-    """Connect to a LanceDB database.
-
-    Raises:
-        UserError: If LanceDB is not installed, or the system starts too few threads.
-    """
+    """Connect to a LanceDB database; refuses where LanceDB is not installed, or the system starts too few threads."""
     _require_threads()
     # LanceDB would warn on the error stream that it makes a table where none was; it reads this when it is loaded.
     os.environ.setdefault("LANCEDB_LOG", "error")

@@ -10,6 +10,8 @@ whole of ``index.json``, and of larger files the checksum and the names of the r
 
 Collections of somebody else may have any name, ``pets_20261125`` too. So every collection of ours has properties whose
 names begin with ``rungwise``, and only those are ever removed.
+
+Every function that asks the server raises a UserError if it does not answer.
 """
 
 from __future__ import annotations
@@ -60,8 +62,7 @@ def collection_at(server: Server, name: str) -> str:
 def drafted(address: Address) -> Path:
     """Make a new generation of an index, which nobody sees until :func:`publish`; gives its place.
 
-    Raises:
-        UserError: If the server does not answer, or somebody else's collection or alias has the name of the index.
+    Refuses a name that somebody else's collection or alias has.
     """
     with closing(Server(address)) as server:
         before = server.behind(address.name)
@@ -93,11 +94,7 @@ def drafted(address: Address) -> Path:
 
 
 def publish(draft: Path) -> None:
-    """Let a generation count from now on, in one step; the one before stays, and all older ones are removed.
-
-    Raises:
-        UserError: If the server does not answer.
-    """
+    """Let a generation count from now on, in one step; the one before stays, and all older ones are removed."""
     address = address_in(draft)
     name = f"{address.name}_{address.generation}"
     with closing(Server(address)) as server:
@@ -112,21 +109,13 @@ def publish(draft: Path) -> None:
 
 
 def sweep(place: Path | str) -> None:
-    """Remove all generations but the one that counts; those who still search an earlier one open the index anew.
-
-    Raises:
-        UserError: If the server does not answer.
-    """
+    """Remove all generations but the one that counts; those who still search an earlier one open the index anew."""
     with closing(Server(address_in(place))) as server:
         _drop_others(server, {server.behind(server.address.name)})
 
 
 def drop(place: Path | str) -> None:
-    """Remove a generation, or the whole index where none is named; nothing happens where there is none.
-
-    Raises:
-        UserError: If the server does not answer.
-    """
+    """Remove a generation, or the whole index where none is named; nothing happens where there is none."""
     address = address_in(place)
     with closing(Server(address)) as server:
         if address.generation:
@@ -138,11 +127,7 @@ def drop(place: Path | str) -> None:
 
 
 def read_file(place: Path | str, name: str) -> bytes | None:
-    """A small file of an index; None if there is no such file, or no index.
-
-    Raises:
-        UserError: If it is damaged, or the server does not answer.
-    """
+    """A small file of an index, None if there is no such file, or no index; refuses a damaged one."""
     with closing(Server(address_in(place))) as server:
         for _ in range(_ATTEMPTS):
             root = _root(server)
@@ -156,11 +141,7 @@ def read_file(place: Path | str, name: str) -> bytes | None:
 
 
 def write_file(place: Path | str, name: str, content: bytes) -> None:
-    """Put a small file in the place of the one before, in one step.
-
-    Raises:
-        UserError: If it is too large, or the server does not answer.
-    """
+    """Put a small file in the place of the one before, in one step; refuses one that is too large."""
     with closing(Server(address_in(place))) as server:
         root = _root(server)
         if root is None:

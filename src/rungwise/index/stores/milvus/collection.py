@@ -65,10 +65,9 @@ class _Learnt:
 class Collection:
     """The collection in which a :class:`rungwise.index.stores.milvus.store.MilvusStore` keeps its rows.
 
-    Args:
+    Attributes:
         server: Server that has the collection.
         name: Milvus's name of the collection.
-        label: Name of the store in messages.
         dimension: D, the length of a vector.
         parted: Whether the values of a column part its rows.
     """
@@ -181,13 +180,9 @@ class Collection:
         return self.in_order(both(only, cut))
 
     def drawn(self, only: str | bool, passing: int, count: int, names: list[str]) -> list[dict[str, Any]]:
-        """Fields of the rows with the smallest keys of a sample, those first.
+        """Fields of the ``count`` rows with the smallest sample keys, those first.
 
-        Args:
-            only: Expression for the rows that may be drawn.
-            passing: Number of these rows, as far as it is known.
-            count: Number of rows to draw.
-            names: Names of the fields.
+        ``only`` lets through the rows that may be drawn, about ``passing``.
         """
         # Draws are spread evenly; the square root is what chance adds.
         share = (count + 4 * math.sqrt(count) + 16) / max(1, passing)
@@ -284,12 +279,7 @@ class Collection:
 class StreamedCollection:
     """Some rows of a collection, fetched block by block; a :class:`rungwise.index.stores.scan.VectorRows`.
 
-    Args:
-        collection: Collection that has the rows.
-        places: (rows,) rising places in the order of rows.
-
-    Attributes:
-        shape: (rows, D).
+    ``places``, (rows,), are their rising places in the order of rows.
     """
 
     def __init__(self, collection: Collection, places: NDArray[np.int64]) -> None:

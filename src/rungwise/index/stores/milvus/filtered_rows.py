@@ -26,12 +26,7 @@ _FIRST = 8192
 
 
 class FilteredRows:
-    """Rows that fulfil a filter.
-
-    Args:
-        kept: Collection that has the rows.
-        where: The filter; None for all rows.
-        fields: Columns of the collection that have fields of their own.
+    """Rows of a collection that fulfil a filter; all where it is None.
 
     Attributes:
         only: Filter that Milvus is asked for.

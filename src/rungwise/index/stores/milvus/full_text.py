@@ -31,13 +31,9 @@ def best(rows: FilteredRows, words: str, k: int) -> tuple[tuple[str, ...], Vecto
 def _to_rank(
     rows: FilteredRows, words: Sequence[str], bearers: Mapping[str, int], k: int
 ) -> dict[str, tuple[int, str]]:
-    """Places and texts of rows that may be among the best, by id.
+    """Places and texts of rows that may be among the k best, by id.
 
-    Args:
-        rows: Rows that may be found.
-        words: Words of the query, the rarest first.
-        bearers: Number of rows that hold each word.
-        k: Number of rows to find.
+    ``words`` are the words of the query, the rarest first; ``bearers`` are numbers of rows that hold each.
     """
     if rows.none:
         return {}

@@ -61,10 +61,6 @@ class CollectionDescription:
     """Description of a collection, kept in its properties.
 
     Attributes:
-        dimension: Length D of the vectors.
-        similarity: Similarity of queries and rows.
-        side: Side of the similarity that the rows are.
-        identity: Differs from that of every other store.
         fields: Columns that have fields of their own, named by :func:`rungwise.index.stores.engine_rows.column_of`.
         partition: Entry of records whose texts part the rows; empty for none.
         version: Version of the layout.
@@ -82,11 +78,9 @@ class CollectionDescription:
 
 
 def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...]:
-    """The columns of records that get fields of their own.
+    """The columns of records that get fields of their own, by the names of entries with their types.
 
-    Args:
-        columns: Names of entries, each with its type as :func:`rungwise.index.stores.engine_rows.entries` calls it.
-        partition: Entry by whose texts rows are parted; empty for none.
+    ``partition`` is the entry by whose texts rows are parted; empty for none.
 
     >>> fields_of({"year": "number", "tags": "list"}, partition="album")
     ('text_album', 'number_year')

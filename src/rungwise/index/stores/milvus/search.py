@@ -53,14 +53,9 @@ class _Hits:
 
 
 def near(rows: FilteredRows, queries: Vectors, k: int, settings: Approximation, *, cosine: bool) -> list[Best | None]:
-    """The k best for each query by the approximate index; None where only :func:`compared` can tell.
+    """The k best for each of (queries, D) by the approximate index; None where only :func:`compared` can tell.
 
-    Args:
-        rows: Rows that may be found.
-        queries: (queries, D).
-        k: Number of rows for each query, at least 1.
-        settings: Setting of the approximate index.
-        cosine: Compare by the cosine, else by the inner product.
+    ``cosine`` compares by the cosine, else by the inner product.
     """
     if k + _MORE > _MOST or (cosine and not rows.kept.unit):
         return [None] * len(queries)

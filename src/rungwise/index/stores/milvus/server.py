@@ -113,10 +113,7 @@ class Address:
 class Server:
     """A connection to Milvus; every call to it is tried again for a while, and fails in one line.
 
-    Args:
-        address: Address whose server is asked.
-        clock: Gives seconds, by which patience is measured.
-        pause: Waits the given seconds between two tries.
+    ``clock`` gives seconds, by which patience is measured; ``pause`` waits the given seconds between two tries.
 
     Raises:
         UserError: If pymilvus is not installed, nobody answers, or the server refuses the token.
@@ -136,10 +133,8 @@ class Server:
     def call(self, ask: Callable[[MilvusClient, float], _T], *, patience: float | None = None) -> _T:
         """Ask the server: ``ask`` gets the client and the seconds for which it may try.
 
-        ``patience`` are seconds for this call, where they are not the usual ones.
-
-        Raises:
-            UserError: If the server does not answer, or refuses.
+        ``patience`` are seconds for this call, where they are not the usual ones. A UserError says that the server does
+        not answer, or refuses.
         """
         return self._patiently(lambda wait: ask(self._client, wait), patience or self._patience)
 
@@ -156,11 +151,7 @@ class Server:
         return str(found["collection_name"])
 
     def described(self, collection: str) -> dict[str, Any]:
-        """Milvus's description of a collection.
-
-        Raises:
-            MissingError: If there is none.
-        """
+        """Milvus's description of a collection; a MissingError says that there is none."""
         found: dict[str, Any] = self.call(lambda client, wait: client.describe_collection(collection, timeout=wait))
         return found
 

@@ -69,7 +69,8 @@ class MilvusStore(Store):
     all; larger ones are written in such parts. In a collection that a column parts, rows that are replaced are first
     removed: a process that dies between the two leaves them out, and the next update of the index brings them back.
 
-    An object finds at once what it has written itself, and what others wrote before :meth:`refresh`.
+    An object finds at once what it has written itself, and what others wrote before :meth:`refresh`. Every method
+    raises a UserError if the server does not answer.
 
     Attributes:
         address: Address of the index or store on its server.
@@ -120,8 +121,7 @@ class MilvusStore(Store):
                 they are known. They get fields of their own, in which filters are faster.
 
         Raises:
-            UserError: If a store stands there already, Milvus does not compare by this similarity, or the server does
-                not answer.
+            UserError: If a store stands there already, or Milvus does not compare by this similarity.
         """
         address = address_in(place)
         if similarity.metric is None:
@@ -153,11 +153,7 @@ class MilvusStore(Store):
 
     @classmethod
     def open(cls, place: Path | str, name: str) -> Self:
-        """Open a store.
-
-        Raises:
-            UserError: If there is none, it is no store, or the server does not answer.
-        """
+        """Open a store; refuses a collection that is missing, or that is no store."""
         server = Server(address_in(place))
         return cls(server, name, collection_at(server, name))
 
@@ -173,11 +169,7 @@ class MilvusStore(Store):
         return tried
 
     def keep(self, settings: Approximation) -> None:
-        """Search with this setting from now on, also when others open the store.
-
-        Raises:
-            UserError: If the server does not answer.
-        """
+        """Search with this setting from now on, also when others open the store."""
         properties = {APPROXIMATION: json.dumps(to_plain(settings))}
         self._server.call(
             lambda client, wait: client.alter_collection_properties(self.collection, properties, timeout=wait)
@@ -221,11 +213,7 @@ class MilvusStore(Store):
         return sum(self._kept.remove(keys[start : start + KEYS_AT_ONCE]) for start in starts)
 
     def compact(self) -> None:
-        """Have all rows brought into the approximate index, and wait for it; Milvus frees space by itself.
-
-        Raises:
-            UserError: If the server does not answer.
-        """
+        """Have all rows brought into the approximate index, and wait for it; Milvus frees space by itself."""
         self._kept.put_together()
 
     def search(
