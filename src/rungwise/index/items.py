@@ -49,11 +49,11 @@ _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 @dataclass(frozen=True, slots=True)
 class ItemSource:
-    """What a row was made from, by which an update sees whether the row is still valid.
+    """The file and the fields from which a row was made, by which an update sees whether the row is still valid.
 
     Attributes:
         size: Size of the picture's file in bytes; -1 where size and time do not tell whether it is the same.
-        modified: When the file was written, in nanoseconds since 1970.
+        modified: Time of the file's last change, in nanoseconds since 1970.
         said: Digest of place, captions and columns in the collection.
         content: SHA-256 of the picture's file, or of its row of features; empty where it is not known.
     """

@@ -60,14 +60,13 @@ class Searcher:
     >>> from rungwise.data.files.feature_rows import FeatureRows
     >>> from rungwise.models import DualEncoder, EncodedImages
     >>> from rungwise.similarity import Cosine
+    >>> from rungwise.similarity.arrays import unit_rows
     >>> class Letters(DualEncoder):  # images are given as how many a and b they show, texts are counted
     ...     dimension, fingerprint, similarity = 2, "letters", Cosine()
     ...     def encode_image(self, pictures, *, progress=None, cache=None):
-    ...         rows = pictures[:] / np.linalg.norm(pictures[:], axis=1, keepdims=True)
-    ...         return EncodedImages(rows.astype(np.float32), np.arange(len(rows)))
+    ...         return EncodedImages(unit_rows(pictures[:]), np.arange(len(pictures)))
     ...     def encode_text(self, texts):
-    ...         counts = np.array([[text.count("a"), text.count("b")] for text in texts], np.float32)
-    ...         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    ...         return unit_rows([[text.count("a"), text.count("b")] for text in texts])
     >>> data = ImageCaptions(("x", "y"), ("aa",), np.array([0]), features=FeatureRows(np.array([[3.0, 0], [1, 1]])))
     >>> index = Index.build(data, Letters(), Path(tempfile.mkdtemp()) / "index")
     >>> searcher = Searcher(index, Letters())

@@ -1,9 +1,8 @@
-"""What the approximate search of an index costs in quality: its answers beside the exact ones, on the index as it is.
+"""Cost in quality of the approximate search of an index: its answers beside the exact ones, on the index as it is.
 
 Each query is answered twice by the store, as it is served and by comparing every picture. Reported are the share of
 exact hits that are found (recall), what that does to graded measures of the ranking (nDCG@k and CS@k by degrees of
-relevance), and how long both take. Measures and intervals are those of :mod:`rungwise.metrics` and
-:mod:`rungwise.evaluation`.
+relevance), and how long both take.
 """
 
 from __future__ import annotations
@@ -48,11 +47,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Latency:
-    """Median and 99th percentile of the milliseconds that the store takes for one query, encoding not included.
-
-    >>> Latency.of([0.001, 0.002, 0.003]).p50
-    2.0
-    """
+    """Median and 99th percentile of the milliseconds that the store takes for one query, encoding not included."""
 
     p50: float
     p99: float
@@ -134,12 +129,7 @@ class IndexCheck:
 
 @dataclass(frozen=True)
 class StoreAnswers:
-    """Answers of a store to all queries, one at a time.
-
-    Attributes:
-        found: Hits of the queries.
-        seconds: (queries,) seconds that each took.
-    """
+    """Hits of all queries, asked one at a time, and the (queries,) seconds that each took."""
 
     found: StoreHits
     seconds: tuple[float, ...]
@@ -223,16 +213,7 @@ def answered(
     exact: bool = False,
     progress: Progress | None = None,
 ) -> StoreAnswers:
-    """Ask a store one query at a time, as a server does.
-
-    Args:
-        store: Store of the pictures.
-        queries: Queries to ask.
-        k: Number of hits of each query.
-        where: Filter of the pictures that may be found.
-        exact: Compare every picture.
-        progress: Called with 1 after each query.
-    """
+    """Ask a store one query at a time, as a server does; ``progress`` is called with 1 after each."""
 
     def ask(number: int) -> tuple[tuple[str, ...], Vectors]:
         found = store.search(
@@ -299,13 +280,9 @@ def _ranks(served: StoreHits, exact: StoreHits, number: int) -> list[int]:
 def losses_of(
     searches: Sequence[StoreHits], graded: Graded, clusters: NDArray[np.int64], k: int
 ) -> tuple[DegreeLoss, ...]:
-    """nDCG@k and CS@k of what is served beside the exact ranking.
+    """nDCG@k and CS@k of what is served beside the exact ranking, by the hits and degrees of both in this order.
 
-    Args:
-        searches: Hits that are served, and hits of the exact search.
-        graded: Degrees of both.
-        clusters: (queries,) number of the picture that each query belongs to.
-        k: Length of the lists.
+    ``clusters``, (queries,), are numbers of the pictures that queries belong to.
     """
     found = []
     for measure in (NDCG(k), CS(k)):
@@ -324,13 +301,9 @@ def losses_of(
 def graded_values(
     measure: Measure, found: StoreHits, degrees: DegreeRows, ideal: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(queries,) values of a graded measure; NaN where nothing was found.
+    """(queries,) values of a graded measure, nDCG@k or CS@k; NaN where nothing was found.
 
-    Args:
-        measure: nDCG@k or CS@k.
-        found: Hits of the queries, k at most.
-        degrees: Degrees of the hits.
-        ideal: (queries, k) the largest degrees that there are.
+    ``degrees`` are those of the hits; ``ideal``, (queries, k), are the largest that there are.
 
     >>> found = StoreHits((("a",),), (np.ones(1, np.float32),))
     >>> graded_values(NDCG(1), found, [np.array([0.5])], np.array([[1.0]]))

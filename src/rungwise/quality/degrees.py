@@ -41,11 +41,7 @@ class Graded:
 
 
 class Grading(ABC):
-    """Gives the degrees of relevance of pictures to queries.
-
-    Attributes:
-        title: Description of the degrees for people.
-    """
+    """Gives the degrees of relevance of pictures to queries; ``title`` describes them for people."""
 
     title: str
 

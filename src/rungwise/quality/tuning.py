@@ -74,11 +74,7 @@ class Tuning:
 
 
 def approximate_store(store: Store) -> Tunable:
-    """The store, if it can be tuned.
-
-    Raises:
-        UserError: If it compares every picture, so that there is nothing to tune.
-    """
+    """The store, if it can be tuned; refuses one that compares every picture."""
     if not isinstance(store, Tunable) or store.approximation is None:
         raise UserError(f"there is nothing to tune: {store.about().why}")
     return store
@@ -99,11 +95,7 @@ def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[A
 
 
 def trials_of(store: Store, filters: Mapping[str, Where | None]) -> list[Approximation]:
-    """The settings that :func:`tune` will try under these filters.
-
-    Raises:
-        UserError: If there is nothing to tune.
-    """
+    """The settings that :func:`tune` will try under these filters."""
     passing = [store.count(where) for where in filters.values() if where is not None]
     return candidates(approximate_store(store).alternatives(), passing)
 

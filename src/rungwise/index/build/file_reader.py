@@ -80,7 +80,7 @@ class ToLookAt(Sequence[FileToRead]):
 
 @dataclass(frozen=True)
 class FileContent:
-    """What was found in a picture's file.
+    """Content of a picture's file.
 
     Attributes:
         position: Position in the collection.

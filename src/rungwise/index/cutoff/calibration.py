@@ -52,7 +52,7 @@ def calibration_of_model(index: Index, model: DualEncoder) -> Calibration | None
 
 
 def known_of(query: Query, vector: NDArray[np.float32], model: DualEncoder) -> Known | None:
-    """What is known of a query beside its scores, from its (D,) vector and the words unknown to the model.
+    """Knowledge of a query beside its scores: its (D,) vector and the share of its words unknown to the model.
 
     None for a query without words.
     """

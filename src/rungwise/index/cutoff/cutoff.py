@@ -36,7 +36,7 @@ _JUDGED_HELD = 256
 
 @dataclass
 class _Looked:
-    """What was read of one state of an index, by its revision and number of pictures.
+    """Data read of one state of an index, by its revision and number of pictures.
 
     Attributes:
         exact: Whether the store compares every picture, so that deep searches cost no more than shallow ones.
@@ -98,7 +98,7 @@ class Cutoff:
         return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)
 
     def _now(self) -> _Looked:
-        """What was read of the index in its present state."""
+        """Data read of the index in its present state."""
         state = self._index.manifest.revision, len(self._index)
         if self._looked is None or self._looked.state != state:
             store = self._index.picture_store

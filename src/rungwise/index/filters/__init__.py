@@ -1,1 +1,1 @@
-"""Which rows may be found: conditions as values, as text, and on arrays."""
+"""Filters of the rows that may be found: conditions as values, as text, and on arrays."""

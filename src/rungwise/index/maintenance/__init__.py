@@ -1,1 +1,1 @@
-"""An index looked through, and written out for others."""
+"""Verification and export of an index."""

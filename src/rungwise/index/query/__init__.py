@@ -1,1 +1,1 @@
-"""What is searched for: words, pictures and vectors, each with a weight."""
+"""Queries: words, pictures and vectors, each with a weight, and the text that people type."""

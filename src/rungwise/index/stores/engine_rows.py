@@ -33,7 +33,7 @@ Kind = Literal["number", "text", "truth", "list", "folded"]
 """Kind of column for an entry. ``list`` is for ``has``, ``folded`` (lower case) for ``contains``."""
 
 NO_NUMBER, NO_TEXT, NO_TRUTH = -sys.float_info.max, "", -1
-"""What stands in a column where the row has no such entry."""
+"""Values of a column where the row has no such entry."""
 
 _LEAST_NUMBER = math.nextafter(NO_NUMBER, 0)
 ESCAPE = "\ue000"

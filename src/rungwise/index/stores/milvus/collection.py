@@ -49,7 +49,7 @@ _UNIT = 1e-4
 
 @dataclass
 class _Learnt:
-    """What is known of the rows until somebody writes.
+    """Knowledge of the rows that holds until somebody writes.
 
     Attributes:
         fresh: Nothing was read since the collection was opened, or since rows were deleted.

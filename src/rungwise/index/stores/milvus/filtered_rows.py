@@ -64,11 +64,11 @@ class FilteredRows:
 
     @property
     def all(self) -> bool:
-        """Whether there is no condition."""
+        """Whether the filter has no condition."""
         return self._conditions.text is True
 
     def with_words(self, words: Iterable[str], *, every: bool = False) -> FilteredRows:
-        """Those of these rows whose text holds one of the words, or every one."""
+        """Rows of these whose text holds one of the words, or every one."""
         found = copy(self)
         found.only = Filter(both(self.only.text, self._holding(words, every=every)), self.whole)
         return found

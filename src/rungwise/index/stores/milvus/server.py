@@ -252,7 +252,7 @@ class AwayError(UnavailableError):
 
 
 class MissingError(UserError):
-    """There is no such collection."""
+    """The server has no such collection."""
 
 
 def _patience() -> float:
