@@ -19,20 +19,20 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.digests import digest_of_json
-from rungwise.core.errors import UserError
 from rungwise.core.disk.files import replacing
+from rungwise.core.errors import UserError
 from rungwise.core.untrusted_files import read_json
 from rungwise.data.collection import ImageCaptions
 from rungwise.data.datasets import dataset_of
 from rungwise.evaluation import Result, evaluate, positives_from_labels, protocol_named
 from rungwise.models import load
+from rungwise.runs.results import is_run_folder, keep_result
 from rungwise.training.config.run import TrainConfig
 from rungwise.training.distributed.heartbeats import LOST_AFTER
 from rungwise.training.distributed.processes import joined, resuming
-from rungwise.training.tracking.reports import Watcher
 from rungwise.training.run_folder import CONFIG, MODEL, is_begun
-from rungwise.runs.results import is_run_folder, keep_result
 from rungwise.training.stages import run as run_stages
+from rungwise.training.tracking.reports import Watcher
 
 SEEDS = "seeds.json"
 FORMAT = "rungwise-seeds/1"

@@ -10,14 +10,14 @@ from typing import Any
 
 from rungwise.core.configuration import to_plain
 from rungwise.core.errors import UserError
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.tables.paper_table import Ours
 from rungwise.evaluation.tables.printed import matching, table_named
 from rungwise.evaluation.tables.published_rows import PublishedRow
-from rungwise.evaluation.result import Result
+from rungwise.runs.results import is_run_folder, kept_results
 from rungwise.training.config.fit import AnyRunConfig, load_run_config
 from rungwise.training.config.presets import Preset, load_preset
 from rungwise.training.run_folder import CONFIG
-from rungwise.runs.results import is_run_folder, kept_results
 
 _DEEPEST = 4
 _SAME_NUMBERS = (

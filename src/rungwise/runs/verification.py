@@ -8,15 +8,15 @@ from pathlib import Path
 
 from rungwise.core.checks import Check, checked
 from rungwise.core.configuration import load_yaml, to_plain
+from rungwise.core.disk.sealed_lines import read_sealed
 from rungwise.core.errors import UserError
 from rungwise.core.untrusted_files import parse_json, read_text
-from rungwise.core.disk.sealed_lines import read_sealed
 from rungwise.evaluation.result import verify as verify_result
-from rungwise.training.engine.checkpoint import differing, load_checkpoint
-from rungwise.training.config.run import TrainConfig, config_of_settings
-from rungwise.training.config.fit import FitConfig, is_fit, load_run_config
-from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, STEPS, check_config, is_run
 from rungwise.runs.results import RESULTS
+from rungwise.training.config.fit import FitConfig, is_fit, load_run_config
+from rungwise.training.config.run import TrainConfig, config_of_settings
+from rungwise.training.engine.checkpoint import differing, load_checkpoint
+from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, STAGES, STEPS, check_config, is_run
 from rungwise.training.stages import histories
 
 

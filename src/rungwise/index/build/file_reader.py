@@ -13,18 +13,18 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.compute.threads import cores, thread_pool
 from rungwise.core.digests import digest_of_parts
 from rungwise.core.errors import UserError
 from rungwise.core.network.object_stores import address_of, object_stamp
-from rungwise.core.compute.threads import cores, thread_pool
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.columns import Value
 from rungwise.data.files.packed_pictures import PackedPicture, Picture
 from rungwise.data.pictures.picture_files import read_picture
 from rungwise.index.build.image_metadata import facts_of_file, facts_of_picture
-from rungwise.index.items import Item, Items, ItemSource
 from rungwise.index.build.skipped import Skipped
 from rungwise.index.build.thumbnails import Thumbnails
+from rungwise.index.items import Item, Items, ItemSource
 
 _FIRST = 64
 """Number of pictures of the first batch."""

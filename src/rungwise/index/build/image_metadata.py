@@ -20,8 +20,8 @@ from PIL import Image, ImageFile, IptcImagePlugin
 
 from rungwise.core.errors import UserError
 from rungwise.data.columns import Value
-from rungwise.data.layouts.gatherer import clean_caption
 from rungwise.data.files.packed_pictures import PackedPicture, Picture
+from rungwise.data.layouts.gatherer import clean_caption
 from rungwise.data.pictures.picture_files import open_header, orientation
 
 MOST_TAGS = 64

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from rungwise.core.errors import UserError
 from rungwise.core.disk.files import explained
+from rungwise.core.errors import UserError
 from rungwise.core.untrusted_files import read_bytes
 from rungwise.data.pictures.decoding import thumbnail
 

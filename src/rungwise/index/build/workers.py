@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.errors import UserError
 from rungwise.core.compute.threads import thread_pool
+from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.files.packed_pictures import PackedPicture, Picture, packed_picture
 from rungwise.data.pictures.picture_files import MISSING, picture_name
 from rungwise.index.build.encoding import results_of
-from rungwise.index.items import Item, ItemSource
+from rungwise.index.build.file_reader import MOST, FileContent, FileToRead, OpenedBatch, look_at, stamp_of
 from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.file_reader import MOST, FileToRead, FileContent, OpenedBatch, look_at, stamp_of
 from rungwise.index.build.thumbnails import Thumbnails
+from rungwise.index.items import Item, ItemSource
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder
