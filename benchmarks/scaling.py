@@ -270,7 +270,7 @@ def index_by_workers(photos: Path, folder: Path) -> dict[str, float]:
     from rungwise.core.compute.cluster import cluster
     from rungwise.data.readers import read
     from rungwise.index import Index
-    from rungwise.index.build.workers import Workers
+    from rungwise.index.update.workers import Workers
 
     start = time.perf_counter()
     with cluster(workers=2) as ray:

@@ -172,7 +172,7 @@ FAULTS = (
         "if cut < CLIPPED_SHARE * len(norms):",
     ),
     Fault(
-        "index/build/image_metadata.py",
+        "index/update/image_metadata.py",
         "if clean and len(clean) <= LONGEST_TAG and clean.casefold() not in seen",
         "if clean and len(clean) <= LONGEST_TAG and clean not in seen",
     ),

@@ -84,7 +84,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "evaluate", "tables", "analysis", "report",
     ),
     "index": (
-        "filters", "stores", "items", "query", "ranking", "answers", "build", "layout", "reader", "index", "cutoff",
+        "filters", "stores", "items", "query", "ranking", "answers", "update", "layout", "reader", "index", "cutoff",
         "maintenance", "search", "searcher",
     ),
     "index.stores": (

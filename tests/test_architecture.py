@@ -45,6 +45,13 @@ def test_a_room_imports_from_lower_floors_only(room):
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def test_every_folder_of_modules_is_a_package():
+    """Git and pytest pass over some names of folders, such as build, and nobody notices."""
+    folders = {path.parent for path in modules().values()}
+    missing = [str(one.relative_to(PACKAGE)) for one in folders if not (one / "__init__.py").is_file()]
+    assert not missing, missing
+
+
 @pytest.mark.parametrize("package", packages())
 def test_a_room_has_about_a_dozen_entries(package):
     assert package in ONE_FILE_A_FAMILY or len(entries(package)) <= MOST_ENTRIES, "give it rooms of its own"

@@ -135,7 +135,7 @@ def _thumbnail(folder: Path) -> str | None:
 
 
 def _facts(folder: Path) -> None:
-    from rungwise.index.build.image_metadata import facts_of_picture
+    from rungwise.index.update.image_metadata import facts_of_picture
 
     facts_of_picture((folder / "in" / NAME).read_bytes())
 

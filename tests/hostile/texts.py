@@ -488,7 +488,7 @@ def _of_settings() -> Iterator[Entry]:
     from rungwise.core.output import printable
     from rungwise.core.text import setting_names
     from rungwise.data.layouts import picture_tables
-    from rungwise.index.build.image_metadata import facts_of_picture
+    from rungwise.index.update.image_metadata import facts_of_picture
     from rungwise.models.io.card import escaped
     from rungwise.models.regions.consensus.concepts import concepts_in
     from rungwise.serving.ids import possible, sendable

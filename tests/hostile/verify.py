@@ -256,8 +256,8 @@ def _of_index(folder: Path) -> Any:
     from rungwise.data.pictures.decoding import thumbnail
     from rungwise.data.pictures.picture_files import picture_bytes
     from rungwise.index import Index
-    from rungwise.index.build.thumbnails import SIDE
     from rungwise.index.filters.parser import parse_where
+    from rungwise.index.update.thumbnails import SIDE
 
     def hash_of_bytes(data: bytes) -> str:
         return hashlib.sha256(data).hexdigest()

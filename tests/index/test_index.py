@@ -1,4 +1,4 @@
-"""Also tests rungwise.index.build.encoding, rungwise.index.reader and rungwise.index.layout.manifest: what an index
+"""Also tests rungwise.index.update.encoding, rungwise.index.reader and rungwise.index.layout.manifest: what an index
 is made of.
 """
 
@@ -137,9 +137,9 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.build.file_reader._FIRST", 2)
-    monkeypatch.setattr("rungwise.index.build.file_reader.MOST", 2)
-    monkeypatch.setattr("rungwise.index.build.encoding._TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.update.file_reader._FIRST", 2)
+    monkeypatch.setattr("rungwise.index.update.file_reader.MOST", 2)
+    monkeypatch.setattr("rungwise.index.update.encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert list(parts.items()) == list(whole.items())
     np.testing.assert_array_equal(vectors(parts), vectors(whole))

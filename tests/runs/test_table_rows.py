@@ -8,9 +8,9 @@ from rungwise.core.errors import UserError
 from rungwise.encoders.images.backbone import ImageConfig
 from rungwise.encoders.texts.gru import GRUConfig
 from rungwise.models import VSEConfig
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.config.presets import load_preset
 from rungwise.runs.table_rows import Run, differences, find_runs, ours_for
+from rungwise.training.config.presets import load_preset
+from rungwise.training.config.run import DataConfig, TrainConfig
 from tests.evaluation.tables.test_paper_table import RECALLS, result_of
 
 

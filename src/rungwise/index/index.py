@@ -12,10 +12,6 @@ from rungwise.core.disk.locks import UPDATE_LOCK
 from rungwise.core.errors import UserError
 from rungwise.core.text.person_names import person_name
 from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.index.build.encoding import Progress, one_line, require_ids, require_pictures
-from rungwise.index.build.file_reader import FilesOfItems
-from rungwise.index.build.thumbnails import Thumbnails
-from rungwise.index.build.update import Changes, Stored, Target, Update
 from rungwise.index.items import source_of
 from rungwise.index.layout import manifest as storage
 from rungwise.index.layout import store_pair
@@ -25,6 +21,10 @@ from rungwise.index.reader import ReadableIndex
 from rungwise.index.stores import factory
 from rungwise.index.stores.approximation import Approximation
 from rungwise.index.stores.tunable import Tunable
+from rungwise.index.update.encoding import Progress, one_line, require_ids, require_pictures
+from rungwise.index.update.file_reader import FilesOfItems
+from rungwise.index.update.thumbnails import Thumbnails
+from rungwise.index.update.update import Changes, Stored, Target, Update
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -210,7 +210,7 @@ class Index(ReadableIndex):
                 collection.
             stored: Called with the ids of each batch when it is in.
             files: Opens and encodes what is new in other processes, such as
-                :class:`~rungwise.index.build.workers.Workers`; this process does it if None.
+                :class:`~rungwise.index.update.workers.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
             allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.

@@ -13,8 +13,6 @@ from rungwise.core.errors import UserError
 from rungwise.core.output.printable import quoted
 from rungwise.data.collection import Issue
 from rungwise.index.answers import Hit, hits_of
-from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.thumbnails import Thumbnails
 from rungwise.index.filters.conditions import Condition, Either, Where
 from rungwise.index.items import CAPTIONS, Item, from_record, ids_of_texts, source_of
 from rungwise.index.layout import manifest as storage
@@ -23,6 +21,8 @@ from rungwise.index.layout.feedback import Grades, read_grades
 from rungwise.index.stores.addresses import named
 from rungwise.index.stores.base import Record, Store, checked_queries
 from rungwise.index.stores.vector_files import damaged
+from rungwise.index.update.skipped import Skipped
+from rungwise.index.update.thumbnails import Thumbnails
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:

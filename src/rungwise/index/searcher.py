@@ -14,7 +14,6 @@ from rungwise.core.errors import UserError
 from rungwise.core.limits import check_length
 from rungwise.data.files.packed_pictures import PackedPicture, Picture
 from rungwise.index.answers import Answer, CaptionHit, Hit, SearchOptions, WordUse, hits_of
-from rungwise.index.build.encoding import one_line
 from rungwise.index.cutoff.calibration import refit
 from rungwise.index.cutoff.cutoff import Cutoff, end_of
 from rungwise.index.filters.conditions import Where
@@ -31,6 +30,7 @@ from rungwise.index.search.reranking import reranked
 from rungwise.index.search.state_cache import StateCache
 from rungwise.index.stores.base import WORDS, check_k, checked_queries
 from rungwise.index.stores.bm25 import word_set, words_of
+from rungwise.index.update.encoding import one_line
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration

@@ -35,8 +35,8 @@ from rungwise.core.network.object_stores import address_of
 if TYPE_CHECKING:
     from rungwise.data.collection import ImageCaptions
     from rungwise.index import Index
-    from rungwise.index.build.file_reader import FilesOfItems
-    from rungwise.index.build.update import Changes
+    from rungwise.index.update.file_reader import FilesOfItems
+    from rungwise.index.update.update import Changes
     from rungwise.models import DualEncoder
     from rungwise.models.contracts import IndexEncoder
     from rungwise.models.lazy_model import LazyModel, ModelFiles
@@ -207,7 +207,7 @@ class _Run:
         """What opens and encodes the pictures, where that is not this process."""
         if self.ray is None:
             return None
-        from rungwise.index.build.workers import Workers
+        from rungwise.index.update.workers import Workers
 
         half = self.asked.precision == "bfloat16"
         load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
@@ -238,7 +238,7 @@ class _Run:
 
     def watch(self) -> None:
         """Index what changes until Ctrl-C; what goes wrong is said and does not end it."""
-        from rungwise.index.build.watch import changes_below
+        from rungwise.index.update.watch import changes_below
 
         asked = self.asked.pictures
         root = asked if asked.is_dir() else asked.parent
@@ -332,8 +332,8 @@ class _First(_Run):
         """See :class:`_Run`."""
         from rungwise.data.files.feature_rows import FeatureRows
         from rungwise.index import Index
-        from rungwise.index.build.encoding import require_ids, require_pictures
         from rungwise.index.layout import manifest
+        from rungwise.index.update.encoding import require_ids, require_pictures
 
         manifest.refuse_strangers(self.out)
         model = self._opened() if self.asked.model else None
@@ -382,7 +382,7 @@ class _First(_Run):
     def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
         """The new index takes the place of the old one when it is whole."""
         from rungwise.index import Index
-        from rungwise.index.build.update import Changes
+        from rungwise.index.update.update import Changes
 
         start = time.perf_counter()
         with progress_bar("pictures", len(data)) as advance:

@@ -17,9 +17,6 @@ from rungwise.core.disk.seals import digest_of, names_below
 from rungwise.core.errors import UserError
 from rungwise.core.network.object_stores import address_of
 from rungwise.core.untrusted_files import MissingFileError, is_regular, stamp
-from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.thumbnails import FOLDER as THUMBNAILS
-from rungwise.index.build.thumbnails import SUFFIX as THUMBNAIL
 from rungwise.index.layout import location
 from rungwise.index.stores.addresses import is_milvus
 from rungwise.index.stores.exact.segments import DESCRIPTION as STORE
@@ -28,6 +25,9 @@ from rungwise.index.stores.lance.tables import COUNTS, Tables
 from rungwise.index.stores.lance.tables import FILES as LANCE_FILES
 from rungwise.index.stores.milvus import catalog
 from rungwise.index.stores.vector_files import damaged, read_description, read_lines, write_description, write_lines
+from rungwise.index.update.skipped import Skipped
+from rungwise.index.update.thumbnails import FOLDER as THUMBNAILS
+from rungwise.index.update.thumbnails import SUFFIX as THUMBNAIL
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration

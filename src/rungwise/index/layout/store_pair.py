@@ -8,11 +8,11 @@ from uuid import uuid4
 
 from rungwise.core.errors import UserError
 from rungwise.core.network.object_stores import address_of
-from rungwise.index.build.image_metadata import FACTS
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import factory
 from rungwise.index.stores.base import Store
 from rungwise.index.stores.vector_files import damaged
+from rungwise.index.update.image_metadata import FACTS
 
 _TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
 """Types of a collection's columns, by the kinds that the collection names."""

@@ -14,10 +14,10 @@ from rungwise.core.disk.files import replacing, require_writable_file
 from rungwise.core.errors import UserError
 from rungwise.core.formats.npy import NpyWriter
 from rungwise.data.columns import Column, typed
-from rungwise.index.build.file_reader import file_of
 from rungwise.index.index import Index
 from rungwise.index.items import Item
 from rungwise.index.stores.vector_files import read_lines
+from rungwise.index.update.file_reader import file_of
 
 SUFFIXES = (".parquet", ".npy")
 _ROWS_AT_ONCE = 1024

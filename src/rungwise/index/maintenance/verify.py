@@ -14,8 +14,6 @@ from rungwise.core.checks import Check, UncheckedError, checked
 from rungwise.core.errors import UserError
 from rungwise.core.network.object_stores import address_of
 from rungwise.data.pictures.picture_files import picture_bytes
-from rungwise.index.build.thumbnails import FOLDER as THUMBNAILS
-from rungwise.index.build.thumbnails import Thumbnails
 from rungwise.index.index import Index
 from rungwise.index.items import ids_of_texts, source_of
 from rungwise.index.layout import location
@@ -23,6 +21,8 @@ from rungwise.index.layout import manifest as storage
 from rungwise.index.layout.feedback import read_grades
 from rungwise.index.stores import factory
 from rungwise.index.stores.vector_files import damaged
+from rungwise.index.update.thumbnails import FOLDER as THUMBNAILS
+from rungwise.index.update.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder

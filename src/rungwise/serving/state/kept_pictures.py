@@ -25,7 +25,7 @@ from rungwise.core.disk.files import replacing
 from rungwise.core.errors import UserError
 from rungwise.core.formats.npz import opened_npz
 from rungwise.core.untrusted_files import read_bytes
-from rungwise.index.build.thumbnails import SIDE
+from rungwise.index.update.thumbnails import SIDE
 
 THUMBNAIL = SIDE
 """Longest side of the copies in pixels, as of those that an index keeps."""

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from rungwise.core.network.object_stores import address_of
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.pictures.picture_files import MISSING
-from rungwise.index.build.encoding import Progress, encoded_texts, require_finite, results_of
-from rungwise.index.build.file_reader import FileContent, FileReader, FilesOfItems, ToLookAt, file_of, stamp_of
-from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.thumbnails import Thumbnails
 from rungwise.index.items import Item, Items, ItemSource, from_record, item_digest, source_of, to_record
 from rungwise.index.stores.base import Store
+from rungwise.index.update.encoding import Progress, encoded_texts, require_finite, results_of
+from rungwise.index.update.file_reader import FileContent, FileReader, FilesOfItems, ToLookAt, file_of, stamp_of
+from rungwise.index.update.skipped import Skipped
+from rungwise.index.update.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import IndexEncoder

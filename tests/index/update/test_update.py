@@ -1,6 +1,6 @@
 """An index that is brought up to date.
 
-Also tests rungwise.index.build.skipped, rungwise.index.build.file_reader, rungwise.index.layout.store_pair.
+Also tests rungwise.index.update.skipped, rungwise.index.update.file_reader, rungwise.index.layout.store_pair.
 """
 
 import os
@@ -17,9 +17,9 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.layouts.folder import PictureFolder, read_folder
 from rungwise.index import Index
-from rungwise.index.build import file_reader
 from rungwise.index.layout.manifest import read_issues, read_manifest
 from rungwise.index.stores.factory import Wished
+from rungwise.index.update import file_reader
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
 

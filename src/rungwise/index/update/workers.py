@@ -2,7 +2,7 @@
 
 The pictures are cut into shares of some hundred. Ray Data hands them to actors, each of which has loaded the model
 once, and gives back their answers in the order of the shares. A worker that dies is replaced, and its share is done
-again. Which rows are written stays with :class:`~rungwise.index.build.update.Update`.
+again. Which rows are written stays with :class:`~rungwise.index.update.update.Update`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.files.packed_pictures import PackedPicture, Picture, packed_picture
 from rungwise.data.pictures.picture_files import MISSING, picture_name
-from rungwise.index.build.encoding import results_of
-from rungwise.index.build.file_reader import MOST, FileContent, FileToRead, OpenedBatch, look_at, stamp_of
-from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.thumbnails import Thumbnails
 from rungwise.index.items import Item, ItemSource
+from rungwise.index.update.encoding import results_of
+from rungwise.index.update.file_reader import MOST, FileContent, FileToRead, OpenedBatch, look_at, stamp_of
+from rungwise.index.update.skipped import Skipped
+from rungwise.index.update.thumbnails import Thumbnails
 
 if TYPE_CHECKING:
     from rungwise.models.contracts import DualEncoder

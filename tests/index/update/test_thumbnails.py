@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.core.errors import UserError
-from rungwise.index.build.thumbnails import Thumbnails
+from rungwise.index.update.thumbnails import Thumbnails
 from tests.colour_model import picture_bytes
 
 CONTENT = "0a" * 32

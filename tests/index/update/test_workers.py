@@ -31,12 +31,11 @@ from rungwise.data.files.feature_rows import FeatureRows
 from rungwise.data.readers import read
 from rungwise.encoders.images.backbone import ImageConfig
 from rungwise.index import Index
-from rungwise.index.build import file_reader
-from rungwise.index.build import workers
 from rungwise.index.items import Items, ItemSource
-from rungwise.index.build.file_reader import ToLookAt
-from rungwise.index.build.update import Changes
-from rungwise.index.build.workers import Workers
+from rungwise.index.update import file_reader, workers
+from rungwise.index.update.file_reader import ToLookAt
+from rungwise.index.update.update import Changes
+from rungwise.index.update.workers import Workers
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
 from tests.colour_model import ColourModel, picture_bytes
 
@@ -502,7 +501,7 @@ SMALL_SHARES = """
 import os, signal, sys
 from rungwise.cli import main
 from rungwise.index import workers
-from rungwise.index.build.update import Update
+from rungwise.index.update.update import Update
 
 workers._SHARE, workers._SECONDS, write = 4, 0.0, Update._write
 

@@ -21,10 +21,10 @@ from rungwise.data.collection import ImageCaptions, Issue
 from rungwise.data.columns import Value
 from rungwise.data.files.packed_pictures import PackedPicture, Picture
 from rungwise.data.pictures.picture_files import read_picture
-from rungwise.index.build.image_metadata import facts_of_file, facts_of_picture
-from rungwise.index.build.skipped import Skipped
-from rungwise.index.build.thumbnails import Thumbnails
 from rungwise.index.items import Item, Items, ItemSource
+from rungwise.index.update.image_metadata import facts_of_file, facts_of_picture
+from rungwise.index.update.skipped import Skipped
+from rungwise.index.update.thumbnails import Thumbnails
 
 _FIRST = 64
 """Number of pictures of the first batch."""
