@@ -87,7 +87,8 @@ def test_a_command_that_was_interrupted_goes_on(table, tmp_path, capsys):
 def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
     program = (
         "import os, signal, sys\n"
-        "from rungwise.cli import main, sharding\n"
+        "from rungwise.cli import main\n"
+        "from rungwise.cli.relevance import sharding\n"
         "def killed(line):\n"
         "    if line.startswith('1 of 4 shards'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"

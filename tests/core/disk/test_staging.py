@@ -12,7 +12,6 @@ from rungwise.core.disk.staging import drafted, is_draft, others_write, sweep
 HOLD = """
 import sys
 from pathlib import Path
-from rungwise.core import drafts
 from rungwise.core.disk.staging import drafted
 with drafted(Path(sys.argv[1])) as draft:
     draft.write_text("half")

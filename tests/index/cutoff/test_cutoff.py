@@ -172,7 +172,6 @@ class Backwards(PairScorer):
 
 
 def test_reranking_says_which_come_first_and_not_how_many(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rungwise.index.search.reranking.picture_bytes", lambda path: b"", raising=False)
     plain = search(index, "words about 3", k=40)
     assert plain.end is not None
     reordered = list(reversed([hit.id for hit in plain.hits[:20]]))

@@ -500,7 +500,7 @@ def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_f
 SMALL_SHARES = """
 import os, signal, sys
 from rungwise.cli import main
-from rungwise.index import workers
+from rungwise.index.update import workers
 from rungwise.index.update.update import Update
 
 workers._SHARE, workers._SECONDS, write = 4, 0.0, Update._write

@@ -196,7 +196,7 @@ def test_numbers_are_json_without_nan(tmp_path):
 @pytest.mark.real_data
 def test_real_judgements_agree_with_words_as_the_benchmark_has_it(real_data):
     coco = read(real_data / "coco5k" / "captions.tsv", captions_only=True)
-    human = HumanJudgements.cxc(real_data / "coco5k" / "sits_test_half.csv", coco)
+    human = HumanJudgements.read(real_data / "coco5k" / "sits_test_half.csv", coco)
     degrees = pair_degrees(TfIdf(coco.captions, coco.image_of_caption), *human.pairs.T)
     agreed = agree("tfidf", read_judged([real_data / "coco5k" / "sits_test_half.csv"]), coco, draws=0)
     assert [part.items for part in agreed.parts] == [22311, int((~human.own).sum()), 22311]
