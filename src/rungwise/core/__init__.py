@@ -1,4 +1,4 @@
-"""The ground floor, which has no idea of images or captions.
+"""The ground floor, which knows nothing of images or captions.
 
 Errors, files and folders that appear as a whole, arrays in files, configuration, the exact top-k, threads and compiled
 kernels, devices, and the frame of an HTML page.

@@ -28,7 +28,7 @@ _MOST_VALUES = 100_000
 _LONGEST_NUMBER = 1000
 
 Count = Annotated[int, Field(ge=0, le=1 << 53, strict=True)]
-"""For a field that counts what was done, in a file that somebody may have written to."""
+"""For a field with a count, in a file that somebody may have written to."""
 
 Natural = Annotated[int, Field(ge=0)]
 """A whole number of at least 0."""
@@ -64,10 +64,10 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     Args:
         kind: The dataclass.
         values: A mapping of its fields.
-        where: What to name in an error, usually the file.
+        where: Place that an error names, usually the file.
 
     Raises:
-        UserError: Naming the first field that is unknown or of the wrong type; or what the dataclass itself refuses.
+        UserError: Naming the first field that is unknown or of the wrong type; or the refusal of the dataclass itself.
 
     >>> @dataclasses.dataclass
     ... class Recipe:
@@ -103,12 +103,12 @@ def _reason(error: ValidationError, *place: str) -> str:
 
 
 class Bounded:
-    """A base of configurations: a value outside of its field's bounds is refused however the object is made.
+    """A base of configurations: a value outside its field's bounds is refused however the object is made.
 
     The bounds are those of the annotations, such as :data:`Size`, by which :func:`from_plain` reads a file.
 
     Attributes:
-        place: Setting of a run that holds such a configuration, for errors; its ``kind`` where this is empty.
+        place: Setting of a run that holds such a configuration, for errors; empty takes its ``kind``.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Recipe(Bounded):
@@ -121,11 +121,7 @@ class Bounded:
     place: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Compare all fields with their bounds; a class with rules between its fields calls this first.
-
-        Raises:
-            UserError: Naming the first field that does not fit.
-        """
+        """Compare all fields with their bounds; a class with rules between its fields calls this first."""
         own: Any = type(self)
         for name, hint in _bounds(own).items():
             try:
@@ -150,7 +146,7 @@ def _has_bound(hint: Any) -> bool:
 
 
 def _not_a_number(values: Any, place: str = "") -> str:
-    """Where the first NaN is, such as ``loss.margin``; empty where there is none."""
+    """Path of the first NaN, such as ``loss.margin``; empty where there is none."""
     if isinstance(values, float):
         return place if math.isnan(values) else ""
     if isinstance(values, dict):
@@ -163,15 +159,15 @@ def _not_a_number(values: Any, place: str = "") -> str:
 
 
 adapter: Any = lru_cache(TypeAdapter)
-"""Pydantic's reader of a type; making one takes up to a tenth of a second."""
+"""Pydantic's reader of a type, kept because making one takes up to a tenth of a second."""
 
 
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
-"""For a field that is one of several configurations told apart by ``kind``: the bare kind means all its defaults."""
+"""For a field with one of several configurations told apart by ``kind``: the bare kind means all its defaults."""
 
 
 def on_command_line(kinds: Any) -> PrimitiveConstructorSpec[Any]:
-    """For the same kind of field: one argument of a command, a name or a mapping as YAML writes it.
+    """For a field of such a kind: one argument of a command, a name or a mapping as YAML writes it.
 
     Args:
         kinds: A union of dataclasses that each have a default ``kind``.
@@ -269,17 +265,11 @@ def load_yaml(kind: type[T], path: Path) -> T:
 
 
 def parse_yaml(text: str, where: object) -> Any:
-    """What YAML text says, in plain values.
-
-    Args:
-        text: To parse; tags that name Python objects are refused.
-        where: What an error names, usually the file.
+    """The plain values of YAML text; tags that name Python objects are refused. ``where`` is what an error names.
 
     Raises:
         UserError: If it is not YAML, is nested too deeply, or unfolds into more values than anybody writes.
 
-    >>> parse_yaml("{margin: 0.2}", "recipe.yaml")
-    {'margin': 0.2}
     >>> parse_yaml("a: *b", "recipe.yaml")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: recipe.yaml, line 1: not valid YAML; found undefined alias 'b'
@@ -301,7 +291,7 @@ def parse_yaml(text: str, where: object) -> Any:
 
 
 def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
-    """How many values a node says when every alias is written out; counted before they are made.
+    """Number of values of a node with every alias written out; counted before they are made.
 
     Raises:
         UserError: If there are too many, a value holds itself, or a number has too many digits.
@@ -335,7 +325,7 @@ def to_plain(config: Any) -> dict[str, Any]:
 
 
 ELSEWHERE: Mapping[str, Any] = MappingProxyType({"elsewhere": True})
-"""``metadata`` of a field that says where something came from, or how it is trained, and changes no vector."""
+"""``metadata`` of a field that tells where something came from, or how it is trained, and changes no vector."""
 
 
 def identity(config: Any) -> dict[str, Any]:
@@ -371,9 +361,9 @@ def _inner_plain(value: Any) -> Any:
 
 
 def without_places(config: Any) -> dict[str, Any]:
-    """The plain values for a file that others will read: what names a place of this machine keeps its last part alone.
+    """The plain values for a file that others will read: a path of this machine keeps only its last part.
 
-    Only texts with the metadata :data:`ELSEWHERE` can; names that a model hub knows stay whole.
+    Only texts with the metadata :data:`ELSEWHERE` can be paths; names that a model hub knows stay whole.
 
     >>> @dataclasses.dataclass
     ... class Side:
@@ -393,9 +383,9 @@ def _shown_of(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def without_any_place(values: Any) -> Any:
-    """Plain values for others to see: every text that names a place of this machine keeps its last part alone.
+    """Plain values for others to see: every text that is a path of this machine keeps only its last part.
 
-    A text that holds a mapping in one line, as :func:`short_text` writes it, is looked through as well.
+    A text that holds a mapping in one line, as :func:`short_text` writes it, is searched as well.
 
     >>> without_any_place({"data": {"path": "/data/photos"}, "start": "{kind: folder, path: /data/run}", "seed": 0})
     {'data': {'path': 'photos'}, 'start': '{kind: folder, path: run}', 'seed': 0}

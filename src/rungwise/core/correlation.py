@@ -1,4 +1,4 @@
-"""Correlations of many lists at once; those of a list do not depend on the lists beside it."""
+"""Correlations of many lists at once; that of one list does not depend on the others."""
 
 from __future__ import annotations
 
@@ -22,15 +22,7 @@ def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def spearman(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Spearman's correlation of each row with mean ranks for ties; NaN where x or y is constant.
-
-    Args:
-        x: (rows, K) finite.
-        y: (rows, K) finite.
-
-    >>> spearman(np.array([[1, 2, 3]]), np.array([[1, 3, 2]]))
-    array([0.5])
-    """
+    """(rows,) Spearman's correlation of finite (rows, K) with mean ranks for ties; NaN where x or y is constant."""
     from scipy.stats import rankdata
 
     centre = (x.shape[1] + 1) / 2
@@ -38,11 +30,7 @@ def spearman(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def pearson(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Pearson's correlation of each row; NaN where x or y is constant.
-
-    Args:
-        x: (rows, K) finite.
-        y: (rows, K) finite.
+    """(rows,) Pearson's correlation of finite (rows, K); NaN where x or y is constant.
 
     >>> pearson(np.array([[1, 2, 3], [1, 1, 1]]), np.array([[1, 3, 2], [1, 2, 3]]))
     array([0.5, nan])
@@ -51,11 +39,7 @@ def pearson(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def pearson_and_spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
-    """Both correlations of two lists; NaN where one is constant, or they have fewer than two numbers.
-
-    Args:
-        x: (n,) finite.
-        y: (n,) finite.
+    """Both correlations of two finite lists; NaN where one is constant, or they have fewer than two numbers.
 
     >>> [round(one, 4) for one in pearson_and_spearman([0.1, 0.2, 0.9], [1, 2, 5])]
     [0.9919, 1.0]

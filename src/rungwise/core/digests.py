@@ -1,4 +1,4 @@
-"""SHA-256 by which values, texts and arrays are known again, and CRC-32 by which a torn record is told."""
+"""SHA-256, which identifies values, texts and arrays, and CRC-32, which detects damaged records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def digest_of_json(value: Any) -> str:
-    """SHA-256 of a value that JSON can hold, whatever the order of the names in its mappings.
-
-    >>> digest_of_json({"a": 1, "b": [2]}) == digest_of_json({"b": [2], "a": 1})
-    True
-    """
+    """SHA-256 of a value that JSON can hold, whatever the order of the names in its mappings."""
     return digest_of_parts([json.dumps(value, sort_keys=True)])
 
 
@@ -25,7 +21,8 @@ def digest_of_parts(parts: Iterable[str | bytes | NDArray[Any]]) -> str:
     """SHA-256 of texts, bytes and arrays, one after the other, as 64 hexadecimal digits.
 
     Args:
-        parts: Taken one at a time. Texts count as UTF-8, arrays by their numbers in C order, without type and shape.
+        parts: Texts, bytes and arrays, taken one at a time. Texts count as UTF-8, arrays by their numbers in C order,
+            without type and shape.
 
     >>> import numpy as np
     >>> table = np.array([[97, 98], [99, 100]], np.uint8)

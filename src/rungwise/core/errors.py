@@ -12,7 +12,7 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with status 2; a caller catches it like any exception.
 
     Args:
-        message: The line. A remedy that is a parameter of a function is named as Python writes it.
+        message: One line. A remedy that is a parameter of a function is named as Python writes it.
         parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
             option.
 
@@ -27,17 +27,15 @@ class UserError(Exception):
 
 
 class UnavailableError(UserError):
-    """What holds the data does not answer now, such as a database on another machine; later it may."""
+    """The store of the data does not answer now, such as a database on another machine; later it may."""
 
 
 class RungwiseWarning(UserWarning):
-    """What a person should know, in one line, although the work goes on; the command line prints the line."""
+    """A line that the user should read although the work goes on; the command line prints it."""
 
 
 def with_options(error: UserError) -> str:
-    """The message, with the options of the command line in place of parameters.
-
-    Those that an error is about, which this one was made from, are known from it.
+    """The message, with the options of the command line in place of parameters, which the errors among its causes name.
 
     >>> with_options(UserError("replace it with overwrite=True", parameters={"overwrite=True": "overwrite"}))
     'replace it with --overwrite'

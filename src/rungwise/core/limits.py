@@ -1,7 +1,7 @@
-"""How much is read of what somebody else may have made: sane defaults, each raised by an environment variable.
+"""Limits on reading files of unknown origin: sane defaults, each raised by an environment variable.
 
-A limit is there so that a file of a stranger cannot fill the memory or hold up a program. What is refused names the
-variable that raises its limit.
+Without a limit a stranger's file could fill the memory or hold up a program. A refusal names the variable that raises
+the limit.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ class Limits:
     """The largest of each kind that is read.
 
     Attributes:
-        settings_bytes: Of a YAML file of settings, which is read slowly.
-        json_bytes: Of a JSON file that a program wrote: descriptions of folders, tokenizers, results.
-        text_bytes: Of a file of captions, judgements or ranked lists.
-        picture_bytes: Of a picture file.
-        picture_pixels: That the header of a picture may claim.
-        picture_work: Steps that decoding may take beside the pixels; see :mod:`rungwise.data.pictures.decoding_cost`.
-        picture_memory: Bytes that the pictures which a process decodes at the same time may take together.
-        unpacked_bytes: Of what a compressed file (gzip, npz) holds.
-        line_bytes: Of one line of a text file that is read line by line.
-        checked_bytes: Of a file of vectors or degrees whose checksum is compared whenever it is opened; larger ones are
-            opened without it, and ``rungwise verify`` compares them.
-        query_characters: Of a query or a filter as it is typed.
-        id_bytes: Of the id of a picture of an index, as UTF-8; the server's limit of a head has room for one.
+        settings_bytes: Size of a YAML file of settings, which is read slowly.
+        json_bytes: Size of a JSON file that a program wrote: descriptions of folders, tokenizers, results.
+        text_bytes: Size of a file of captions, judgements or ranked lists.
+        picture_bytes: Size of a picture file.
+        picture_pixels: Number of pixels that the header of a picture may claim.
+        picture_work: Steps that decoding may take beside the pixels, as :mod:`rungwise.data.pictures.decoding_cost`
+            counts.
+        picture_memory: Bytes of all pictures together that a process decodes at the same time.
+        unpacked_bytes: Unpacked size of a compressed file (gzip, npz).
+        line_bytes: Length of one line of a text file that is read line by line.
+        checked_bytes: Size of a file of vectors or degrees whose checksum is compared whenever it is opened; larger
+            ones are opened without it, and ``rungwise verify`` compares them.
+        query_characters: Length of a query or a filter as it is typed.
+        id_bytes: Length of an id of an index's picture in UTF-8; the server's limit of a head has room for one.
 
     >>> Limits().settings_bytes
     262144
@@ -75,13 +76,10 @@ _current: Limits | None = None
 
 
 def limits() -> Limits:
-    """The limits that hold now: those of :func:`limited`, or of the environment when they are first asked for.
+    """The present limits: those of :func:`limited`, or of the environment when they are first asked for.
 
     Raises:
         UserError: If a variable of the environment is no size.
-
-    >>> limits().picture_pixels
-    178956970
     """
     global _current
     if _current is None:
@@ -90,7 +88,7 @@ def limits() -> Limits:
 
 
 def from_environment(variables: os._Environ[str] | dict[str, str]) -> Limits:
-    """The defaults, and in their place what variables such as ``RUNGWISE_MAX_TEXT_BYTES`` say.
+    """The defaults, overridden by variables such as ``RUNGWISE_MAX_TEXT_BYTES``.
 
     Raises:
         UserError: If a value is no size.
@@ -114,17 +112,13 @@ def from_environment(variables: os._Environ[str] | dict[str, str]) -> Limits:
 
 
 def variable(name: str) -> str:
-    """The environment variable that sets a limit.
-
-    >>> variable("text_bytes")
-    'RUNGWISE_MAX_TEXT_BYTES'
-    """
+    """The environment variable that sets a limit."""
     return f"RUNGWISE_MAX_{name.upper()}"
 
 
 @contextmanager
 def limited(**changes: int) -> Iterator[Limits]:
-    """Within it, other limits hold, in every thread of the process.
+    """Change limits within the block, in every thread of the process.
 
     >>> with limited(picture_pixels=100):
     ...     limits().picture_pixels
@@ -155,35 +149,19 @@ def too_large(what: object, found: int, name: LimitName) -> UserError:
 
 
 def check_length(text: str, what: str) -> None:
-    """Refuse a query or a filter that is longer than anybody types.
-
-    Args:
-        text: As it was typed.
-        what: It is, for the error.
-
-    Raises:
-        UserError: If it has more characters than the limit ``query_characters``.
-
-    >>> check_length("a" * 3000, "the query")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: the query: 3,000 characters, where at most 2,000 are read; if it is meant, set ...
-    """
+    """Refuse a text, called ``what`` in the error, that is longer than the limit ``query_characters``."""
     if len(text) > limits().query_characters:
         raise too_large(what, len(text), "query_characters")
 
 
 def beyond_limit(what: object, name: LimitName) -> UserError:
-    """The error of something that goes on beyond its limit, nobody knows how far.
-
-    >>> str(beyond_limit("vectors.gz, unpacked", "unpacked_bytes"))
-    'vectors.gz, unpacked: goes on beyond 32.0 GiB; if it is meant, set RUNGWISE_MAX_UNPACKED_BYTES higher'
-    """
+    """The error of something of unknown size that passes its limit."""
     most = readable(getattr(limits(), name))
     return UserError(f"{what}: goes on beyond {most}; if it is meant, set {variable(name)} higher")
 
 
 def readable(size: int) -> str:
-    """A number of bytes, short.
+    """A number of bytes in short form.
 
     >>> readable(12), readable(5 << 20)
     ('12 bytes', '5.0 MiB')

@@ -1,7 +1,7 @@
-"""Opening files that somebody else may have made: only regular files, of a bounded size, without ever waiting.
+"""Opening files of unknown origin: only regular files, of a bounded size, without ever waiting.
 
-A pipe, a device or a socket in the place of a file would hold a reader for ever, and some files have no end. Here they
-get one line. A file that grows while it is read is read as far as it went when it was opened.
+A pipe, a device or a socket in the place of a file would hold a reader for ever, and some files have no end. They are
+refused in one line. A file that grows while it is read is read up to the size that it had when it was opened.
 """
 
 from __future__ import annotations
@@ -30,21 +30,16 @@ _BUFFER = 1 << 17
 
 
 class MissingFileError(UserError):
-    """There is no such file.
-
-    >>> raise MissingFileError("a.csv: no such file; correct the path")
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: a.csv: no such file; correct the path
-    """
+    """There is no such file."""
 
 
 @contextmanager
 def opened_file(path: Path, limit: LimitName | None) -> Iterator[io.BufferedReader[Any]]:
-    """A regular file, open for reading bytes up to the size that it has now; or an object of an object store.
+    """A regular file, open for reading bytes up to its present size; or an object of an object store.
 
     Args:
-        path: Of the file; links are followed.
-        limit: Which limit its size must keep; None for files that are read in parts or mapped into memory.
+        path: Path of the file; links are followed.
+        limit: Limit of its size; None for files that are read in parts or mapped into memory.
 
     Raises:
         MissingFileError: If there is none.
@@ -121,7 +116,7 @@ class _Whole(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        """Everything that is left in as few steps as the system allows; the inherited one takes 8 KB at a time."""
+        """Everything that is left, in as few steps as the system allows; the inherited method reads 8 KB at a time."""
         parts = []
         while part := os.read(self._handle, max(0, self._size - self._at)):
             parts.append(part)
@@ -135,15 +130,11 @@ class _Whole(io.RawIOBase):
 
 
 def require_regular(path: Path, limit: LimitName | None = None) -> int:
-    """Check a file for a library that opens it by itself; gives its size in bytes.
+    """Size in bytes of a file that a library will open by itself, after it was checked.
 
     Raises:
         MissingFileError: If there is none.
         UserError: If it is no regular file, or larger than its limit.
-
-    >>> require_regular(Path("nowhere.npy"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.npy: no such file; correct the path
     """
     try:
         if address := address_of(path):
@@ -158,11 +149,7 @@ def require_regular(path: Path, limit: LimitName | None = None) -> int:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether there is a regular file, and it can be looked at; never an error.
-
-    >>> is_regular(Path("a" * 5000))
-    False
-    """
+    """Whether there is a regular file that can be examined; never an error."""
     try:
         if address := address_of(path):
             return bool(object_stamp(address))
@@ -172,12 +159,10 @@ def is_regular(path: Path) -> bool:
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
-    """What tells a file from one that takes its place, without reading it; None where there is none.
+    """Numbers that tell a file from its replacement, without reading it; None where there is no file.
 
-    Whoever finds one stamp before and after reading other files of a folder that is only ever replaced as a whole has
-    read files of one folder.
-
-    >>> stamp(Path("nowhere"))
+    If a stamp is the same before and after other files of a folder were read, and the folder is only ever replaced as a
+    whole, all of them were files of one folder.
     """
     try:
         if address := address_of(path):
@@ -213,12 +198,7 @@ def unreadable(path: Path, error: Exception) -> UserError:
 
 
 def read_bytes(path: Path, limit: LimitName) -> bytes:
-    """All bytes of a file; errors as :func:`opened_file`.
-
-    >>> read_bytes(Path("nowhere.csv"), "text_bytes")
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.csv: no such file; correct the path
-    """
+    """All bytes of a file; errors as :func:`opened_file`."""
     with opened_file(path, limit) as file:
         try:
             return file.read()
@@ -227,10 +207,10 @@ def read_bytes(path: Path, limit: LimitName) -> bytes:
 
 
 def read_text(path: Path, limit: LimitName) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark; errors as :func:`opened_file`.
+    """The text of a UTF-8 file, with or without a byte order mark.
 
     Raises:
-        UserError: Also if it is not UTF-8; the place is named.
+        UserError: For the reasons of :func:`opened_file`, and if it is not UTF-8; the place is named.
     """
     data = read_bytes(path, limit)
     try:
@@ -242,12 +222,12 @@ def read_text(path: Path, limit: LimitName) -> str:
 
 
 def read_json(path: Path, limit: LimitName = "json_bytes", *, finite: bool = True) -> Any:
-    """What a JSON file holds.
+    """The content of a JSON file.
 
     Args:
-        path: Of the file.
-        limit: Which limit its size must keep.
-        finite: Refuse ``NaN`` and ``Infinity``, which JSON does not know and Python's reader takes.
+        path: Path of the file.
+        limit: Limit of its size.
+        finite: Refuse ``NaN`` and ``Infinity``, which JSON does not have and Python's reader accepts.
 
     Raises:
         MissingFileError: If there is none.
@@ -257,25 +237,19 @@ def read_json(path: Path, limit: LimitName = "json_bytes", *, finite: bool = Tru
 
 
 def parse_json(text: str | bytes, where: object, *, finite: bool = True) -> Any:
-    r"""What JSON text says; see :func:`read_json`.
+    r"""The value of JSON text.
 
     Args:
-        text: To parse.
-        where: What an error names, usually the file.
+        text: Text to parse.
+        where: Place that an error names, usually the file.
         finite: Refuse ``NaN`` and ``Infinity``.
 
     Raises:
         UserError: If it is not JSON, is nested too deeply, or holds a number too long.
 
-    >>> parse_json("[1, 2", "a.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.json: not valid JSON (Expecting ',' delimiter, column 6); correct it, or ...
     >>> parse_json("[1,\n2", "a.json")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: a.json: not valid JSON (Expecting ',' delimiter, line 2, column 2); ...
-    >>> parse_json("[" * 100_000, "a.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.json: not valid JSON (nested too deeply); ...
     >>> parse_json("[NaN]", "a.json")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: a.json: not valid JSON (NaN is no number that JSON knows); ...
@@ -305,15 +279,7 @@ _STRICT, _LENIENT = json.JSONDecoder(parse_constant=_refuse_constant), json.JSON
 
 
 def require_there(path: Path) -> None:
-    """Check that a path that a user gave leads to something that can be looked at.
-
-    Raises:
-        UserError: If it does not.
-
-    >>> require_there(Path("no such folder"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: no such folder: no such file or folder; correct the path
-    """
+    """Check that a user's path leads to something that can be examined."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -323,15 +289,7 @@ def require_there(path: Path) -> None:
 
 
 def user_path(path: Path | str) -> Path:
-    """A path as a user writes it, with ``~`` for a home folder.
-
-    Raises:
-        UserError: If ``~name`` is nobody here.
-
-    >>> user_path("~no such person/pictures")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: ~no such person/pictures: there is no such home folder; write the whole path
-    """
+    """A path as a user writes it, with ``~`` for a home folder; a UserError if ``~name`` is nobody here."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:

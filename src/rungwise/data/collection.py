@@ -22,7 +22,7 @@ NO_SPLIT = "none"
 
 @dataclass(frozen=True)
 class Issue:
-    """Something odd in the data: an item that a reader skipped, or that it kept although something about it is odd.
+    """Something odd in the data: an item that a reader skipped, or kept although something about it is odd.
 
     Attributes:
         kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
@@ -54,7 +54,7 @@ class ImageCaptions:
         labels: (images,) class labels of each image, several allowed; empty when there are none.
         columns: The further columns of the user's table by name, each with (images,) values: texts, numbers, truth
             values or tuples of texts, None where an image has none.
-        name: What the collection is called in tables and results.
+        name: Name of the collection in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
         issues: What the reader skipped or doubted.
 
@@ -127,7 +127,7 @@ class ImageCaptions:
 
     @property
     def texts(self) -> tuple[str, ...] | FeatureRows:
-        """(captions,) what a model reads of each caption: its words, or rows of features in their place."""
+        """(captions,) what a model reads of each caption: its words, or rows of features in place of words."""
         return self.captions if self.text_features is None else self.text_features
 
     @property
@@ -149,7 +149,7 @@ class ImageCaptions:
 
     @property
     def column_kinds(self) -> dict[str, str]:
-        """What each of the columns holds: ``texts``, ``numbers``, ``truth values`` or ``lists of texts``."""
+        """Kind of each further column: ``texts``, ``numbers``, ``truth values`` or ``lists of texts``."""
         return {name: kind_of(column) for name, column in self.columns.items()}
 
     def positives(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -193,7 +193,7 @@ class ImageCaptions:
         )
 
     def content_hash(self) -> str:
-        """Hash of ids, captions and ownership (not of pixels), for results and for files keyed by the data."""
+        """Hash of ids, captions and the image of each (not of pixels), for results and for files keyed by the data."""
         texts = (f"{text}\0" for text in _fields(self.image_ids, self.caption_ids, self.captions))
         return digest_of_parts(chain(texts, [np.asarray(self.image_of_caption, "<i8")]))
 

@@ -1,4 +1,4 @@
-"""The further columns of a user's table, such as years, prices, tags and titles, and what their cells are.
+"""The further columns of a user's table, such as years, prices, tags and titles, and the types of their cells.
 
 A table that knows types (JSON lines, Parquet) keeps its own. In a table of texts (CSV, TSV) a column of which every
 cell is a number holds numbers, and likewise truth values and lists.
@@ -14,14 +14,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 Value = str | bool | int | float | tuple[str, ...]
-"""What a cell is in the end: a text, a truth value, a number or a list of texts."""
+"""A cell after conversion: a text, a truth value, a number or a list of texts."""
 Column = tuple[Value | None, ...]
-"""(images,) a value of each image, None where it has none."""
+"""(images,) a value for each image, None where it has none."""
 
 RESERVED = frozenset({"id", "path", "score", "captions", "hash"})
-"""Names that mean something in every result; a user's column of such a name gets an underscore behind it."""
+"""Names with a meaning in every result; a user's column of such a name gets an underscore at its end."""
 TAG_NAMES = frozenset({"tags", "tag", "keywords", "labels", "categories", "classes"})
-"""Columns that hold lists, also where a text is joined by commas or has one part."""
+"""Columns that hold lists, also where their text is joined by commas or has one part."""
 MOST_COLUMNS = 200
 
 _OWN = "rungwise."
@@ -65,14 +65,14 @@ def usable(cell: object) -> object | None:
 
 
 def typed(name: str, cells: Sequence[object | None], *, parse: bool) -> Column:
-    """The values of a column whose cells :func:`usable` gave.
+    """The values of a column from cells that :func:`usable` gave.
 
     Texts that stand for numbers stay texts where one of them begins with a needless zero, as numbers of articles do.
     Texts joined by ``;`` without blanks are lists, as are lists in JSON.
 
     Args:
-        name: Of the column; :data:`TAG_NAMES` are lists.
-        cells: (images,) what stands there.
+        name: Name of the column; :data:`TAG_NAMES` are lists.
+        cells: (images,) usable cells, None where empty.
         parse: The cells come from a table of texts.
 
     >>> typed("year", ["2020", None, "2021"], parse=True), typed("code", ["007", "12"], parse=True)
@@ -94,11 +94,7 @@ def typed(name: str, cells: Sequence[object | None], *, parse: bool) -> Column:
 
 
 def kind_of(column: Column) -> str:
-    """What a column holds, in words.
-
-    >>> kind_of((None, 2020)), kind_of((("a",), None)), kind_of((True,)), kind_of(("a",))
-    ('numbers', 'lists of texts', 'truth values', 'texts')
-    """
+    """Kind of the values of a column, in words."""
     first = next((value for value in column if value is not None), None)
     if isinstance(first, bool):
         return "truth values"
@@ -108,7 +104,7 @@ def kind_of(column: Column) -> str:
 
 
 def own_name(name: str, taken: Mapping[str, object]) -> str:
-    """What a column is called, given those that have a name: reserved names get an underscore behind them.
+    """Name of a column in results, given the names that are taken: reserved names get an underscore at their end.
 
     >>> own_name("score", {}), own_name("year", {}), own_name(" id ", {"id_": ()})
     ('score_', 'year', 'id__')
@@ -149,7 +145,7 @@ def _parts(cell: object, name: str, between: str = ";") -> tuple[str, ...] | Non
 
 
 def _json_list(text: str) -> list[str] | None:
-    """The texts of a list in JSON; None if it is none."""
+    """The texts of a list in JSON; None if the text is no such list."""
     if not (text.startswith("[") and text.endswith("]")):
         return None
     try:

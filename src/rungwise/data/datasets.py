@@ -1,4 +1,4 @@
-"""Which of the datasets that papers train on a collection is."""
+"""Recognition of the datasets that papers train on."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from rungwise.data.collection import ImageCaptions
 
 _OF_LAYOUT = {"wikipedia": "wikipedia", "scenes": "scenes"}
-"""Layouts that one dataset alone has."""
+"""Datasets by layout, for layouts that only one dataset has."""
 
 _PICTURES = {
     "coco": re.compile(r"(?:.*/)?COCO_(?:train|val)2014_\d{12}\.jpg"),
     "flickr8k": re.compile(r"(?:.*/)?\d{6,12}_[0-9a-f]{10}\.jpg"),
 }
-"""How the pictures of a dataset are called; other collections hardly call theirs so."""
+"""Patterns of a dataset's picture names that other collections hardly use."""
 
 _PICTURES_IN_LAYOUT = {
     ("coco", "coco"): re.compile(r"(?:.*/)?\d{12}\.jpg"),
     ("flickr8k", "flickr30k"): re.compile(r"\d{6,12}\.jpg"),
 }
-"""The same where the layout must be right too: layout and dataset."""
+"""Patterns of picture names that count only in one layout; keys are layout and dataset."""
 
 _WORDS = {
     "coco": {"coco", "mscoco"},
@@ -34,11 +34,8 @@ _LOOKED_AT = 50
 def dataset_of(data: ImageCaptions) -> str:
     """The dataset that a collection is recognised as, by its layout, its name or the names of its pictures.
 
-    Args:
-        data: As a reader gave it, or a part of that.
-
     Returns:
-        coco, flickr30k, flickr8k, wikipedia or scenes; empty for data of one's own.
+        coco, flickr30k, flickr8k, wikipedia or scenes; empty for other data.
 
     >>> import numpy as np
     >>> dataset_of(ImageCaptions(("1000268201_693b08cb0e.jpg",), ("A child.",), np.array([0])))

@@ -1,4 +1,4 @@
-"""What a collection holds and what is odd about it, as numbers and as a table."""
+"""Contents and oddities of a collection, as numbers and as a table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rungwise.data.pictures.decoding import load_array
 from rungwise.data.pictures.picture_files import picture_bytes
 
 FREQUENT = 4
-"""Tokens seen at least this often are what the vocabularies of the VSE++ family keep."""
+"""Least count of a token that the vocabularies of the VSE++ family keep."""
 
 SAMPLED_ROWS = 100
-"""Rows of features that are read and looked at; all of them may be many gigabytes."""
+"""Number of feature rows that are read and checked; all of them may be many gigabytes."""
 
 # Words and punctuation marks, as the caption encoder splits them.
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
 _EXAMPLES = 3
-"""Odd things of a kind that are shown."""
+"""Number of issues of a kind that are shown."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class FeatureSize:
     Attributes:
         row: Shape of one image's row: (D,) for a vector, (R, D) for R regions.
         dtype: Type of the numbers, such as ``"float32"``.
-        size: Of the files (or arrays) that hold the rows, in bytes.
-        sampled: How many rows were read and looked at; 0 if that was not asked for.
+        size: Bytes of the files or arrays that hold the rows.
+        sampled: Number of rows that were checked; 0 if that was not asked for.
     """
 
     row: tuple[int, ...]
@@ -64,29 +64,30 @@ class FeatureSize:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What :func:`inspect` found; plain numbers and texts.
+    """Result of :func:`inspect`, as plain numbers and texts.
 
     Attributes:
-        name: Of the collection.
-        layout: That the reader recognised.
+        name: Name of the collection.
+        layout: Layout that the reader recognised.
         pictures: Number of images.
         files: Number of images that name a picture file; 0 for a collection of features or captions.
         captions: Number of captions.
         splits: Size of each split.
-        captions_per_picture: Smallest, median and largest number; None without pictures.
-        tokens: Distinct lower-cased words and punctuation marks.
-        frequent_tokens: Those seen at least :data:`FREQUENT` times.
-        tokens_per_caption: Smallest, median and largest number; None without captions.
-        repeated_texts: Captions whose text stands more than once in the collection.
-        widths: Smallest and largest, in pixels; None if pictures were not checked.
-        heights: Smallest and largest, in pixels; None if pictures were not checked.
+        captions_per_picture: Smallest, median and largest number of captions; None without pictures.
+        tokens: Number of distinct lower-cased words and punctuation marks.
+        frequent_tokens: Number of tokens seen at least :data:`FREQUENT` times.
+        tokens_per_caption: Smallest, median and largest number of tokens; None without captions.
+        repeated_texts: Number of captions whose text stands more than once in the collection.
+        widths: Smallest and largest width in pixels; None if pictures were not checked.
+        heights: Smallest and largest height in pixels; None if pictures were not checked.
         checked: Whether every picture was decoded and compared.
         odd: Everything odd, the reader's issues included.
-        features: What takes the place of picture files; None if nothing does.
-        text_features: What takes the place of words; None if nothing does. Tokens and texts are not counted then.
+        features: Size of the features that take the place of picture files; None if there are none.
+        text_features: Size of the features that take the place of words; None if there are none. Tokens and texts are
+            then not counted.
         archives: Number of larger files that the pictures lie in; 0 where each is a file of its own.
         labels: Number of different labels.
-        columns: What each further column of the user's table holds, such as ``texts`` or ``numbers``.
+        columns: Kind of each further column of the user's table, such as ``texts`` or ``numbers``.
 
     >>> Inspection.__dataclass_fields__["odd"].type
     'tuple[Issue, ...]'
@@ -115,7 +116,7 @@ class Inspection:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """How many odd things there are of each kind, most frequent first."""
+        """Number of issues of each kind, most frequent first."""
         return dict(Counter(issue.kind for issue in self.odd).most_common())
 
 
@@ -129,10 +130,10 @@ def inspect(
 
     Args:
         data: The collection.
-        check_pictures: Decode every picture in full, and compare all files byte by byte (by SHA-256). Of features,
-            read the first row and others drawn at random, :data:`SAMPLED_ROWS` in all, and look for numbers that are
-            not finite and for vectors of zeros.
-        progress: Called with the pictures checked so far and their total, from the calling thread.
+        check_pictures: Decode every picture in full, and compare all files by their SHA-256. Of features, read the
+            first row and others drawn at random, :data:`SAMPLED_ROWS` in all, and look for numbers that are not finite
+            and for vectors of zeros.
+        progress: Called with the number of pictures checked so far and their total, from the calling thread.
 
     >>> data = ImageCaptions(("a", "b"), ("A dog.", "A dog.", "A cat"), np.array([0, 0, 1]))
     >>> found = inspect(data)
@@ -183,12 +184,7 @@ def inspect(
 
 
 def render(inspection: Inspection) -> RenderableType:
-    """Tables for a terminal of 80 columns: counts, splits, and odd things with some examples of each kind.
-
-    >>> from rich.console import Console
-    >>> data = ImageCaptions(("a",), ("A dog.",), np.array([0]), splits=("train",), name="pets")
-    >>> Console(width=80).print(render(inspect(data)))  # doctest: +SKIP
-    """
+    """Tables for a terminal of 80 columns: counts, splits, and issues with some examples of each kind."""
     # As texts: in a plain string the terminal's library looks for markup, and names of folders may hold such.
     title = Text(f"{inspection.name} ({inspection.layout or 'given'})", style="table.title")
     counts = Table(box=box.SIMPLE, show_header=False, title=title)

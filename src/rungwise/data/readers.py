@@ -1,4 +1,4 @@
-"""Reading a collection from a path: the layout of its pictures and captions is recognised by looking."""
+"""Reading a collection from a path; the layout of its pictures and captions is recognised by its files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ARROW_SUFFIX = ".arrow"
 
 
 def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
-    r"""Read a collection of images and captions; its layout is recognised by looking.
+    r"""Read a collection of images and captions; its layout is recognised by its files.
 
     In this order: the precomputed features of VSE++ and SCAN (``train_ims.npy`` and ``train_caps.txt`` and so on),
     Flickr8K as published (a ``*.token.txt`` file), one of Karpathy's JSON files, captions as COCO publishes them
@@ -53,8 +53,7 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     Args:
         path: A folder, or the file that holds the captions or the features.
         join_restval: Count the split ``restval`` of COCO as ``train``.
-        captions_only: Look neither for pictures nor for features: captions of pictures that are not at hand are read
-            too.
+        captions_only: Look neither for pictures nor for features: captions of pictures that are not there are read too.
 
     Returns:
         The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``: among it
@@ -148,11 +147,7 @@ def _check_kind(path: Path) -> None:
 
 
 def _refuse_what_is_known(files: PictureFolder) -> None:
-    """Say of a folder without anything to read what it holds instead.
-
-    Raises:
-        UserError: If it holds something of a known kind.
-    """
+    """Raise a UserError that names files of a known kind in a folder where nothing can be read."""
     if inside := folders_of_splits(files):
         raise UserError(f"{files.root}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
     for path in files.others:

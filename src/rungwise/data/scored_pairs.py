@@ -1,7 +1,7 @@
 r"""Pairs of texts that people scored: STS-Benchmark's files, or a table with two columns of texts and one of scores.
 
-STS-Benchmark's lines have no header: genre, file, year, id, score, and the two sentences, parted by tabs, with licences
-behind them at times. A quotation mark is one, and begins nothing. Both kinds are recognised by looking: what names its
+STS-Benchmark's lines have no header: genre, file, year, id, score, and the two sentences, separated by tabs, at times
+with licences behind them. Quotation marks are ordinary characters. Both kinds are recognised by content: what names its
 columns in its first line is a table, however many columns and numbers it has, such as the ``train.tsv`` of GLUE.
 """
 
@@ -26,14 +26,14 @@ from rungwise.data.layouts.gatherer import clean_caption, split_in_file_name, sp
 from rungwise.data.layouts.tables import Table, read_table
 
 TRAIN, DEV, TEST = "train", "val", "test"
-"""Splits by the names that they have here, whatever the data call them."""
+"""Names of the splits here, whatever the data call them."""
 
 TEXT_COLUMNS = (
     ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("text1", "text2"), ("text_1", "text_2"),
     ("caption1", "caption2"), ("caption_1", "caption_2"), ("first", "second"), ("texta", "textb"),
     ("sentence_a", "sentence_b"), ("text_a", "text_b"),
 )  # fmt: skip
-"""Names of the two columns of texts; the first two that are present count."""
+"""Names of the two columns of texts; the first pair that is present counts."""
 
 SCORE_COLUMNS = ("score", "grade", "agg_score", "rating", "similarity", "relatedness_score", "label")
 """Names of the column of scores; the first present one counts."""
@@ -41,7 +41,7 @@ SCORE_COLUMNS = ("score", "grade", "agg_score", "rating", "similarity", "related
 _SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
 _STS_SCORE, _STS_TEXTS = 4, (5, 6)
 _LOOKED_AT = 20
-"""Lines by which STS-Benchmark's layout is known."""
+"""Number of lines by which STS-Benchmark's layout is recognised."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class ScoredPairs:
     Attributes:
         first: (pairs,) texts.
         second: (pairs,) texts.
-        scores: (pairs,) float64, on the scale of whoever gave them.
-        splits: (pairs,) ``"train"``, ``"val"``, ``"test"`` or whatever the data say.
-        name: What they are called in tables and results.
+        scores: (pairs,) float64, on the scale of the data.
+        splits: (pairs,) ``"train"``, ``"val"``, ``"test"`` or any other name in the data.
+        name: Name of the pairs in tables and results.
         layout: ``"stsbenchmark"`` or ``"table"``.
         issues: Rows that were skipped or doubted.
 
@@ -75,11 +75,11 @@ class ScoredPairs:
         return len(self.first)
 
     def split(self, name: str) -> ScoredPairs:
-        """The pairs of a split alone, in their order."""
+        """The pairs of one split, in their order."""
         return self.select([place for place, split in enumerate(self.splits) if split == name])
 
     def select(self, places: Sequence[int] | NDArray[np.int64]) -> ScoredPairs:
-        """The pairs at these positions alone."""
+        """The pairs at these positions."""
         chosen = np.asarray(places, np.int64)
         first, second, splits = (
             tuple(values[place] for place in chosen.tolist()) for values in (self.first, self.second, self.splits)
@@ -95,7 +95,7 @@ def read_scored_pairs(path: Path | str) -> ScoredPairs:
     r"""Read pairs that people scored.
 
     Args:
-        path: A file, or a folder of files whose names speak of splits, such as ``sts-train.csv``, ``sts-dev.csv`` and
+        path: A file, or a folder of files whose names tell their splits, such as ``sts-train.csv``, ``sts-dev.csv`` and
             ``sts-test.csv``.
 
     Returns:
@@ -138,14 +138,7 @@ _REMEDY = "give two columns of texts and one of scores"
 
 
 def score_range(pairs: ScoredPairs) -> tuple[float, float]:
-    """The lowest and the highest score of the training pairs.
-
-    Raises:
-        UserError: If all scores are equal, so that nothing can be learnt.
-
-    >>> score_range(ScoredPairs(("a", "b"), ("c", "d"), np.array([1.0, 4.0]), ("train", "train")))
-    (1.0, 4.0)
-    """
+    """The lowest and the highest score of the training pairs; a UserError if all are equal."""
     scores = pairs.split(TRAIN).scores
     low, high = float(scores.min()), float(scores.max())
     if low == high:
@@ -154,7 +147,7 @@ def score_range(pairs: ScoredPairs) -> tuple[float, float]:
 
 
 def within(pairs: ScoredPairs, low: float, high: float) -> ScoredPairs:
-    """The pairs whose scores lie on a scale; the others are listed in ``issues``.
+    """The pairs whose scores lie in ``low``..``high``; the others become issues.
 
     >>> pairs = ScoredPairs(("a", "b"), ("c", "d"), np.array([1.0, 9.0]), ("train", "test"))
     >>> [(issue.where, issue.detail) for issue in within(pairs, 0, 5).issues]
@@ -173,14 +166,14 @@ def within(pairs: ScoredPairs, low: float, high: float) -> ScoredPairs:
 
 
 def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0) -> ScoredPairs:
-    """Give splits to pairs without any, and ``"val"`` to those that lack it, drawn from the training pairs.
+    """Give splits to pairs without any, or draw ``"val"`` from the training pairs where it is missing.
 
     A tenth of the pairs is ``"val"``, and another ``"test"`` where there are no splits at all and a tenth are at least
     three. Pairs that share a text stay on one side, and so do those that hang together by other pairs.
 
     Args:
-        pairs: Those that have ``"train"`` and ``"val"`` stay as they are.
-        seed: Of the draw.
+        pairs: Pairs of texts; those that have ``"train"`` and ``"val"`` stay as they are.
+        seed: Seed of the draw.
 
     Raises:
         UserError: If there are splits and none is ``"train"``, or too many pairs hang together by their texts.
@@ -218,11 +211,11 @@ def with_drawn_splits(pairs: ScoredPairs, *, seed: int = 0) -> ScoredPairs:
 
 
 _FEWEST = 3
-"""Pairs of a split, below which a correlation means nothing at all."""
+"""Fewest pairs of a split; from fewer a correlation means nothing."""
 
 
 def sharing_texts(pairs: ScoredPairs, split: str) -> int:
-    """How many pairs of a split have a text that a training pair has too.
+    """Number of pairs of a split that have a text in common with a training pair.
 
     >>> pairs = ScoredPairs(("a", "a"), ("b", "c"), np.array([1.0, 2.0]), ("train", "test"))
     >>> sharing_texts(pairs, "test")
@@ -234,7 +227,7 @@ def sharing_texts(pairs: ScoredPairs, split: str) -> int:
 
 
 def _hanging_together(pairs: ScoredPairs) -> NDArray[np.int64]:
-    """(pairs,) number of the group of pairs that each belongs to, those of one group hanging together by texts."""
+    """(pairs,) number of the group of each pair; pairs are in one group if texts link them, directly or not."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -280,7 +273,7 @@ class _Gathered:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, or those of a folder whose names speak of different splits."""
+    """The file itself, or the files of a folder whose names tell different splits."""
     if not path.is_dir():
         return [path]
     there = sorted(one for one in path.iterdir() if one.is_file() and one.suffix.lower() in _SUFFIXES)
@@ -324,7 +317,7 @@ def _is_number(text: str) -> bool:
 
 
 def _sts_rows(path: Path) -> Iterator[tuple[str, Sequence[str] | str]]:
-    """Place and score, texts and no split of each line; in place of these the reason to skip it."""
+    """Place, then score and texts without a split of each line, or the reason to skip it."""
     for number, line in read_lines(path):
         cells = line.split("\t")
         if len(cells) <= max(_STS_TEXTS):
@@ -334,7 +327,7 @@ def _sts_rows(path: Path) -> Iterator[tuple[str, Sequence[str] | str]]:
 
 
 def _columns(table: Table) -> tuple[tuple[str, str] | None, str | None]:
-    """Names of the columns of both texts and of the score; None for what no column is named."""
+    """Names of the columns of both texts and of the score; None where there is no such column."""
     texts = next((names for names in TEXT_COLUMNS if all(table.column((name,)) for name in names)), None)
     return texts, table.column(SCORE_COLUMNS)
 

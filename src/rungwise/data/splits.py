@@ -1,4 +1,4 @@
-"""Splits for collections that come without any, and shares of the pictures that are trained on."""
+"""Splits for collections without any, and training on a share of the pictures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rungwise.core.text.linear import near_names
 from rungwise.data.collection import NO_SPLIT, ImageCaptions
 
 _VALIDATES = ("val", "valid", "validation", "dev")
-"""What collections call the split that validates."""
+"""Usual names of the validation split."""
 
 UNDRAWN = "undrawn"
-"""The split of a training picture that a share of them leaves out."""
+"""Split of a training picture that a smaller share leaves out."""
 
 
 def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0.1) -> ImageCaptions:
@@ -46,17 +46,17 @@ def with_splits(data: ImageCaptions, *, validation: float = 0.1, test: float = 0
 
 
 def with_validation(data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val") -> ImageCaptions:
-    """Hold a tenth of the training pictures out where no split is there to validate.
+    """Hold out a tenth of the training pictures where there is no validation split.
 
     Other collections stay as they are. The ids alone decide which pictures are held out, at least one of two.
 
     Args:
         data: The collection.
-        train: Splits that are trained on.
-        validation: The split that chooses the snapshot.
+        train: Names of the training splits.
+        validation: Name of the split that chooses the snapshot.
 
     Raises:
-        UserError: If a split is there that seems to be meant under another name.
+        UserError: If a split is there that seems to be meant for validation under another name.
 
     >>> data = ImageCaptions(("a", "b", "c"), (), [], splits=("train", "train", "test"))
     >>> with_validation(data).splits
@@ -85,9 +85,9 @@ def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: in
 
     Args:
         data: The collection, with splits.
-        train: Splits that are trained on.
-        share: Above 0, and at most 1, which leaves the collection as it is.
-        seed: Of the draw.
+        train: Names of the training splits.
+        share: Share of the training pictures, above 0 and at most 1, which leaves the collection as it is.
+        seed: Seed of the draw.
 
     Raises:
         UserError: If the share leaves no picture.
@@ -115,5 +115,5 @@ def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: in
 
 
 def _place(image_id: str) -> float:
-    """In 0..1, by the id alone."""
+    """A number in 0..1 that depends on the id alone."""
     return int(digest_of_parts([image_id])[:16], 16) / 2**64

@@ -1,1 +1,1 @@
-"""What is known of languages without pictures: words, their vectors, and published models of sentences."""
+"""Language without pictures: words, their vectors, and published models of sentences."""

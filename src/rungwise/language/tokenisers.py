@@ -1,4 +1,4 @@
-"""From text to tokens: by the three habits that published relevance degrees follow, and in languages without spaces.
+"""From text to tokens: in the three ways that published relevance degrees use, and in languages without spaces.
 
 A tokeniser is any callable from a text to a list of tokens; give your own wherever one is taken. Scores of one and the
 same metric differ between tokenisers (CIDEr-D of ``ptb`` and ``whitespace`` correlate by 0.98 only), so name the one
@@ -21,16 +21,13 @@ Tokeniser = Callable[[str], list[str]]
 
 
 def name_of(reader: Callable[[str], Any]) -> str:
-    """What to call a tokeniser, or whatever else reads a text: the name of the function or class.
-
-    >>> name_of(whitespace)
-    'whitespace'
-    """
+    """Name of a tokeniser, or of any other function or class that reads a text."""
     return str(getattr(reader, "__qualname__", type(reader).__qualname__))
 
 
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", '"', "’", "‘", "“", "”"))
-"""What the captioning tools drop. They list the four brackets too, but in upper case, after lower-casing: they stay."""
+"""Tokens that the captioning tools drop. They list the brackets too, but in upper case, after lower-casing: they stay.
+"""
 
 _RENAMED = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
 
@@ -99,12 +96,12 @@ UNSPACED = (
 """Scripts that are written without spaces between words."""
 
 _BESIDE = r"\u3005-\u3007"
-"""Signs that stand within words of them: the repetition in 人々, and the round zero. Saved vocabularies are without."""
+"""Signs within words of these scripts: the repetition in 人々, and the round zero. Saved vocabularies are without."""
 
 
 @cache
 def _unicode_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Letters of scripts without spaces, stretches of them, and words.
+    """Patterns of letters of scripts without spaces, of stretches of them, and of words.
 
     A vowel sign or accent belongs to its letter, which re ignores.
     """
@@ -143,10 +140,7 @@ def character_bigrams(text: str) -> list[str]:
 def icu_words(text: str) -> list[str]:
     """As :func:`unicode_words`, but words in scripts without spaces, by the dictionaries of ICU.
 
-    Chinese, Japanese, Thai, Lao, Khmer and Burmese have one there. It needs the extra ``rungwise[languages]``.
-
-    Raises:
-        UserError: If ICU is not installed.
+    ICU has dictionaries of Chinese, Japanese, Thai, Lao, Khmer and Burmese. It needs the extra ``rungwise[languages]``.
 
     >>> icu_words("一只棕色的狗在草地上奔跑。")
     ['一只', '棕色', '的', '狗', '在', '草地', '上', '奔跑']

@@ -30,13 +30,13 @@ from rungwise.core.untrusted_files import opened_file, user_path
 _HEADER = re.compile(rb"\s*([0-9]+)\s+([0-9]+)\s*")
 _GZIP = b"\x1f\x8b"
 _LONGEST_WORD = 4096
-"""No word is as long as this many bytes; what is, is not a file of word vectors."""
+"""Largest number of bytes of a word; a file with a longer one is no file of word vectors."""
 _MOST_DIGITS = 18
 _MOST_DIMENSIONS = 1 << 16
-"""No published vectors are nearly as long; a header that claims more is none."""
+"""Largest dimension; no published vectors are nearly as long, and a header that claims more is none."""
 
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
-"""Tells zlib that a header and a checksum of gzip stand around what is packed."""
+"""Option of zlib for data with a header and a checksum of gzip."""
 
 _CHUNK = 1 << 17
 
@@ -46,9 +46,9 @@ class WordVectors:
     """A vector for each word.
 
     Attributes:
-        row: The row of each word.
+        row: Row of each word in the table.
         table: (words, dimension) float32.
-        name: Where the vectors come from, for messages and descriptions.
+        name: Origin of the vectors, for messages and descriptions.
 
     >>> vectors = WordVectors({"dog": 0, "cat": 1}, np.eye(2, dtype=np.float32))
     >>> vectors.table[vectors.row["cat"]].tolist()
@@ -71,15 +71,15 @@ class WordVectors:
 
 
 def load_word_vectors(path: Path | str, words: Collection[str] | None = None) -> WordVectors:
-    r"""Read a file of word vectors; which of the three layouts it has is seen from its beginning.
+    r"""Read a file of word vectors; its layout is recognised from its beginning.
 
     Args:
         path: The file, gzipped or not.
         words: Keep these words only, so that memory holds the vectors that are needed and not the file.
 
     Returns:
-        The vectors; of a word that stands several times, or of several that look alike because they are no UTF-8, the
-        first.
+        The vectors. Of a word that stands several times, or of several that are equal because they are no UTF-8, the
+        first one counts.
 
     Raises:
         UserError: If the file is missing or is no file of word vectors, a vector is broken (the place is named), or
@@ -98,16 +98,10 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
 
 
 def word_vector_dimension(path: Path | str) -> int:
-    r"""Length of the vectors of a file of word vectors; its beginning alone is read.
+    r"""Length of the vectors in a file of word vectors; only its beginning is read.
 
     Raises:
-        UserError: As :func:`load_word_vectors`.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "vectors.txt"
-    >>> _ = file.write_text("dog 1 0\ncat 0 1\n")
-    >>> word_vector_dimension(file)
-    2
+        UserError: For the reasons of :func:`load_word_vectors`.
     """
     path = user_path(path)
     with _reading(path) as file:
@@ -132,7 +126,7 @@ def _opened(path: Path) -> Iterator[BufferedReader[Any]]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzipped file holds, up to the limit: a thousand times its size may be packed into it."""
+    """The content of a gzipped file, up to the limit: a thousand times its size may be packed into it."""
 
     def __init__(self, path: Path, packed: BufferedReader[Any]) -> None:
         self._path, self._packed, self._ahead, self._count = path, packed, b"", 0
@@ -179,7 +173,7 @@ def _lines(path: Path, file: BufferedReader[Any], first: int) -> Iterator[tuple[
 
 
 def _beginning(path: Path, file: BufferedReader[Any]) -> tuple[bytes, int, int | None]:
-    """The first line, the length of a vector, and how many vectors a header claims; None if there is no header."""
+    """The first line, the length of a vector, and the number of vectors that a header claims; None without a header."""
     _, first = next(_lines(path, file, 1), (1, b""))
     if not first.strip():
         raise UserError(f"{path}: the file is empty; re-download it or give another one")
@@ -222,7 +216,7 @@ def _with_first(path: Path, first: bytes, file: BufferedReader[Any]) -> Iterator
 
 
 def _begins_binary(file: BufferedReader[Any], dimension: int) -> bool:
-    """Whether what follows the header is binary: in text, the first word is followed by that many numbers."""
+    """Whether the data after the header are binary: in text, the first word is followed by that many numbers."""
     head = file.peek(1 << 14).lstrip(b"\n")
     line, end, _ = head.partition(b"\n")
     if end:
@@ -233,7 +227,7 @@ def _begins_binary(file: BufferedReader[Any], dimension: int) -> bool:
 
 
 def _trailing_numbers(line: bytes) -> int:
-    """How many numbers end a line; its first cell is the word even where it looks like a number."""
+    """Number of numbers that end a line; its first cell is the word even where it looks like a number."""
     count = 0
     for cell in reversed(line.split()[1:]):
         if not _is_number(cell):
@@ -297,11 +291,11 @@ def _binary(
 
 
 def nouns_from(tagger: Callable[[Sequence[str]], Sequence[str]]) -> Callable[[Sequence[str]], list[bool]]:
-    """Turn a part-of-speech tagger into what says which tokens are nouns.
+    """Turn a part-of-speech tagger into a function that marks the nouns among tokens.
 
-    Args:
-        tagger: Gives each token of a caption its tag; Penn Treebank's (``NN``, ``NNS``, ``NNP``) and Universal
-            Dependencies' (``NOUN``, ``PROPN``) names of nouns are known.
+    ``tagger`` gives each token of a caption its tag; the names of nouns of the Penn Treebank (``NN``, ``NNS``, ``NNP``)
+    and
+    of Universal Dependencies (``NOUN``, ``PROPN``) are known.
 
     >>> nouns_from(lambda tokens: ["DT", "NN"])(["a", "dog"])
     [False, True]

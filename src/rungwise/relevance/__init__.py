@@ -1,6 +1,6 @@
 """Relevance degrees R[image, caption]: from captions, models, labels and people.
 
-Names are loaded when they are first used, so that a light command stays fast.
+Names are imported on first use, so that a light command starts fast.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LATER = {
     "TfIdf": "lexical.tfidf",
     "Visual": "embedding.visual",
 }
-"""Module of every name that is loaded late."""
+"""Module of every name that is imported on first use."""
 
 __all__ = [
     "BiEncoder",

@@ -22,10 +22,10 @@ class ArrayRelevance(Degrees):
             positions of images and of captions.
         image_of_caption: (captions,) the position of each caption's image.
         images: Number of images.
-        named: What to call it in messages.
+        named: Name of the degrees in messages.
 
     Raises:
-        UserError: If it is neither, or of another shape.
+        UserError: If ``relevance`` is neither, or of another shape.
 
     >>> ArrayRelevance(np.eye(2), np.array([0, 1]), 2).block([1], [0, 1])
     array([[0., 1.]], dtype=float32)
@@ -53,11 +53,7 @@ class ArrayRelevance(Degrees):
             )
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 degrees.
-
-        Raises:
-            UserError: If the object answers a block of another shape.
-        """
+        """(len(images), len(captions)) float32 degrees; a UserError if the object answers a block of another shape."""
         rows, columns = self.positions(images, captions)
         if self._matrix is not None:
             return np.asarray(self._matrix[np.ix_(rows, columns)], np.float32)
@@ -71,27 +67,24 @@ class ArrayRelevance(Degrees):
         return np.asarray(found, np.float32)
 
     def options(self) -> Mapping[str, Any]:
-        """None are known."""
+        """Empty: nothing is known of how the degrees came about."""
         return {}
 
     def title(self) -> str:
-        """What is known of it: its type."""
+        """The type of what was given."""
         return f"given as {type(self._asked if self._matrix is None else self._matrix).__name__}"
 
 
 def as_degrees(relevance: Any, data: ImageCaptions, named: str = "relevance") -> Degrees:
-    """Degrees of a collection, whoever brings them: sources stay as they are.
+    """Degrees of a collection from whatever a caller gives; sources stay as they are.
 
     Args:
         relevance: A source, saved degrees, (images, captions) numbers, or an object with ``block``.
         data: The collection.
-        named: What to call it in messages.
+        named: Name of the degrees in messages.
 
     Raises:
-        UserError: If they are none, or of other data.
-
-    >>> as_degrees(np.eye(1), ImageCaptions(("a",), ("a dog",), np.array([0]))).title()
-    'given as ndarray'
+        UserError: If ``relevance`` is none of these, or of other data.
     """
     if not isinstance(relevance, Degrees):
         return ArrayRelevance(relevance, data.image_of_caption, len(data), named)
@@ -105,7 +98,7 @@ def as_degrees(relevance: Any, data: ImageCaptions, named: str = "relevance") ->
 
 
 def _matrix(values: Any, named: str) -> NDArray[Any]:
-    """Numbers as an array that is not copied, if it is one."""
+    """Numbers as an array, without a copy where possible."""
     if hasattr(values, "detach"):  # a torch tensor, known by what it can do so that torch is not imported
         values = values.detach().cpu()
         values = (values.float() if values.is_floating_point() else values).numpy()

@@ -1,4 +1,4 @@
-"""What every source of relevance degrees answers, and what sources share.
+"""The contract of all sources of relevance degrees, and what sources share.
 
 A source computes lazily: :meth:`Degrees.block` is the one thing it must give; the rest follows from it in chunks.
 Sources that read captions have bases of their own in :mod:`rungwise.relevance.captions`.
@@ -22,7 +22,7 @@ from rungwise.core.errors import UserError
 from rungwise.relevance.storage import saved
 
 Direction = Literal["i2t", "t2i"]
-"""Which side asks: images for captions, or captions for images."""
+"""Which side the queries are on: images that seek captions, or captions that seek images."""
 
 Reference = Literal["paired", "max", "mean"]
 """Which of an image's captions stand for it when captions are scored against captions."""
@@ -34,12 +34,12 @@ Positions = NDArray[np.int64]
 Block = NDArray[np.float32]
 
 CHUNK_BYTES = 64 * 2**20
-"""How large a block may grow while something is computed chunk by chunk."""
+"""Largest size in bytes of a block that is computed as one chunk."""
 
 _OF_THE_DATA = frozenset({"document_frequencies", "paired", "scored", "coarse", "source", "sources"})
-"""Options that are hashes of the captions, or name them: the same source has others on other captions."""
+"""Options that are hashes of the captions or name some of them: the same source has others on other captions."""
 _LONG = 200
-"""Characters of options; longer ones are named by their hash."""
+"""Characters of options in :attr:`Degrees.called`; longer ones are named by their hash."""
 
 
 @runtime_checkable
@@ -59,12 +59,13 @@ class Relevance(Protocol):
 
 
 class Degrees(ABC):
-    """Base of the sources here: give :meth:`block` and :meth:`options`; the rest follows.
+    """Base of all sources in this package: give :meth:`block` and :meth:`options`; the rest follows.
 
     Attributes:
         shape: (images, captions) of the whole matrix.
         image_of_caption: (captions,) int64 position of each caption's image; None where a source does not know it.
-        captions_hash: What :func:`hash_of_captions` says of its captions; None where a source does not know them.
+        captions_hash: :func:`~rungwise.relevance.captions.hash_of_captions` of the source's captions; None where it
+            does not know them.
         complete: Every pair has a degree; False where some may be NaN, not known.
 
     >>> class Parity(Degrees):
@@ -94,7 +95,7 @@ class Degrees(ABC):
 
     @abstractmethod
     def options(self) -> Mapping[str, Any]:
-        """What besides the data decides the degrees: values that JSON can hold, small."""
+        """What decides the degrees besides the data: small values that JSON can hold."""
 
     def dense(self) -> Block:
         """(images, captions) float32 degrees, computed in chunks into one array."""
@@ -104,11 +105,9 @@ class Degrees(ABC):
         return matrix
 
     def chunks(self, direction: Direction = "i2t", queries: range | None = None) -> Iterator[tuple[Positions, Block]]:
-        """Queries in order, a run at a time, with (queries, all candidates) degrees of at most :data:`CHUNK_BYTES`.
+        """Consecutive queries in order, with their degrees of all candidates, at most :data:`CHUNK_BYTES` at a time.
 
-        Args:
-            direction: Whose queries.
-            queries: Consecutive ones; None takes all.
+        ``queries`` are consecutive ones; None takes all.
         """
         count, candidates = self.shape if direction == "i2t" else self.shape[::-1]
         queries = range(count) if queries is None else queries
@@ -122,12 +121,12 @@ class Degrees(ABC):
                 yield asked, np.ascontiguousarray(self.block(everything, asked).T)
 
     def run(self, direction: Direction) -> int:
-        """How many queries :meth:`chunks` takes at a time."""
+        """Number of queries that :meth:`chunks` takes at a time."""
         candidates = self.shape[1] if direction == "i2t" else self.shape[0]
         return max(1, CHUNK_BYTES // max(1, 4 * candidates))
 
     def grain(self, direction: Direction) -> int:
-        """How many queries must be ranked together to get the same bits whatever else is asked; 1 for any.
+        """Number of queries that must be ranked together to get the same bits whatever else is asked; 1 for any.
 
         What compares vectors depends on the shape of the blocks: runs of queries that begin at a multiple of this
         number, and end at one or at the last query, are taken in the same blocks as all queries.
@@ -138,9 +137,9 @@ class Degrees(ABC):
         """The k most relevant candidates of every query, best first, ties by the lower position, NaN last.
 
         Args:
-            k: How many; more than there are candidates is all of them.
+            k: Candidates for each query; at most all candidates are given.
             direction: ``"i2t"``: captions for every image; ``"t2i"``: images for every caption.
-            queries: Consecutive ones; None takes all.
+            queries: Consecutive queries; None takes all.
 
         Returns:
             (queries, k) int64 positions and (queries, k) float32 degrees.
@@ -159,11 +158,7 @@ class Degrees(ABC):
         return indices, values
 
     def queries(self, k: int, direction: Direction, queries: range | None = None) -> tuple[range, int]:
-        """The queries that are asked and the number of candidates, after all was checked.
-
-        Raises:
-            UserError: If k is not positive, the direction is unknown, or a query does not exist.
-        """
+        """The range of queries and the number of candidates, checked: a UserError names what :meth:`topk` refuses."""
         if direction not in ("i2t", "t2i"):
             raise UserError(f"direction must be 'i2t' or 't2i', got {direction!r}")
         if k < 1:
@@ -176,10 +171,9 @@ class Degrees(ABC):
         return queries, candidates
 
     def positions(self, images: ArrayLike, captions: ArrayLike) -> tuple[Positions, Positions]:
-        """Positions as arrays, after they were checked: counting from the end would give the degrees of other pairs.
+        """Positions as arrays; a UserError if one is negative or beyond the last.
 
-        Raises:
-            UserError: If a position is negative or beyond the last.
+        A negative position would count from the end and give the degrees of other pairs.
         """
         rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
         for what, asked, count in zip(("image", "caption"), (rows, columns), self.shape, strict=True):
@@ -191,7 +185,7 @@ class Degrees(ABC):
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """Among which captions it was counted how rare words are; None where a source does not count them.
+        """Whose captions the rarity of words was counted in; None where a source does not count words.
 
         A source that counted all captions has seen those of the test split.
         """
@@ -199,27 +193,26 @@ class Degrees(ABC):
 
     @property
     def models(self) -> frozenset[str]:
-        """Fingerprints of the models of pictures whose opinion these degrees are, wherever they came in.
+        """Fingerprints of the picture models that these degrees come from, directly or through other sources.
 
-        Whoever judges one of these models by them asks it about itself, which evaluations refuse.
+        Evaluating one of these models by such degrees would ask it about itself, which evaluations refuse.
         """
         return frozenset()
 
     def known_pairs(self) -> Positions | None:
-        """The pairs that have a degree, where these are few enough to be listed, as those that people judged.
+        """(n, 2) ascending positions (image, caption) of the pairs that have a degree.
 
-        Returns:
-            (n, 2) positions (image, caption), ascending; None where all pairs have a degree, or very many.
+        None where all pairs have one, or too many to list.
         """
         return None
 
     @property
     def source_name(self) -> str:
-        """What the source is called in files and in print."""
+        """The source's name in files and in print."""
         return type(self).__name__
 
     def choices(self) -> Mapping[str, Any]:
-        """What decides the degrees whatever the captions: the options, but for those that follow from the captions."""
+        """What decides the degrees whatever the captions: the options without those that follow from the captions."""
         return {name: value for name, value in self.options().items() if name not in _OF_THE_DATA}
 
     @property
@@ -236,7 +229,7 @@ class Degrees(ABC):
         return f"{self.source_name}({said})" if said else self.source_name
 
     def title(self) -> str:
-        """The source's name and the start of its hash, for what is graded by it."""
+        """The source's name and the start of its hash, to name it in results."""
         return f"{self.source_name}, hash {self.content_hash()[:16]}"
 
     def content_hash(self) -> str:
@@ -245,7 +238,7 @@ class Degrees(ABC):
         return digest_of_parts(chain(said, self.hashed()))
 
     def hashed(self) -> Iterator[bytes]:
-        """The data that the degrees are computed from, for :meth:`content_hash`; nothing unless a source says so."""
+        """The data that the degrees are computed from, as bytes for :meth:`content_hash`; by default nothing."""
         yield from ()
 
     def save(self, path: Path | str, *, k: int | None = None, direction: Direction = "i2t") -> None:
@@ -255,7 +248,7 @@ class Degrees(ABC):
             path: Folder to make; one that :meth:`save` wrote before is replaced.
             k: Keep only the k best candidates of each query; pairs that are not kept read as 0, or as NaN where the
                 source is not ``complete``. None keeps all pairs.
-            direction: Whose best candidates, with ``k``.
+            direction: Direction of the queries whose best candidates are kept; without ``k`` of no effect.
 
         Raises:
             UserError: If the disk is full, the path cannot be written, it is there and holds something else, or another
@@ -266,11 +259,6 @@ class Degrees(ABC):
 
     def write(self, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
         """Write the files of :meth:`save` into an empty folder.
-
-        Args:
-            folder: Such as :func:`rungwise.relevance.storage.saved.replacing` gives.
-            k: See :meth:`save`.
-            direction: See :meth:`save`.
 
         Raises:
             OSError: If the disk is full.
@@ -285,14 +273,14 @@ class Degrees(ABC):
     def write_lists(
         self, folder: Path, k: int, direction: Direction, values: Iterable[Block], indices: Iterable[NDArray[Any]]
     ) -> None:
-        """Write what :meth:`topk` gave for all queries, some at a time, as :meth:`write` does.
+        """Write what :meth:`topk` gave for all queries, as :meth:`write` does.
 
         Args:
-            folder: An empty one.
-            k: As it was asked.
-            direction: Likewise.
-            values: Parts in order of the queries.
-            indices: Likewise.
+            folder: An empty folder.
+            k: Candidates for each query that were asked for.
+            direction: Direction of the queries.
+            values: Consecutive parts of the degrees, in order of the queries.
+            indices: Consecutive parts of the positions, in order of the queries.
 
         Raises:
             OSError: If the disk is full.
@@ -300,7 +288,7 @@ class Degrees(ABC):
         saved.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
 
     def saved_header(self, k: int | None, direction: Direction) -> dict[str, Any]:
-        """What a folder of saved degrees says of itself."""
+        """The header of a folder of saved degrees."""
         return {
             "source": self.source_name,
             "options": dict(self.options()),
@@ -317,7 +305,7 @@ class Degrees(ABC):
 
 
 def joint_frequencies(parts: Iterable[Frequencies | None]) -> Frequencies | None:
-    """What :attr:`Degrees.frequencies_from` is for a source made of others: the least that is known of one of them.
+    """:attr:`Degrees.frequencies_from` of a source made of others: the least that is known of one of them.
 
     >>> joint_frequencies(["train", None]), joint_frequencies(["train", "collection"]), joint_frequencies([None])
     ('train', 'collection', None)

@@ -1,4 +1,4 @@
-"""Degrees of captions with captions: what a training batch asks for.
+"""Degrees of captions with captions, as a training batch needs them.
 
 In a batch every image comes with one caption, t_q, which stands for it: R(t_q, t_p) is the degree of caption t_p for
 the query's image (ladder loss, Zhou et al. 2020). ``pair_block(batch, batch)`` gives these degrees for the captions of
@@ -21,11 +21,7 @@ class CaptionPairs(Protocol):
     """A source that answers by caption pair; ask :func:`answers_caption_pairs` whether one does."""
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
-        """(len(first), len(second)) float32 degrees of caption ``second[b]`` where caption ``first[a]`` is the query.
-
-        Args:
-            first: Caption positions of the queries.
-            second: Caption positions of the candidates.
+        """(len(first), len(second)) float32 degrees of candidate caption ``second[b]`` for query caption ``first[a]``.
 
         Raises:
             UserError: If a position does not exist.
@@ -44,16 +40,7 @@ def answers_caption_pairs(source: object) -> TypeGuard[CaptionPairs]:
 
 
 def caption_pairs(source: object) -> CaptionPairs:
-    """The source, known to answer by caption pair.
-
-    Raises:
-        UserError: If it does not; the message says which sources do.
-
-    >>> from rungwise.relevance import CIDErD
-    >>> caption_pairs(CIDErD(["a dog"], [0]))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: CIDErD: has no degrees of captions with captions; tfidf, cbow, spice, ...
-    """
+    """The source itself, if it answers by caption pair; else a UserError that says which sources do."""
     if answers_caption_pairs(source):
         return source
     for part in getattr(source, "sources", ()):
@@ -69,19 +56,9 @@ def caption_pairs(source: object) -> CaptionPairs:
 def caption_positions(
     first: ArrayLike, second: ArrayLike, captions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions as arrays, after they were checked: counting from the end would give the degrees of other captions.
+    """Positions as arrays; a UserError if one is negative or not below ``captions``, the number of captions.
 
-    Args:
-        first: Positions.
-        second: Positions.
-        captions: How many captions there are.
-
-    Raises:
-        UserError: If a position is negative or beyond the last.
-
-    >>> caption_positions([0, -1], [1], 2)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: relevance: caption positions run -1..0; they must lie in 0..1
+    A negative position would count from the end and give the degrees of other captions.
     """
     arrays = np.asarray(first, np.int64), np.asarray(second, np.int64)
     for asked in arrays:

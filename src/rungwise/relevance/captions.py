@@ -1,4 +1,4 @@
-"""What sources of relevance degrees share that read captions.
+"""Bases of the sources that read captions.
 
 A source that knows captions derives from :class:`CaptionSource`. One that scores a caption against a caption derives
 from :class:`CaptionPairSource` and gives only :meth:`CaptionPairSource.pair_block`.
@@ -23,14 +23,10 @@ class CaptionSource(Degrees):
     """Base of the sources that read captions.
 
     Args:
-        captions: (captions,) texts; None where they are not at hand, as on a worker that ranks for another process.
-            The source then has no hash.
+        captions: (captions,) texts; None where they are not there, as on a worker that ranks for another process. The
+            source then has no hash.
         image_of_caption: (captions,) the position of each caption's image.
         images: Number of images, where the last ones have no caption; None counts up to the highest position.
-
-    Attributes:
-        captions: (captions,) texts; none where they are not at hand.
-        image_of_caption: (captions,) int64.
 
     Raises:
         UserError: If there is not one image position per caption, or one is negative or beyond ``images``.
@@ -64,17 +60,11 @@ class CaptionSource(Degrees):
         self._starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)
 
     def references_of(self, image: int) -> Positions:
-        """Positions of the captions that were written for an image, ascending; possibly none.
-
-        >>> class Nothing(CaptionSource):
-        ...     block = options = None
-        >>> Nothing(["a dog", "a cat", "dogs"], [1, 0, 1]).references_of(1)
-        array([0, 2])
-        """
+        """Ascending positions of the captions that were written for an image; possibly none."""
         return self._order[self._starts[image] : self._starts[image + 1]]
 
     def hashed(self) -> Iterator[bytes]:
-        """Captions and ownership."""
+        """Captions and the image of each."""
         for text in self.captions:
             yield text.encode("utf-8", "surrogatepass")
             yield b"\0"
@@ -96,10 +86,10 @@ class CaptionPairSource(CaptionSource):
     Args:
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
-        reference: See above.
+        reference: Which captions stand for an image, as listed above.
         paired: (images,) the caption that stands for each image, -1 for none; only with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself; a pair without any other reference gets 0.
-        images: See :class:`CaptionSource`.
+        images: Number of images, where the last ones have no caption.
 
     Raises:
         UserError: If the reference is unknown, or ``paired`` does not fit.
@@ -149,15 +139,14 @@ class CaptionPairSource(CaptionSource):
         """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``.
 
         With the captions of a training batch on both sides these are the degrees of the batch, R(t_q, t_p): whatever
-        ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image. See
-        :class:`rungwise.relevance.caption_pairs.CaptionPairs`.
+        ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image.
 
         Raises:
             UserError: If a position is negative or beyond the last caption.
         """
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice; a source with more options adds them to these."""
+        """The choice of references; a source with more options adds them to these."""
         chosen = {"reference": self.reference, "leave_one_out": self.leave_one_out}
         return chosen | ({"paired": self._order.tolist()} if self.reference == "paired" else {})
 
@@ -213,9 +202,5 @@ class CaptionPairSource(CaptionSource):
 
 
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
-    """Hash of texts and of whose they are: degrees with another one belong to other data.
-
-    >>> hash_of_captions(["a dog", "a cat"], [0, 1])[:8], hash_of_captions(["a dog", "a cat"], [1, 0])[:8]
-    ('7a2f37d0', 'ffc5872b')
-    """
+    """Hash of texts and of the image of each: degrees with another hash belong to other data."""
     return digest_of_parts([json.dumps(list(captions)), np.asarray(image_of_caption, "<i8")])

@@ -1,1 +1,1 @@
-"""The generated world: scenes, what is said of them, how they are drawn, and their exact relevance."""
+"""The generated world: scenes, their captions, their pictures, and their exact relevance."""

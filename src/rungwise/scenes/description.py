@@ -1,8 +1,8 @@
-"""What a generated scene shows and what a caption of one says, as facts rather than words.
+"""Contents of a generated scene and statements of its captions, as facts rather than words.
 
 A picture holds 1 to 3 objects, each with a shape, a colour, a size, a texture and a place. A caption states some of
-that: objects it mentions, each with the attributes it names; relations between the objects it mentions; sometimes how
-many objects there are. Both are made before the picture is drawn and the words are chosen, so nothing is ever parsed.
+that: objects it mentions, each with the attributes it names; relations between the objects it mentions; sometimes
+the number of objects. Both are made before the picture is drawn and the words are chosen, so nothing is ever parsed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RADIUS: Mapping[str, float] = {"small": 0.1, "large": 0.2}
 """Half the extent of an object, as a share of the picture's side."""
 
 CLEAR_GAP = 0.05
-"""Between two objects along an axis, as a share of the side: from here on one is left of (above) the other."""
+"""Smallest gap between two objects along an axis, as a share of the side, where one is left of (above) the other."""
 
 Kind = tuple[str, str]
 """Colour and shape, such as ``("red", "circle")``: what is held out in pairs."""
@@ -38,19 +38,7 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SceneObject:
-    """One object of a picture.
-
-    Attributes:
-        shape: One of :data:`SHAPES`.
-        colour: One of :data:`COLOURS`.
-        size: One of :data:`SIZES`.
-        texture: One of :data:`TEXTURES`.
-        x: Centre from the left, as a share of the side.
-        y: Centre from the top, as a share of the side.
-
-    >>> SceneObject("star", "red", "small", "plain", 0.2, 0.5).kind
-    ('red', 'star')
-    """
+    """One object of a picture; the centre ``x`` (from the left) and ``y`` (from the top) are shares of the side."""
 
     shape: str
     colour: str
@@ -67,11 +55,11 @@ class SceneObject:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What one picture shows.
+    """The content of one picture.
 
     Attributes:
         objects: 1 to 3 objects, apart from each other along at least one axis.
-        background: Which of the calm backgrounds, counted from 0.
+        background: Number of one of the calm backgrounds, counted from 0.
 
     >>> left, right = (SceneObject("star", "red", "small", "plain", x, 0.5) for x in (0.2, 0.8))
     >>> Scene((left, right)).relations(0, 1)
@@ -97,20 +85,16 @@ class Scene:
         return tuple(found)
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON takes it; :meth:`from_plain` reads it back."""
+        """Values that JSON can hold; :meth:`from_plain` reads them back."""
         rows = [[o.shape, o.colour, o.size, o.texture, o.x, o.y] for o in self.objects]
         return {"objects": rows, "background": self.background}
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Scene:
-        """Read what :meth:`to_plain` gave.
+        """Read the values of :meth:`to_plain`.
 
         Raises:
-            ValueError, KeyError, TypeError: If it describes no scene that can be drawn.
-
-        >>> scene = Scene((SceneObject("star", "red", "small", "plain", 0.2, 0.5),), 2)
-        >>> Scene.from_plain(scene.to_plain()) == scene
-        True
+            ValueError, KeyError, TypeError: If they describe no scene that can be drawn.
         """
         objects = tuple(SceneObject(*row) for row in values["objects"])
         for one in objects:
@@ -124,7 +108,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One object as a caption names it; ``None`` where the caption does not say.
+    """One object as a caption names it; ``None`` for attributes that it leaves open.
 
     >>> Mention(shape="star", size="small").stated
     {'shape': 'star', 'size': 'small'}
@@ -161,7 +145,7 @@ class Statement:
 
     @property
     def facts(self) -> int:
-        """How many facts are stated: attributes, relations, and the count."""
+        """Number of stated facts: attributes, relations, and the count."""
         attributes = sum(len(mention.stated) for mention in self.mentions)
         return attributes + len(self.relations) + (self.count is not None)
 
@@ -185,7 +169,7 @@ class Statement:
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON takes it, with only what is stated; :meth:`from_plain` reads it back."""
+        """Values that JSON can hold, with only what is stated; :meth:`from_plain` reads them back."""
         plain: dict[str, Any] = {"mentions": [mention.stated for mention in self.mentions]}
         if self.relations:
             plain["relations"] = [list(relation) for relation in self.relations]
@@ -195,14 +179,10 @@ class Statement:
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Statement:
-        """Read what :meth:`to_plain` gave.
+        """Read the values of :meth:`to_plain`.
 
         Raises:
-            ValueError, KeyError, TypeError: If no caption can state it.
-
-        >>> said = Statement((Mention("circle"), Mention("square")), (("left of", 0, 1),), 3)
-        >>> Statement.from_plain(said.to_plain()) == said
-        True
+            ValueError, KeyError, TypeError: If no caption can state them.
         """
         for stated in values["mentions"]:
             _check_attributes(stated)

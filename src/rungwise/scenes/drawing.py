@@ -29,7 +29,7 @@ BACKGROUNDS: tuple[tuple[Colour, Colour], ...] = (
     ((242, 249, 241), (225, 236, 224)),
     ((247, 243, 251), (231, 225, 238)),
 )
-"""Colour at the top and at the bottom."""
+"""Colours of each background at the top and at the bottom."""
 
 _SUPERSAMPLE = 4
 _PALE = (255, 255, 255)
@@ -42,14 +42,7 @@ _DOT_PERIOD = {"small": 0.66, "large": 0.48}
 
 
 def draw_scene(scene: Scene, side: int) -> Image.Image:
-    """The picture of a scene.
-
-    Args:
-        scene: What it shows.
-        side: Width and height in pixels.
-
-    Returns:
-        An RGB image, the same for the same scene and side.
+    """The picture of a scene: an RGB image of ``side`` pixels each way, the same for the same scene and side.
 
     >>> from rungwise.scenes.description import SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.25, 0.5)

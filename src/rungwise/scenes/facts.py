@@ -1,4 +1,4 @@
-"""Which facts of a statement hold in a picture, and what the picture shows in place of the others."""
+"""Comparison of a statement with a picture: the facts that hold, and what the picture shows in place of the others."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from rungwise.scenes.description import MAX_OBJECTS, RELATIONS, Mention, Scene, 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a statement, held against one picture.
+    """The facts of a statement, compared with one picture.
 
     Attributes:
-        true: How many hold.
-        stated: How many there are.
-        wrong: What is wrong, in a few words each, such as ``"green, not blue"``.
-
-    >>> Facts(3, 4, ("green, not blue",)).true / 4
-    0.75
+        true: Number of facts that hold.
+        stated: Number of stated facts.
+        wrong: Errors of the statement, in a few words each, such as ``"green, not blue"``.
     """
 
     true: int
@@ -28,9 +25,9 @@ class Facts:
 
 
 def facts_in(statement: Statement, scene: Scene) -> Facts:
-    """Hold every fact of a statement against a picture, as :mod:`rungwise.scenes.relevance` does.
+    """Compare every fact of a statement with a picture, as :mod:`rungwise.scenes.relevance` does.
 
-    The objects that a statement mentions are taken for those of the picture that make the most facts true.
+    The mentioned objects are matched with those of the picture that make the most facts true.
 
     >>> from rungwise.scenes.description import SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
@@ -47,7 +44,7 @@ def facts_in(statement: Statement, scene: Scene) -> Facts:
 
 
 def _held(statement: Statement, scene: Scene, chosen: tuple[int, ...]) -> tuple[int, list[str]]:
-    """How many facts hold, and what is wrong, if mention n means object ``chosen[n]``; numbers beyond mean none."""
+    """Number of facts that hold, and the errors, if mention n means object ``chosen[n]``; beyond the last is none."""
     true, wrong = 0, []
     for mention, which in zip(statement.mentions, chosen, strict=True):
         if which >= len(scene.objects):

@@ -1,7 +1,7 @@
-"""Plain words about a scene read into what they state: the way back from the grammar of captions.
+"""Plain words about a scene read into a statement: the inverse of the grammar of captions.
 
 Every caption and every query of :mod:`rungwise.scenes.captions` is read back to a statement with the same degrees.
-Words that people write besides are listed: what was not understood belongs to no fact.
+Other words that people write are listed: they belong to no fact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALONE = ("nothing else", "all alone", "alone", "only", "just")
 _FRAMES = ("one of them", "one of which", "one of the")
 _TRAILING = {"with stripes": "striped", "with dots": "dotted"}
 _LONGEST = 6
-"""Words of the longest phrase that is one relation."""
+"""Number of words of the longest phrase that is one relation."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reading:
     """What was understood of a text.
 
     Attributes:
-        statement: What it states; None where no fact was understood.
+        statement: Statement of the text; None where no fact was understood.
         unknown: Words that were not understood, in their order. The statement then leaves something out.
 
     >>> read_text("a red star above a purple elephant").unknown
@@ -40,19 +40,13 @@ class Reading:
 
 
 def read_statement(text: str) -> Statement | None:
-    """What a text states; None unless every word of it was understood.
-
-    >>> read_statement("a small red circle left of a blue square")
-    Statement(mentions=(Mention(shape='circle', colour='red', size='small', texture=None), Mention(shape='square', ...
-    >>> read_statement("a purple elephant") is None
-    True
-    """
+    """The statement of a text; None unless every word of it was understood."""
     reading = read_text(text)
     return None if reading.unknown else reading.statement
 
 
 def read_text(text: str) -> Reading:
-    """What a text states as far as it is understood, and the words that are not.
+    """The statement of a text as far as it is understood, and the words that are not.
 
     A text names at most three objects, as pictures show no more; what goes beyond is not understood.
 
@@ -79,7 +73,7 @@ class _Lexeme:
 
 @cache
 def _lexicon() -> Mapping[tuple[str, ...], _Lexeme]:
-    """Everything that the grammar of captions can write, by its words; what comes first here gives way."""
+    """Everything that the grammar of captions can write, by its words; later entries replace earlier ones."""
     found: dict[tuple[str, ...], _Lexeme] = {}
 
     def add(words: tuple[str, ...], kind: str, value: str = "", names: tuple[str, ...] = (), number: int = 1) -> None:
@@ -132,7 +126,7 @@ def _lexemes(text: str) -> Iterator[_Lexeme]:
 
 @dataclass
 class _Phrase:
-    """Words for one object, or for several alike ones, as they come."""
+    """Words for one object, or for several alike ones, in their order."""
 
     stated: dict[str, str] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
@@ -144,7 +138,7 @@ class _Phrase:
 
 
 class _Words:
-    """The text so far."""
+    """State of reading a text."""
 
     def __init__(self) -> None:
         self._mentions: list[Mention] = []
@@ -215,7 +209,7 @@ class _Words:
         self._pending = lexeme, self._last if self._mentions else None, None
 
     def _close(self, joined: bool = False) -> None:
-        """The phrase is over: it becomes a mention or several, or says how many objects there are."""
+        """End the phrase: it becomes one mention or several, or gives the number of objects."""
         phrase, self._phrase = self._phrase, _Phrase(joined=joined)
         if not phrase.words:
             return
@@ -237,7 +231,7 @@ class _Words:
         self._settle(self._last)
 
     def _completes(self, phrase: _Phrase) -> bool:
-        """Whether a phrase without a noun says more of the objects before it: "one red", or "is red"."""
+        """Whether a phrase without a noun describes the objects before it further: "one red", or "is red"."""
         for place in self._last if phrase.number == 1 or phrase.joined else ():
             mention = self._mentions[place]
             if not phrase.stated.keys() & mention.stated.keys():
@@ -246,7 +240,7 @@ class _Words:
         return False
 
     def _settle(self, mentions: range) -> None:
-        """Give the relation that waits its next side."""
+        """Give the waiting relation its next side."""
         if self._pending is None:
             return
         lexeme, subjects, other = self._pending

@@ -44,15 +44,15 @@ _FACTS: dict[tuple[object, ...], int] = {
 
 
 class SceneRelevance(Degrees):
-    """R[picture, caption] of scenes; see the module for its definition.
+    """R[picture, caption] of scenes, as the module defines it.
 
     Every possible fact is a column. A caption is a row of 0 and 1: the facts it states about its mentions 0, 1, 2. A
     picture is six such rows, one for each way to assign its objects to these mentions: the facts that then hold. The
     number of stated facts that hold is a matrix product, and a degree is the largest of the six.
 
     Args:
-        scenes: (images,) what each picture shows.
-        statements: (captions,) what each caption states.
+        scenes: (images,) content of each picture.
+        statements: (captions,) statement of each caption.
 
     >>> from rungwise.scenes.description import Mention, SceneObject
     >>> star = SceneObject("star", "red", "small", "plain", 0.2, 0.5)
@@ -78,7 +78,7 @@ class SceneRelevance(Degrees):
         """The relevance of a collection that was read from a folder of scenes, or of a part of it.
 
         Args:
-            folder: What :func:`rungwise.scenes.scene_files.generate` made.
+            folder: Folder that :func:`rungwise.scenes.scene_files.generate` made.
             data: Images and captions of that folder, in any order; they are known by their ids.
 
         Raises:
@@ -112,11 +112,11 @@ class SceneRelevance(Degrees):
         return best
 
     def options(self) -> Mapping[str, Any]:
-        """None: the relevance is exact."""
+        """Empty: the relevance is exact."""
         return {}
 
     def hashed(self) -> Iterator[bytes]:
-        """What pictures show and captions state."""
+        """Contents of the pictures and statements of the captions."""
         yield from (self._shown.tobytes(), self._stated.tobytes())
 
 
@@ -124,14 +124,11 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     """The degrees that belong to a collection: generated scenes have theirs, other collections have none.
 
     Args:
-        path: The folder or file that the collection was read from; None where it came from no place.
+        path: The folder or file that the collection was read from; None where it was not read.
         data: The collection, or a part of it.
 
     Raises:
         UserError: If the folder's scenes are unfinished, or an id is not among them.
-
-    >>> own_degrees(None, ImageCaptions(("a",), ("a dog",), np.array([0]))) is None
-    True
     """
     if path is None or data.layout != "scenes":
         return None

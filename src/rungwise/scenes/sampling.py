@@ -1,4 +1,4 @@
-"""What the generated scenes show: drawn at random, the same for a seed, some combinations held out of training.
+"""Contents of generated scenes: drawn at random, the same for a seed, some combinations held out of training.
 
 **Held-out combinations.** A combination is an unordered pair of kinds, a kind being a colour and a shape: "a red circle
 with a blue square", whichever comes first and however they lie. A share of all such pairs is held out: no picture of
@@ -33,7 +33,7 @@ from rungwise.scenes.drawing import BACKGROUNDS
 PICTURES_FOLDER = "pictures"
 
 Combination = tuple[Kind, Kind]
-"""Two kinds that a picture shows together, the one that comes first in the alphabet first: order means nothing."""
+"""Two kinds that a picture shows together, in alphabetical order."""
 
 _KINDS: tuple[Kind, ...] = tuple(sorted((colour, shape) for colour in COLOURS for shape in SHAPES))
 _MARGIN = 0.02
@@ -43,16 +43,16 @@ _GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True)
 class SceneConfig:
-    """What to generate.
+    """Settings of a collection of generated scenes.
 
     Picture n of a seed shows the same and has the same first captions whatever ``pictures``, ``side`` and
     ``captions_per_picture`` are; given the shares, it is in the same split too.
 
     Attributes:
-        pictures: How many.
-        captions_per_picture: How many each.
+        pictures: Number of pictures.
+        captions_per_picture: Number of captions of each picture.
         side: Width and height in pixels, at least 32.
-        seed: Of everything that is drawn at random.
+        seed: Seed of everything that is drawn at random.
         val_share: Share of the pictures in the split ``val``.
         test_share: Share of the pictures in the split ``test``; the rest is ``train``.
         held_out_share: Share of all combinations that are held out.
@@ -92,8 +92,8 @@ def held_out_combinations(seed: int = 0, share: float = 0.1) -> tuple[Combinatio
     """The combinations that the splits ``train`` and ``val`` never show, sorted.
 
     Args:
-        seed: As in :class:`SceneConfig`.
-        share: Of all 1,128 pairs of the 48 kinds.
+        seed: Seed of the scenes, as in :class:`SceneConfig`.
+        share: Share of all 1,128 pairs of the 48 kinds.
 
     >>> held_out = held_out_combinations()
     >>> len(held_out), held_out == held_out_combinations(), held_out == held_out_combinations(seed=1)
@@ -109,10 +109,10 @@ class ScenePicture:
     """One picture of the collection before it is drawn.
 
     Attributes:
-        name: Such as ``"scene-00007"``.
+        name: Name such as ``"scene-00007"``.
         split: ``"train"``, ``"val"`` or ``"test"``.
-        scene: What it shows.
-        captions: Each caption and what it states.
+        scene: Content of the picture.
+        captions: Captions with their statements.
     """
 
     name: str
@@ -122,16 +122,16 @@ class ScenePicture:
 
     @property
     def file(self) -> str:
-        """Where the picture is, relative to the folder."""
+        """Path of the picture, relative to the folder."""
         return f"{PICTURES_FOLDER}/{self.name}.png"
 
 
 def sample_picture(config: SceneConfig, number: int, held_out: Sequence[Combination]) -> ScenePicture:
-    """Draw at random what one picture shows and what its captions say.
+    """Draw the content of one picture and its captions at random.
 
     Args:
-        config: What is generated; ``pictures`` and ``side`` are not looked at.
-        number: Which picture, from 0.
+        config: Settings of the collection; ``pictures`` and ``side`` have no effect.
+        number: Number of the picture, from 0.
         held_out: :func:`held_out_combinations` of the same configuration.
 
     >>> picture = sample_picture(SceneConfig(captions_per_picture=2), 1, held_out_combinations())
@@ -147,7 +147,7 @@ def sample_picture(config: SceneConfig, number: int, held_out: Sequence[Combinat
 
 
 def _split(config: SceneConfig, number: int) -> tuple[str, bool]:
-    """Split, and whether a held-out combination is to be shown.
+    """The split of a picture, and whether it shows a held-out combination.
 
     Multiples of the golden ratio fill the unit interval evenly, so the shares are kept closely however few pictures.
     """
@@ -195,11 +195,7 @@ def _beyond_doubt(a: SceneObject, b: SceneObject) -> bool:
 
 
 def combination_of(a: Kind, b: Kind) -> Combination:
-    """The two kinds in the order of the alphabet.
-
-    >>> combination_of(("red", "star"), ("blue", "cross"))
-    (('blue', 'cross'), ('red', 'star'))
-    """
+    """The two kinds in alphabetical order."""
     return (a, b) if a <= b else (b, a)
 
 

@@ -1,8 +1,8 @@
 """A folder of generated scenes: written, read back, and searched for what training never showed.
 
 **Layout** of a folder of scenes: ``pictures/scene-00000.png`` and so on; ``captions.jsonl`` with the fields ``image``,
-``caption``, ``split`` and ``caption_id``; ``scenes.json`` with the configuration, what every picture shows and what
-every caption states.
+``caption``, ``split`` and ``caption_id``; ``scenes.json`` with the configuration, the content of every picture and the
+statement of every caption.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 SCENES_FILE = "scenes.json"
 CAPTIONS_FILE = "captions.jsonl"
 VERSION = 1
-"""Raised whenever the same configuration would give other scenes, captions or pixels."""
+"""Version of the scenes: raised whenever the same configuration would give other scenes, captions or pixels."""
 
 _UNFINISHED = ".scenes-unfinished"
 
@@ -65,8 +65,8 @@ class SceneQuery:
     """A search for a held-out combination.
 
     Attributes:
-        text: Such as ``"a small red circle left of a blue square"``.
-        statement: What it states, for :class:`rungwise.scenes.relevance.SceneRelevance`.
+        text: Query such as ``"a small red circle left of a blue square"``.
+        statement: Statement of the query, for :class:`rungwise.scenes.relevance.SceneRelevance`.
     """
 
     text: str
@@ -81,13 +81,13 @@ class SceneQuery:
 
 @dataclass(frozen=True)
 class SceneFile:
-    """What ``scenes.json`` holds.
+    """The content of ``scenes.json``.
 
     Attributes:
-        config: What was generated.
-        held_out: The combinations that training never shows.
-        scenes: What each picture shows, by the picture's name without folder and extension.
-        statements: What each caption states, by caption id.
+        config: Settings of the collection.
+        held_out: Combinations that training never shows.
+        scenes: Content of each picture, by the picture's name without folder and extension.
+        statements: Statement of each caption, by caption id.
     """
 
     config: SceneConfig
@@ -96,7 +96,7 @@ class SceneFile:
     statements: dict[str, Statement]
 
     def scene_of(self, image_id: str) -> Scene:
-        """What the picture with this id shows; folder and extension of the id do not matter.
+        """The content of the picture with this id; folder and extension of the id do not matter.
 
         Raises:
             UserError: If no such picture was generated.
@@ -107,7 +107,7 @@ class SceneFile:
         return self.scenes[name]
 
     def statement_of(self, caption_id: str) -> Statement:
-        """What the caption with this id states.
+        """The statement of the caption with this id.
 
         Raises:
             UserError: If no such caption was generated.
@@ -120,15 +120,15 @@ class SceneFile:
 def generate(
     folder: Path, config: SceneConfig | None = None, progress: Callable[[int, int], None] | None = None
 ) -> ImageCaptions:
-    """Make a folder of scenes, or find it made already.
+    """Make a folder of scenes, or use the one that is there.
 
     ``scenes.json`` is written last: a folder without it is no collection of scenes. An interrupted generation is begun
     again; a folder that was finished with the same configuration is used as it is.
 
     Args:
-        folder: Where; made if missing.
-        config: What; all defaults if not given.
-        progress: Called with (pictures done, pictures in all) now and then.
+        folder: Folder to make or use.
+        config: Settings; None takes all defaults.
+        progress: Called now and then with the number of pictures done and in all.
 
     Returns:
         The collection; image ids are the files relative to the folder.
@@ -197,9 +197,9 @@ def held_out_queries(folder: Path, count: int = 100, seed: int = 0) -> list[Scen
     """Searches for combinations that training never showed, each with a right picture in the split ``test``.
 
     Args:
-        folder: What :func:`generate` made.
-        count: How many, all different.
-        seed: Of the draw; the first queries are the same whatever the count.
+        folder: Folder that :func:`generate` made.
+        count: Number of queries, all different.
+        seed: Seed of the draw; the first queries are the same whatever the count.
 
     Raises:
         UserError: If the test pictures do not allow that many.
@@ -250,7 +250,7 @@ def _draw_all(
 
 
 def _draw(path: Path, scene: Scene, side: int) -> None:
-    """A picture, on the disk when this returns: the lists that come after it say that all pictures are there."""
+    """Write a picture and sync it: the lists that come after it say that all pictures are there."""
     path.unlink(missing_ok=True)
     with path.open("xb") as file:  # a new file, so that no link that lies there is followed
         draw_scene(scene, side).save(file, "PNG", compress_level=3)
@@ -286,7 +286,7 @@ def _write_lists(
 
 
 def _is_finished(folder: Path, config: SceneConfig) -> bool:
-    """Whether these very scenes are there already; refuses a folder that holds anything else."""
+    """Whether these very scenes are there already; a folder that holds anything else is refused."""
     if (folder / _UNFINISHED).exists() or not folder.exists():
         return False
     if not (folder / SCENES_FILE).exists():

@@ -1,1 +1,1 @@
-"""Threads, workers, memory and compiled kernels: the cores of the machine, used to the full and to the bit alike."""
+"""Threads, workers, memory and compiled kernels: all cores of the machine, and results that are the same to the bit."""

@@ -1,4 +1,4 @@
-"""Ray: processes on this machine, or on the machines of a cluster, that share out one job."""
+"""Ray: processes on this machine, or on the machines of a cluster, that share one job."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rungwise.core.compute.threads import cores
 from rungwise.core.errors import UserError
 
 LOCAL = "local"
-"""In place of an address: workers on this machine, for as long as the job lasts."""
+"""Given in place of an address: workers on this machine, for as long as the job lasts."""
 ADDRESS = re.compile(r"(?:ray://)?([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
-"""Of the head of a cluster."""
+"""Pattern of the address of a cluster's head."""
 _OUTSIDE = "ray://"
 _SECONDS_TO_ANSWER = 5.0
 _SHARED_BYTES = 256 << 20
@@ -32,13 +32,13 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     Where this process is connected already, that connection is used, and stays.
 
     Args:
-        address: ``"local"`` starts workers on this machine and ends them with the block. ``HOST:PORT`` is that of a
-            cluster's head, which this machine is a part of; ``ray://HOST:PORT`` reaches one from outside.
-        workers: How many tasks may run at a time on this machine; all of its cores if not given.
-        from_outside: Whether ``ray://`` does: Ray Data runs on a machine of the cluster alone.
+        address: ``"local"`` starts workers on this machine and ends them with the block. ``HOST:PORT`` is the head of a
+            cluster that this machine is a part of; ``ray://HOST:PORT`` reaches a cluster from outside.
+        workers: Number of tasks that may run at a time on this machine; None takes all of its cores.
+        from_outside: Allow ``ray://``; False for Ray Data, which only runs on a machine of the cluster.
 
     Raises:
-        UserError: If Ray is not installed or does not start, the address is none, or nobody answers there.
+        UserError: If Ray is not installed or does not start, the address is malformed, or nobody answers there.
 
     >>> with cluster("nowhere"):
     ...     pass
@@ -90,7 +90,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
 
 @contextmanager
 def _without_advice() -> Iterator[None]:
-    """Within it, nothing comes out of the standard error, which Ray fills from Python and from below it."""
+    """Discard the standard error within the block, which Ray fills from Python and from below it."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -105,7 +105,7 @@ def _without_advice() -> Iterator[None]:
 
 @contextmanager
 def _without_web_server(ray: Any) -> Iterator[None]:
-    """Within it, Ray starts no web server, which nothing here needs.
+    """Keep Ray from starting its web server within the block.
 
     Even without its pages, and with its reports switched off, that server asks the addresses of three clouds whether
     it runs there. No setting of Ray leaves it out.
@@ -120,11 +120,7 @@ def _without_web_server(ray: Any) -> Iterator[None]:
 
 
 def _require_answer(address: str) -> None:
-    """Refuse an address where nobody answers: Ray itself would try for many minutes.
-
-    Raises:
-        UserError: If it is no address, or nobody answers.
-    """
+    """Refuse a malformed address, and one where nobody answers: Ray itself would try for many minutes."""
     found = ADDRESS.fullmatch(address)
     if found is None:
         raise UserError(f"Ray: {address!r} is no address; give HOST:PORT or ray://HOST:PORT of its head, or local")

@@ -1,4 +1,4 @@
-"""Where models compute."""
+"""The device on which models compute."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from rungwise.core.errors import UserError
 
 
 def choose_device(asked: str | None = None) -> str:
-    """The device that was asked for; otherwise ``cuda`` where there is one, and ``cpu`` where there is none.
-
-    Args:
-        asked: Such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; None leaves the choice.
+    """The given device; by default ``cuda`` where there is one, else ``cpu``.
 
     Raises:
         UserError: If the device is unknown, or is not on this machine.
-
-    >>> choose_device("cpu")
-    'cpu'
     """
     import torch  # slow to load, and commands that print help need no device
 

@@ -1,4 +1,4 @@
-"""Work that falls into parts: done one after the other in this process, or shared out among workers."""
+"""Executors of work that falls into parts: one after the other in this process, or shared among workers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 _TRIES = 3
-"""How often a part is begun again whose worker has died."""
+"""Number of times that a part is restarted after its worker has died."""
 _AHEAD = 2
-"""Parts that are handed out at a time for each that can be worked on: so many and their results are held."""
+"""Parts that are handed out at a time, for each part that can run; as many results are held in memory."""
 
 
 class Share(Protocol):
-    """Does the parts of a piece of work; see :func:`in_turn` and :class:`OnWorkers`."""
+    """An executor of the parts of a piece of work, such as :func:`in_turn` and :class:`OnWorkers`."""
 
     def __call__(
         self, work: Callable[[Common, Part], Result], common: Common, parts: Iterable[Part]
     ) -> Iterator[tuple[int, Result]]:
-        """What work makes of each part, with the part's number, in the order in which they are done.
+        """Results of ``work`` for each part, with the part's number, in the order in which they are done.
 
         Args:
             work: A function of a module, which other processes can import.
-            common: What all parts need, handed out once.
-            parts: Numbered from 0.
+            common: Data that all parts need, handed out once.
+            parts: The parts, numbered from 0.
         """
         ...
 
@@ -37,7 +37,7 @@ class Share(Protocol):
 def in_turn(
     work: Callable[[Common, Part], Result], common: Common, parts: Iterable[Part]
 ) -> Iterator[tuple[int, Result]]:
-    """A :class:`Share` of this process alone.
+    """A :class:`Share` that runs in this process alone.
 
     >>> list(in_turn(lambda common, part: common * part, 10, [1, 2]))
     [(0, 10), (1, 20)]
@@ -47,14 +47,14 @@ def in_turn(
 
 
 class OnWorkers:
-    """A :class:`Share` of Ray's workers. A part whose worker dies is begun again.
+    """A :class:`Share` that runs on Ray's workers. A part whose worker dies is restarted.
 
     Args:
-        ray: The module, connected, as :func:`rungwise.core.compute.cluster.cluster` gives it.
-        cores: That a part has to itself, as far as a machine has so many.
+        ray: The connected module, from :func:`rungwise.core.compute.cluster.cluster`.
+        cores: Number of cores for each part, where a machine has so many.
 
     Attributes:
-        workers: How many parts are worked on at a time.
+        workers: Number of parts that run at a time.
 
     Raises:
         UserError: From the call, if a part fails, cannot be sent to other processes, or workers die again and again.
@@ -69,7 +69,7 @@ class OnWorkers:
     def __call__(
         self, work: Callable[[Common, Part], Result], common: Common, parts: Iterable[Part]
     ) -> Iterator[tuple[int, Result]]:
-        """See :class:`Share`."""
+        """Hand the parts to workers and yield their results as they are done."""
         ray = self._ray
         task = ray.remote(num_cpus=self._cores, max_retries=_TRIES)(_on_a_core if self._cores == 1 else _on_cores)
         try:

@@ -1,8 +1,8 @@
-"""The one way to compile an inner loop.
+"""Compilation of inner loops with numba.
 
-A kernel is a function that numba compiles. The first call on a machine compiles it, which takes a second or so; later
-processes load the result. Kernels carry no annotations: numba types their arguments itself, by what they are called
-with. Loading numba takes a while, so modules of kernels are imported where a kernel is first called.
+The first call of a kernel on a machine compiles it, which takes a second or so; later processes load the result.
+Kernels carry no annotations: numba infers the types from the arguments. Loading numba takes a while, so modules of
+kernels are imported where a kernel is first called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sums_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As :func:`kernel`, for loops that add up: terms are added in any order, several at once.
+    """Compile a loop that adds up: as :func:`kernel`, but terms are added in any order, several at once.
 
     NaN and infinity stay what they are.
 

@@ -1,4 +1,4 @@
-"""How much memory this process has taken and may take, and whether an error says that there is no more."""
+"""Memory that this process has used and may use, and errors that mean there is no more."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ GB = 1 << 30
 
 
 def peak_memory() -> int | None:
-    """The most memory that was resident in this process at a time, in bytes; None where the system has no answer.
-
-    >>> peak = peak_memory()
-    >>> peak is None or peak > 1_000_000
-    True
-    """
+    """Peak resident memory of this process in bytes; None where the system has no answer."""
     if importlib.util.find_spec("resource") is None:  # on Windows
         return None
     import resource
@@ -32,9 +27,9 @@ def peak_memory() -> int | None:
 
 @contextmanager
 def peak_within() -> Iterator[Callable[[], int | None]]:
-    """Yield what tells the most memory that was resident in this process at a time since the block began, in bytes.
+    """Yield a function that tells the peak resident memory of this process since the block began, in bytes.
 
-    Where the system cannot begin anew, it is the most since the process began.
+    Where the system cannot reset the peak, it is that since the process began.
 
     >>> with peak_within() as peak:
     ...     pass
@@ -63,44 +58,34 @@ _RAN_OUT = re.compile(
     r"|ThreadPoolBuildError|pthread_create|resource temporarily unavailable",
     re.IGNORECASE,
 )
-"""What libraries say that got no memory; a thread needs some for its stack."""
+"""Messages of libraries that got no memory; a thread needs some for its stack."""
 _WITHOUT_A_WORD = "without setting an exception|without exception set"
-"""What the interpreter says of a library that found no memory for the error either."""
+"""Messages of the interpreter about a library that found no memory even for its error."""
 _ASKED = re.compile(r"allocate:? (\d+ bytes|[\d.]+ [KMGTPE]i?B)", re.IGNORECASE)
 _NEARLY = 256 << 20
-"""Bytes. Where less is left of a limit, what nobody foresaw is taken for want of memory."""
+"""Bytes that are left of a limit when an unforeseen error is taken for lack of memory."""
 _OF_DATA = (LookupError, ValueError, TypeError, UserError)
-"""Errors whose text may be what a file says."""
+"""Errors whose text may come from a file."""
 
 
 def says_ran_out(text: str) -> bool:
-    """Whether a library's words mean that there is no more memory, of the machine or of a GPU, or no more thread.
-
-    >>> says_ran_out("LLVM ERROR: out of memory"), says_ran_out("no such network")
-    (True, False)
-    """
+    """Whether a library's message means that the machine or a GPU has no more memory, or no more threads."""
     return bool(_RAN_OUT.search(text))
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error says, or came from one that says, that there is no more memory, of the machine or of a GPU.
+    """Whether an error, or one of its causes, means that the machine or a GPU has no more memory.
 
-    What a person is told in a :class:`~rungwise.core.errors.UserError` stays what it is.
+    A :class:`~rungwise.core.errors.UserError` never counts: its message stays.
 
     >>> ran_out(MemoryError()), ran_out(RuntimeError("CUDA out of memory.")), ran_out(RuntimeError("no such network"))
     (True, True, False)
-    >>> ran_out(ImportError("libtorch_cpu.so: failed to map segment from shared object"))
-    True
     """
     return not isinstance(error, UserError) and shortage(error) is not None
 
 
 def shortage(error: BaseException) -> BaseException | None:
-    """The error that says that there is no more memory, among an error and those that it came from.
-
-    >>> shortage(ImportError("numpy cannot be loaded")) is None
-    True
-    """
+    """The error that means lack of memory, among an error and its causes; None if there is none."""
     found: BaseException | None = error
     seen: set[int] = set()
     while found is not None and id(found) not in seen:
@@ -122,12 +107,7 @@ def _is_shortage(error: BaseException) -> bool:
 
 
 def memory_limit() -> tuple[str, int] | None:
-    """How the shell names the limit of this process's memory, and how many bytes it allows; None where there is none.
-
-    >>> limit = memory_limit()
-    >>> limit is None or limit[0] in ("ulimit -v", "ulimit -d")
-    True
-    """
+    """The shell's name of this process's memory limit, and its bytes; None where there is no limit."""
     if importlib.util.find_spec("resource") is None:  # on Windows
         return None
     import resource
@@ -144,15 +124,10 @@ _OF_THREADS = re.compile("thread|resource temporarily unavailable", re.IGNORECAS
 
 
 def remedy(reason: str) -> str:
-    """What to do where there is no more memory, as the end of a line.
-
-    Args:
-        reason: What a library says.
+    """The remedy for lack of memory, as the end of a line; ``reason`` is a library's message.
 
     >>> remedy("can't start new thread")
     'allow more threads (ulimit -u) or more memory'
-    >>> remedy("").endswith("give smaller batches, smaller pictures or less data")
-    True
     """
     smaller = "give smaller batches, smaller pictures or less data"
     if _OF_THREADS.search(reason):
@@ -163,11 +138,7 @@ def remedy(reason: str) -> str:
 
 
 def nearly_out() -> bool:
-    """Whether the system limits the memory of this process, and little is left of it.
-
-    >>> nearly_out() in (True, False)
-    True
-    """
+    """Whether the system limits the memory of this process, and little is left of it."""
     if (limit := memory_limit()) is None:
         return False
     try:
@@ -181,12 +152,10 @@ def nearly_out() -> bool:
 
 
 def asked_for(error: BaseException) -> str:
-    """How much more was asked for, where the error says that.
+    """The amount of memory that was asked for, if the error tells it; else empty.
 
     >>> asked_for(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4294967296 bytes"))
     '4.0 GiB'
-    >>> asked_for(MemoryError())
-    ''
     """
     found = _ASKED.search(str(error))
     if found is None:

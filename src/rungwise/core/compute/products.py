@@ -1,4 +1,4 @@
-"""Inner products of many rows with few or many queries, at the speed at which memory gives the rows away."""
+"""Inner products of many rows with few or many queries, as fast as memory delivers the rows."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ from rungwise.core.compute.threads import in_threads
 Vectors = NDArray[np.float32]
 
 _FEW = 4
-"""Up to so many queries, reading the rows takes longer than multiplying, and libraries for matrices read too slowly."""
+"""Largest number of queries for which reading the rows takes longer than multiplying; above it, BLAS is used."""
 _SHARE = 2048
-"""Rows of either side that one thread multiplies at a time."""
+"""Number of rows of either side that one thread multiplies at a time."""
 _limiting = threading.Lock()
-"""Held while libraries are kept to one thread, which is a setting of the whole process."""
+"""Held while matrix libraries are limited to one thread, which is a setting of the whole process."""
 
 
 def products(queries: Vectors, rows: Vectors) -> Vectors:
-    """(queries, rows) inner products.
+    """(queries, rows) inner products of (queries, D) with (rows, D) float32, in memory or memory-mapped.
 
     Equal rows have equal products with few queries, wherever they stand; with many, if there are whole multiples of 16
     rows.
-
-    Args:
-        queries: (queries, D) float32.
-        rows: (rows, D) float32, in memory or memory-mapped.
 
     >>> products(np.array([[1, 2]], np.float32), np.array([[1, 0], [3, 1]], np.float32))
     array([[1., 5.]], dtype=float32)
@@ -46,14 +42,10 @@ def products(queries: Vectors, rows: Vectors) -> Vectors:
 
 
 def steady_products(first: Vectors, second: Vectors) -> Vectors:
-    """(first, second) inner products, to the same bits however many threads there are.
+    """(first, second) inner products of (first, D) with (second, D), to the same bits for any number of threads.
 
-    Libraries for matrices share a product out over their threads, and where a share ends they add up in another order.
+    Matrix libraries share a product among their threads, and where a share ends they add up in another order.
     Here they get shares of a fixed size on one thread each.
-
-    Args:
-        first: (first, D) float32.
-        second: (second, D) float32.
 
     >>> steady_products(np.array([[1, 2]], np.float32), np.array([[1, 0], [3, 1]], np.float32))
     array([[1., 5.]], dtype=float32)
@@ -73,16 +65,12 @@ def steady_products(first: Vectors, second: Vectors) -> Vectors:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Those for matrices that this process has loaded; looking for them takes longer than a small product."""
+    """The matrix libraries that this process has loaded; looking for them takes longer than a small product."""
     return ThreadpoolController()
 
 
 def lengths(rows: Vectors) -> Vectors:
-    """(rows,) Euclidean lengths.
-
-    >>> lengths(np.array([[3, 4], [0, 0]], np.float32))
-    array([5., 0.], dtype=float32)
-    """
+    """(rows,) Euclidean lengths."""
     from rungwise.core.compute import product_kernels
 
     squares = np.empty(len(rows), np.float32)
@@ -92,5 +80,5 @@ def lengths(rows: Vectors) -> Vectors:
 
 
 def _plain(rows: Vectors) -> Vectors:
-    """As the kernels are compiled for; a memory map stays one."""
+    """A plain contiguous float32 array, as the kernels are compiled for; a memory map is not read."""
     return np.ascontiguousarray(rows, np.float32).view(np.ndarray)

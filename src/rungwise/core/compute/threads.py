@@ -1,4 +1,4 @@
-"""Work shared out over the cores of the machine."""
+"""Work shared among the cores of the machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from functools import cache
 from typing import Any
 
 _SMALL = 1 << 18
-"""Entries below which handing work to threads costs more than it saves."""
+"""Number of entries below which handing work to threads costs more than it saves."""
 
 SORTING = 8
-"""About how many times as long an entry takes that is sorted rather than looked at."""
+"""Ratio of the time to sort an entry to the time to compare it, roughly."""
 
 
 class _Within(threading.local):
-    """Whether this thread works on a part just now."""
+    """Whether this thread is running a part of :func:`in_threads`."""
 
     parts = False
 
@@ -34,8 +34,9 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int, thr
         work: Releases the interpreter's lock and writes where no other part does. Where it calls this function in
             turn, that call stays on its thread.
         count: Length of the range.
-        entries: Numbers that are read in all, times :data:`SORTING` where they are sorted; few are not worth a thread.
-        threads: At most so many; None takes one for each core.
+        entries: Number of values that are read in all, times :data:`SORTING` where they are sorted; few are not worth a
+            thread.
+        threads: Highest number of threads; None takes one for each core.
 
     >>> seen = []
     >>> in_threads(lambda low, high: seen.append((low, high)), 10, entries=100)
@@ -70,7 +71,7 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int, thr
 
 @contextmanager
 def on_this_thread() -> Iterator[None]:
-    """Within it, :func:`in_threads` stays on the thread that calls it: other cores have work of their own.
+    """Keep :func:`in_threads` on the calling thread within the block: other cores have work of their own.
 
     >>> with on_this_thread():
     ...     in_threads(lambda low, high: print(low, high), 10, entries=10**9)
@@ -85,19 +86,19 @@ def on_this_thread() -> Iterator[None]:
 
 @cache
 def _pool(process: int, threads: int) -> Executor:
-    """Kept, since starting threads takes as long as many a block; a forked process has none of its parent's threads."""
+    """A pool that is kept, since starting threads takes long; one for each process, since a fork has no threads."""
     return thread_pool(threads, name=f"rungwise-{process}")
 
 
 def thread_pool(threads: int, *, name: str = "rungwise", initializer: Callable[[], object] | None = None) -> Executor:
-    """Threads that stand ready: so many, or as many as the system starts; without any, the caller does the work.
+    """A pool of started threads, fewer where the system starts fewer; without any, the caller does the work.
 
     A thread takes memory for its stack, and a user may have a limited number of them.
 
     Args:
-        threads: How many, at most.
-        name: What the name of each begins with.
-        initializer: Each calls it before anything else.
+        threads: Highest number of threads.
+        name: Beginning of each thread's name.
+        initializer: Called by each thread before anything else.
 
     >>> with thread_pool(2) as pool:
     ...     list(pool.map(abs, [-1, -2]))
@@ -114,7 +115,7 @@ def thread_pool(threads: int, *, name: str = "rungwise", initializer: Callable[[
 
 
 def _begun(pool: ThreadPoolExecutor, threads: int) -> int:
-    """Have each thread of a pool begin; how many did."""
+    """Start the threads of a pool; return how many started."""
     go = threading.Event()
     waiting: list[Future[bool]] = []
     with suppress(RuntimeError, MemoryError):
@@ -127,14 +128,14 @@ def _begun(pool: ThreadPoolExecutor, threads: int) -> int:
 
 
 class OwnThread(Executor):
-    """What takes the place of threads that cannot start: work is done at once, by whoever hands it in.
+    """An executor without threads, for where none can start: the caller does the work at once.
 
     >>> OwnThread().submit(abs, -1).result()
     1
     """
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The outcome, which is there already."""
+        """A future that is done already."""
         outcome: Future[Any] = Future()
         try:
             outcome.set_result(work(*args, **kwargs))
@@ -147,26 +148,20 @@ _ONE_EACH = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS",
      "TOKIO_WORKER_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "ARROW_IO_THREADS"), "1",
 ) | {"TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
-"""Settings by which libraries take one thread."""
+"""Environment variables that limit libraries to one thread."""
 _LATE = 2.0
-"""Seconds after which a thread that has not run is taken for one that cannot."""
+"""Seconds after which a thread that has not run counts as one that cannot."""
 _BESIDES = 8
-"""Threads that a command may start besides those of the libraries."""
+"""Number of threads that a command may start besides those of the libraries."""
 
 
 def settle_for_fewer(settings: MutableMapping[str, str] = os.environ) -> bool:
-    """Have libraries take one thread each where the system does not start two for each core; before they are loaded.
+    """Limit libraries to one thread each where the system does not start two for each core; called before they load.
 
-    Some of them print, or end the process, where a thread does not start.
-
-    Args:
-        settings: Environment variables; what is set there stays.
+    Some libraries print, or end the process, where a thread does not start. Variables that are set stay as they are.
 
     Returns:
-        Whether that was so.
-
-    >>> settle_for_fewer({}) in (True, False)
-    True
+        Whether libraries were limited.
     """
     wanted = 2 * cores() + _BESIDES
     if startable(wanted) == wanted:
@@ -177,7 +172,7 @@ def settle_for_fewer(settings: MutableMapping[str, str] = os.environ) -> bool:
 
 
 def startable(threads: int) -> int:
-    """How many of so many threads the system starts now; they end at once.
+    """Number of threads that the system starts now, at most ``threads``; they end at once.
 
     To be asked before a library is told to start as many: some wait for ever for those that do not start.
 
@@ -209,9 +204,5 @@ def startable(threads: int) -> int:
 
 
 def cores() -> int:
-    """Cores that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rungwise.core.compute.threads import SORTING, in_threads
 
 _CELLS = 1 << 17
-"""Scores that are looked through at a time on a thread: they fit into its cache."""
+"""Number of scores that a thread searches at a time: they fit into its cache."""
 
 # Matrix products take other code paths for the last few rows of a block, and there equal rows can get scores that
 # differ in the last bit. With whole multiples, equal candidates have equal scores and stand in order of position.
@@ -24,11 +24,11 @@ _ROW_MULTIPLE = 16
 _BLOCK_ELEMENTS = 1 << 23
 
 Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-"""From a block of candidates (rows, D) to scores (queries, rows)."""
+"""Maps a block of candidates (rows, D) to scores (queries, rows)."""
 
 
 class RankedRows(Protocol):
-    """What :func:`rank` asks of candidates: an array (candidates, D) does, and so do several that are read as one."""
+    """Candidates of :func:`rank`: an array (candidates, D), or several arrays that are read as one."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -36,11 +36,11 @@ class RankedRows(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of candidates."""
         ...
 
     def __getitem__(self, block: slice, /) -> NDArray[np.float32]:
-        """(rows, D) consecutive ones."""
+        """(rows, D) consecutive candidates."""
         ...
 
 
@@ -50,7 +50,7 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     Args:
         scores: (rows, columns), none of them NaN; infinities are in order. Other types than float32 are read as
             float64.
-        k: How many, 0 or more.
+        k: Number of columns for each row, 0 or more.
 
     >>> top_columns(np.array([[0.5, 0.9, 0.5, 0.1]]), 2)
     array([[1, 0]])
@@ -73,12 +73,7 @@ def top_columns(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
 
 
 def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
-    """(rows, K) the entries that stand in each row's columns: ``np.take_along_axis``, on threads.
-
-    >>> taken(np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[1], [0]]))
-    array([[0.2],
-           [0.3]])
-    """
+    """(rows, K) the entries in each row's columns: ``np.take_along_axis``, on threads."""
     from rungwise.core.compute import topk_kernels  # numba takes a while to load
 
     found = np.empty(columns.shape, dtype=values.dtype)
@@ -90,14 +85,14 @@ def taken(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
 class Best:
     """The k best candidates of every query, while candidates come in order of position, some at a time.
 
+    Args:
+        queries: Number of queries.
+        k: Number of candidates to keep for each query.
+        candidates: Number of candidates in all.
+
     Attributes:
         positions: (queries, K) int64, best first, ties by the lower position; K is k, or all candidates.
         scores: (queries, K) float32.
-
-    Args:
-        queries: How many.
-        k: How many to keep.
-        candidates: How many there will be in all.
 
     >>> best = Best(queries=1, k=2, candidates=4)
     >>> for first in (0, 2):
@@ -111,11 +106,11 @@ class Best:
         self.positions, self.scores = np.empty(shape, np.int64), np.empty(shape, np.float32)
 
     def offer(self, queries: NDArray[np.int64], first: int, scores: NDArray[np.float32]) -> None:
-        """The next candidates of some queries; other threads may offer those of other queries meanwhile.
+        """Offer the next candidates to some queries; other threads may offer candidates to other queries meanwhile.
 
         Args:
             queries: (rows,) positions of the queries.
-            first: Position of the first candidate: so many were offered to these queries before.
+            first: Position of the first candidate, which is the number of candidates offered to these queries before.
             scores: (rows, candidates), none of them NaN.
         """
         k = self.positions.shape[1]
@@ -144,12 +139,12 @@ def rank(
 
     Args:
         candidates: (candidates, D), in memory or memory-mapped.
-        scorer: Scores of one block, (queries, rows). It may be given rows of zeros, whose scores are dropped.
-        queries: How many rows of scores the scorer gives.
-        k: How many to keep; more than there are means all.
+        scorer: Scores of one block, (queries, rows). It may get rows of zeros, whose scores are dropped.
+        queries: Number of rows of scores that the scorer gives.
+        k: Number of candidates to keep; at most all are given.
         exclude: Positions that no query may get.
-        weights: (candidates,) by which their scores are multiplied, such as 1 / length for a cosine.
-        block: Candidates per block, rounded up to a multiple of 16; chosen by memory unless given.
+        weights: (candidates,) factors of their scores, such as 1 / length for a cosine.
+        block: Candidates per block, rounded up to a multiple of 16; None chooses by memory.
 
     Returns:
         Positions (queries, k) int64 and scores (queries, k) float32, best first.
@@ -200,7 +195,7 @@ def _padded(chunk: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _find_top(scores: NDArray[Any], top: NDArray[np.int64]) -> None:
-    """Sort what reaches a bar that at least K entries reach, and seldom many more."""
+    """Sort the entries that reach a bar; at least K entries reach it, and seldom many more."""
     from rungwise.core.compute import topk_kernels
 
     rows, columns = scores.shape

@@ -7,7 +7,7 @@ import numpy as np
 from rungwise.core.compute.kernels import kernel
 
 _GLANCE = 32
-"""Scores that are compared with a bar in one go; only where one reaches it are they looked at singly."""
+"""Number of scores that are compared with a bar at once; only where one reaches it are they compared singly."""
 
 
 @kernel

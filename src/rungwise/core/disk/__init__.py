@@ -1,1 +1,1 @@
-"""Files and folders that appear as a whole or not at all, sealed, locked, and on the disk when they are said to be."""
+"""Files and folders that appear as a whole or not at all, with seals and locks, and synced before they are reported."""

@@ -1,4 +1,4 @@
-"""Where things that are computed once are kept."""
+"""The cache folder."""
 
 from __future__ import annotations
 
@@ -17,22 +17,16 @@ _NAMED = "RUNGWISE_CACHE"
 
 
 def default_cache() -> Path:
-    """The folder of everything that is cached: ``RUNGWISE_CACHE``, or the system's cache folder.
-
-    >>> default_cache().is_absolute()
-    True
-    """
+    """The folder of everything that is cached: ``RUNGWISE_CACHE``, or the system's cache folder."""
     return Path(os.environ.get(_NAMED) or user_cache_path("rungwise"))
 
 
 def usable_cache(named: Path | None = None) -> Path:
-    """The folder to cache in, which was tried: the one that is named, or the default one.
+    """A cache folder that can be written: the named one, or the default one.
 
-    A folder that somebody named, here or by ``RUNGWISE_CACHE``, is an order. The system's is a guess: where it cannot
-    be written, a temporary folder takes its place, with a warning, and is removed when the process ends.
-
-    Args:
-        named: By the caller.
+    A folder that the user named, here or by ``RUNGWISE_CACHE``, is used or refused. Where the system's cannot be
+    written, a
+    temporary folder takes its place, with a warning, and is removed when the process ends.
 
     Raises:
         UserError: If the folder that was named cannot be written.
@@ -62,13 +56,13 @@ def usable_cache(named: Path | None = None) -> Path:
 
 @cache
 def _try(folder: Path) -> None:
-    """Once for each folder."""
+    """Check that a folder can be written, once for each folder."""
     require_writable_folder(folder)
 
 
 @cache
 def _instead(why: str) -> Path:
-    """A folder that is removed when the process ends; made, and said, once."""
+    """A temporary folder that is removed when the process ends; made, with a warning, once."""
     global _temporary
     line = f"{why}; nothing is cached beyond this run; {_NAMED} names another folder"
     warnings.warn(line, RungwiseWarning, stacklevel=3)

@@ -32,7 +32,7 @@ _REASONS: tuple[tuple[tuple[int, ...], str], ...] = (
     ((errno.EBUSY, errno.EXDEV), "is mounted, or holds what is, and cannot be replaced; choose another place"),
     ((errno.EMFILE, errno.ENFILE), "too many files are open; raise the limit with ulimit -n, then run again"),
 )
-"""What the operating system says, and what to do about it."""
+"""Error numbers of the operating system, with their meaning and remedy."""
 
 _TRIAL = "trial"
 
@@ -71,11 +71,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def creating(path: Path) -> Iterator[Path]:
-    """As :func:`replacing`, for a file that must not be there yet: whatever has appeared in its place is left alone.
+    """As :func:`replacing`, for a file that must not be there yet: whatever appears in its place is left alone.
 
     Raises:
         FileExistsError: If something stands at ``path``, before the block or at its end.
-        UserError: As :func:`replacing`.
+        UserError: For the reasons of :func:`replacing`.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
@@ -142,16 +142,10 @@ def appending(path: Path) -> Iterator[BinaryIO]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with its parents, so that all of them survive a power cut; nothing if it is there.
+    """Make a folder with its parents, so that all of them survive a power cut; nothing is done if it is there.
 
     Raises:
         OSError: If it cannot be made.
-
-    >>> import tempfile
-    >>> deep = Path(tempfile.mkdtemp()) / "a" / "b"
-    >>> make_folder(deep)
-    >>> deep.is_dir()
-    True
     """
     missing = []
     at = folder if folder.exists() else _end_of_links(folder)  # which may lead to a folder that is not there yet
@@ -194,14 +188,14 @@ def require_writable_file(path: Path) -> None:
 
 
 def try_place(folder: Path, *names: str) -> None:
-    """Make a draft in a folder, or in the nearest one above it that is there, and remove it.
+    """Make a draft in a folder, or in the nearest existing one above it, and remove it.
 
     Args:
-        folder: Where something is to be written; it may be missing, and is so afterwards.
-        *names: Of what is to be written, from the folder on.
+        folder: Folder where something is to be written; it may be missing, and is so afterwards.
+        *names: Path of what is to be written, from the folder on.
 
     Raises:
-        OSError: If that cannot be.
+        OSError: If that is impossible.
     """
     missing, folder = list(names), folder.resolve()
     while not os.path.lexists(folder) and folder != folder.parent:
@@ -216,13 +210,10 @@ def try_place(folder: Path, *names: str) -> None:
 
 @contextmanager
 def possible(path: Path) -> Iterator[None]:
-    """Say in one line whatever the operating system has against a place, while nothing is done but to try it.
+    """Turn any error of the operating system into one line, while a place is only tried.
 
-    As :func:`explained`; and what can be taken for a mistake of the program elsewhere, such as a folder that is not
-    there, is one of the place here.
-
-    Raises:
-        UserError: Naming the place.
+    Unlike :func:`explained`, it also covers errors that elsewhere may be mistakes of the program, such as a missing
+    folder.
     """
     with explained(path):
         try:
@@ -277,6 +268,6 @@ def _has_reason(error: OSError) -> bool:
 
 
 def _shortened(path: Path) -> str:
-    """The end of a long path is cut off where a name in it is too long to be read."""
+    """A path as text, cut off where a name in it is too long to be read."""
     text = str(path)
     return f"{text[:77]}..." if any(len(part) > 80 for part in path.parts) else text

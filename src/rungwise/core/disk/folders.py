@@ -1,4 +1,4 @@
-"""Folders that appear as a whole or not at all, and whether a place can be written at all."""
+"""Folders that appear as a whole or not at all, and checks whether a place can be written."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rungwise.core.disk.syncing import sync_file, sync_folder
 from rungwise.core.errors import UserError
 
 WRITTEN_FILE: MappingProxyType[str, Any] = MappingProxyType({"written": "file"})
-"""``metadata`` of a dataclass's field that names a file to write."""
+"""``metadata`` of a dataclass field that names a file to write."""
 WRITTEN_FOLDER: MappingProxyType[str, Any] = MappingProxyType({"written": "folder"})
-"""``metadata`` of a dataclass's field that names a folder to write, or to write in."""
+"""``metadata`` of a dataclass field that names a folder to write, or to write in."""
 
 _ODD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _AT_FDCWD = -100
@@ -45,13 +45,13 @@ def replacing_folder(
     moment, too; likewise a folder in one that may not be written, and the one that this process works in.
 
     Args:
-        folder: Made, together with its parents; replaced if it holds nothing but ``parts``.
+        folder: Folder to write, made with its parents; replaced if it holds nothing but ``parts``.
         parts: Names of the files that such a folder may hold, relative to it, with ``*`` for any part of a name:
             ``"index.json"``, ``"pictures/rows-*.jsonl"``.
-        what: What such a folder is called in messages, with its article, such as ``"an index"``.
-        header: Name of the file without which nobody takes the folder for what it is. Where the folder is filled, it
-            goes first and comes last.
-        seal: Write the SHA-256 of every file into :data:`~rungwise.core.disk.seals.SEAL`; false for a folder whose
+        what: Name of such a folder in messages, with its article, such as ``"an index"``.
+        header: Name of the file that makes the folder readable. Where the folder is filled, it goes first and comes
+            last.
+        seal: Write the SHA-256 of every file into :data:`~rungwise.core.disk.seals.SEAL`; False for a folder whose
             files will change.
 
     Raises:
@@ -120,26 +120,15 @@ def require_writable_folder(folder: Path) -> None:
 
 
 def require_writable(place: Path, written: str) -> None:
-    """As :func:`require_writable_folder` or as :func:`~rungwise.core.disk.files.require_writable_file`.
+    """:func:`require_writable_folder`, or for ``"file"`` :func:`~rungwise.core.disk.files.require_writable_file`.
 
-    Args:
-        place: To be written.
-        written: ``"file"`` or ``"folder"``, as :data:`WRITTEN_FILE` and :data:`WRITTEN_FOLDER` have it.
-
-    Raises:
-        UserError: Naming the place.
+    ``written`` is a value of :data:`WRITTEN_FILE` or :data:`WRITTEN_FOLDER`.
     """
     (require_writable_folder if written == "folder" else require_writable_file)(place)
 
 
 def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
-    """Refuse a place that holds anything else than what is to be replaced; see :func:`replacing_folder`.
-
-    Raises:
-        UserError: If a file stands there, or a folder with a file that is none of ``parts``.
-
-    >>> refuse_strangers(Path("no such place"), {"index.json"}, "an index")
-    """
+    """Refuse a file, or a folder that holds anything else than ``parts``, as :func:`replacing_folder` takes them."""
     with explained(folder):
         if not folder.exists():  # nor what a link leads to
             return
@@ -153,13 +142,10 @@ def refuse_strangers(folder: Path, parts: Collection[str], what: str) -> None:
 
 
 def entries(folder: Path) -> list[str]:
-    """Names in a folder; locks, drafts, and what file managers and file systems leave are passed over.
+    """Names in a folder without locks, drafts, and what file managers and file systems leave.
 
     Raises:
         UserError: If a file stands there, or the folder cannot be read.
-
-    >>> entries(Path("nowhere"))
-    []
     """
     if not folder.exists():
         return []
@@ -174,7 +160,7 @@ def _fits(name: str, part: str) -> bool:
 
 
 def _empty_folders(folder: Path, parts: Collection[str]) -> Iterator[str]:
-    """Subfolders that hold nothing and that none of the parts lie in: somebody made them for something."""
+    """Empty subfolders that no part lies in: somebody made them for something."""
     ours = {part.split("/")[0] for part in parts if "/" in part}
     for one in sorted(folder.iterdir()):
         if one.is_symlink() or not one.is_dir() or any(fnmatchcase(one.name, part) for part in ours):
@@ -186,7 +172,7 @@ def _empty_folders(folder: Path, parts: Collection[str]) -> Iterator[str]:
 
 
 def _sync_all(folder: Path) -> None:
-    """Bring every file and every folder to the disk. Files of ours get the mode that a new file of the user gets."""
+    """Sync every file and every folder. Files of ours get the mode that a new file of the user gets."""
     probe = folder.with_name(".mode")
     handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     mode = stat.S_IMODE(os.fstat(handle).st_mode)
@@ -227,7 +213,7 @@ def _replace(draft: Path, target: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step; False where the system or the file system cannot."""
+    """Exchange two paths in one step; False where the system or the file system cannot."""
     if sys.platform != "linux":
         return False
     try:

@@ -1,4 +1,4 @@
-"""One process at a time changes a folder: others are refused at once, or wait."""
+"""Locks of folders: one process at a time changes a folder, others are refused at once, or wait."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rungwise.core.disk.files import explained, make_folder
 from rungwise.core.errors import UserError
 
 LOCK = "lock"
-"""The file in a folder whose lock is held; it stays when the lock is given back."""
+"""Name of a folder's lock file; it stays when the lock is released."""
 UPDATE_LOCK = "update.lock"
-"""The same for those who keep others from a long piece of work, and let them write in between."""
+"""Lock of a long piece of work, whose holder lets others write in between."""
 GRADES_LOCK = "grades.lock"
-"""The same for those who append to a file that is no part of what the first one guards."""
+"""Lock for appending to a file that :data:`LOCK` does not guard."""
 LOCKS = frozenset({LOCK, UPDATE_LOCK, GRADES_LOCK})
 
 _SECONDS_TO_WAIT = 60.0
@@ -26,17 +26,17 @@ _SECONDS_BETWEEN_TRIES = 0.05
 
 @contextmanager
 def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
-    """Within it, no other process (nor thread) of rungwise writes in a folder; a second one is refused at once.
+    """Hold a folder's lock within the block; a second process or thread of rungwise is refused at once.
 
     The lock ends with the process, however it ends.
 
     Args:
-        folder: Made if missing.
-        what: Who writes, for the message, such as ``"a training run"``.
-        name: Of the lock's file.
+        folder: Folder to lock, made if missing.
+        what: Name of the holder in the message, such as ``"a training run"``.
+        name: Name of the lock file.
 
     Raises:
-        UserError: If another one writes there, or the place cannot be written.
+        UserError: If another one holds the lock, or the place cannot be written.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -59,21 +59,17 @@ def writing_alone(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Within it, this process alone changes a folder; others wait for it.
+    """Hold a folder's lock within the block; others wait for it.
 
     Args:
-        folder: Made if missing.
-        seconds: How long to wait for another process; a minute if None.
-        name: Of the lock's file.
-        clock: Seconds from any moment on.
-        sleep: Waits for so many seconds.
+        folder: Folder to lock, made if missing.
+        seconds: Time to wait for another process; None waits a minute.
+        name: Name of the lock file.
+        clock: Clock in seconds.
+        sleep: Waits for a number of seconds.
 
     Raises:
         UserError: If another process does not finish in time, or the place cannot be written.
-
-    >>> import tempfile
-    >>> with writing_alone(Path(tempfile.mkdtemp())):
-    ...     pass
     """
     seconds = _SECONDS_TO_WAIT if seconds is None else seconds
     message = f"another process has been writing here for {seconds:.0f} s; try again when it has finished"
@@ -91,7 +87,7 @@ def writing_alone(
 
 @contextmanager
 def _held(folder: Path, wait: Callable[[], bool], name: str, refusal: str) -> Iterator[None]:
-    """Within it, the lock is held; ``wait`` is called while another has it, and says whether to try again."""
+    """Hold the lock within the block; ``wait`` is called while another has it, and returns whether to try again."""
     with explained(folder):
         make_folder(folder)
         lock = FileLock(folder / name, timeout=0)

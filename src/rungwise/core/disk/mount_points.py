@@ -20,23 +20,19 @@ from rungwise.core.errors import UserError
 from rungwise.core.untrusted_files import MissingFileError, read_json
 
 LOST_AND_FOUND = "lost+found"
-"""The folder that file systems such as ext4 keep at their root for what a repair finds; it is nobody's."""
+"""The folder that file systems such as ext4 keep at their root for the results of a repair."""
 
 _BEFORE = "before"
-"""Folder, within a draft's, of the entries that were there before."""
+"""Folder, within a draft's, of the old entries."""
 _CLEARING, _FILLING = "clearing.json", "filling.json"
-"""The plan, under the first name while old entries are moved away, and under the second while new ones are moved in."""
+"""File of the plan: its first name while old entries are moved away, its second while new ones are moved in."""
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def is_mount_point(folder: Path) -> bool:
-    """Whether another file system, or another folder, is mounted at a folder.
-
-    >>> is_mount_point(Path("/")), is_mount_point(Path("nowhere"))
-    (True, False)
-    """
+    """Whether another file system, or another folder, is mounted at a folder."""
     if os.path.ismount(folder):
         return True
     try:  # a folder of the same file system that is bound there looks like any other
@@ -48,17 +44,10 @@ def is_mount_point(folder: Path) -> bool:
 
 
 def is_filled(folder: Path) -> bool:
-    """Whether a folder that is to be replaced is filled instead.
+    """Whether a folder (resolved) is filled when it is to be replaced.
 
     That is so for mount points, for folders in one that may not be written, and for the folder that this process works
     in: the shell that started it would be left in a folder that is gone.
-
-    Args:
-        folder: Resolved.
-
-    >>> import tempfile
-    >>> is_filled(Path(tempfile.mkdtemp())), is_filled(Path.cwd())
-    (False, True)
     """
     if not folder.is_dir():
         return False
@@ -71,12 +60,12 @@ def is_filled(folder: Path) -> bool:
 
 
 def fill(content: Path, target: Path, old: Sequence[str], header: str) -> None:
-    """Move what a folder holds into another one, in place of what is there.
+    """Move the content of a folder into another one, in place of what is there.
 
     Args:
-        content: A folder in a draft's own folder, on the file system of the target; all in it is on the disk already.
-        target: To be filled.
-        old: Names of the entries in it that go.
+        content: A folder in a draft's own folder, on the file system of the target; synced already.
+        target: Folder to fill.
+        old: Names of the entries of the target that go.
         header: Name of the entry that goes first and comes last.
 
     Raises:
@@ -109,14 +98,14 @@ def fill(content: Path, target: Path, old: Sequence[str], header: str) -> None:
 
 
 def put_back(draft: Path, target: Path) -> bool:
-    """Bring back what was in a folder before a filling of it that did not come to its end; nothing if there was none.
+    """Restore the content that a folder had before an interrupted :func:`fill`; nothing if there was none.
 
     Args:
         draft: The draft's own folder.
-        target: That was to be filled.
+        target: Folder that was to be filled.
 
     Returns:
-        Whether the draft may be removed: nothing is in it any more that was in the target.
+        Whether the draft may be removed: it holds nothing any more that was in the target.
 
     Raises:
         OSError: If an entry cannot be moved.
@@ -152,7 +141,7 @@ def put_back(draft: Path, target: Path) -> bool:
 
 
 def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int | None]] | None:
-    """Stage, content, header and the size of each new entry; None where nothing was moved, or all that was is back."""
+    """Stage, content, header and the size of each new entry; None where nothing was moved, or all of it is back."""
     for stage in (_FILLING, _CLEARING):
         try:
             plan = read_json(draft / stage, "settings_bytes")
@@ -169,12 +158,12 @@ def _plan(draft: Path) -> tuple[str, Path, str, dict[str, int | None]] | None:
 
 
 def _size(path: Path) -> int | None:
-    """Bytes of a file; None of a folder."""
+    """Bytes of a file; None for a folder."""
     return None if path.is_dir() and not path.is_symlink() else path.lstat().st_size
 
 
 def _drop_copy(one: Path, other: Path, draft: Path) -> None:
-    """Of an entry that stands in two folders alike, move the one out of the way.
+    """Move an entry out of the way that stands in two folders alike.
 
     Some disks keep the new name of what was moved before a power cut, and the old name as well.
     """
@@ -184,7 +173,7 @@ def _drop_copy(one: Path, other: Path, draft: Path) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two entries are there, and files with the same bytes or folders of such files."""
+    """Whether two entries exist and are files with the same bytes, or folders of such files."""
     if one.is_symlink() or other.is_symlink():
         return False
     if one.is_dir() and other.is_dir():

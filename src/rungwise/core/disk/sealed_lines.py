@@ -1,7 +1,7 @@
 """Files of JSON lines that many processes append to, each line with a checksum of its own.
 
-A line that was cut off or damaged is counted, and the others count. Two that append at once need a lock, which is the
-caller's business: :func:`append` looks whether somebody died while writing the last line, and then begins a new one.
+A line that was cut off or damaged is counted, and the others count. Writers need a lock, which is the caller's
+business: :func:`append` checks whether a process died while writing the last line, and then begins a new one.
 """
 
 from __future__ import annotations
@@ -23,22 +23,18 @@ Parsed = TypeVar("Parsed")
 
 _LONGEST_LINE = 1 << 18
 _LOOKED_AT = 20
-"""Lines among which a sound one is looked for."""
+"""Number of first lines among which a sound one is sought."""
 _SEAL, _DIGITS = "seal", 16
-"""Name of the checksum in a line, and how much of the hash of the rest it is."""
+"""Name of the checksum in a line, and its number of digits of the hash of the rest."""
 
 
 def hash_of_text(text: str) -> str:
-    """SHA-256 of a text, by which a line says what somebody saw.
-
-    >>> hash_of_text("a")
-    'ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb'
-    """
+    """SHA-256 of a text, by which a line records the text that somebody saw."""
     return digest_of_parts([text])
 
 
 def sealed(plain: Mapping[str, Any]) -> bytes:
-    r"""A line that holds what is given, and its checksum.
+    r"""A line with the given values and their checksum.
 
     >>> sealed({"a": 1})
     b'{"a": 1, "seal": "f9d86028c6e0d64e"}\n'
@@ -47,18 +43,12 @@ def sealed(plain: Mapping[str, Any]) -> bytes:
 
 
 def unsealed(line: bytes) -> dict[str, Any]:
-    """What a line holds.
+    """The values of a line.
 
     Raises:
-        ValueError: If it is no JSON, or its checksum is another.
+        ValueError: If it is no JSON, or its checksum does not match.
         TypeError: If it is no JSON object.
         RecursionError: If it is nested too deeply.
-
-    >>> unsealed(sealed({"a": 1}))
-    {'a': 1}
-    >>> unsealed(sealed({"a": 1}).replace(b"1,", b"2,"))
-    Traceback (most recent call last):
-    ValueError: its checksum is another
     """
     plain = json.loads(line)
     if not isinstance(plain, dict):
@@ -69,11 +59,7 @@ def unsealed(line: bytes) -> dict[str, Any]:
 
 
 def is_sealed(line: bytes | str) -> bool:
-    """Whether a line is one of such a file, be it damaged or not.
-
-    >>> is_sealed(sealed({"a": 1})), is_sealed("image,caption,grade")
-    (True, False)
-    """
+    """Whether a line belongs to such a file, be it damaged or not."""
     try:
         plain = json.loads(line)
     except (ValueError, RecursionError):
@@ -87,11 +73,11 @@ def read_sealed(
     """All lines of a file; none where there is no file.
 
     Args:
-        path: Of the file.
-        parse: Makes something of what a line holds; a ValueError, TypeError or UserError says that it is damaged.
+        path: Path of the file.
+        parse: Parses the values of a line; a ValueError, TypeError or UserError means that the line is damaged.
 
     Returns:
-        Sound lines with their numbers from 1, and what is wrong with each of the others.
+        Sound lines with their numbers from 1, and the fault of each of the others with its number.
 
     Raises:
         UserError: If the file cannot be read.
@@ -120,33 +106,27 @@ def read_sealed(
 
 
 def a_sealed_line(path: Path) -> bytes | None:
-    """A line by which such a file is known, among its first ones; None where the file is another one.
+    """One of the first lines that is sealed, by which such a file is recognised; None where the file is another one.
 
     Raises:
         UserError: If the file cannot be read.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "lines.jsonl"
-    >>> _ = file.write_bytes(b"damaged" + sealed({"a": 1}) + sealed({"a": 2}))
-    >>> unsealed(a_sealed_line(file))
-    {'a': 2}
     """
     with opened_file(path, "text_bytes") as file:
         return next((line for line in islice(_lines(file), _LOOKED_AT) if is_sealed(line)), None)
 
 
 def append(path: Path, line: bytes, most: int, kept: Callable[[], Iterable[bytes]], what: str) -> None:
-    """Add a line; it survives a power cut once this returns. Nobody else may append meanwhile.
+    """Add a line; once this returns it survives a power cut. The caller holds a lock.
 
     Args:
-        path: Of the file, made if missing.
-        line: As :func:`sealed` gives it.
-        most: Bytes of the file, from which it is written anew without lines that no longer count.
-        kept: The lines that count.
-        what: They are, in the plural.
+        path: Path of the file, made if missing.
+        line: Line from :func:`sealed`.
+        most: Size in bytes at which the file is written anew without lines that no longer count.
+        kept: Returns the lines that count.
+        what: Name of the lines in messages, in the plural.
 
     Raises:
-        UserError: If the file has so many bytes already, or may not be written.
+        UserError: If the lines that count fill the file, or it may not be written.
         OSError: If the disk is full or the place may not be written.
 
     >>> import tempfile

@@ -1,9 +1,9 @@
-"""Places to write what is to appear as a whole: private, with names that nobody can guess, swept when a run was killed.
+"""Private drafts of what is to appear as a whole, with names that nobody can guess, swept when a run was killed.
 
 A draft stands beside what it will replace, in a folder ``.NAME.HEX.partial`` that only its owner can enter: nobody can
 put a link in its way. Where a folder is filled, its draft stands in it, in a folder ``.HEX.partial``. The owner holds a
-lock on that folder for as long as it lives. Where the lock is free, the owner was killed, and whoever comes next
-removes the draft.
+lock on that folder for as long as it lives. Where the lock is free, the owner was killed, and the next process removes
+the draft.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ except ImportError:  # systems other than POSIX lock no folders
     fcntl = None  # type: ignore[assignment]
 
 OLD = "old"
-"""Folder within a draft that holds what was there before, where a system cannot exchange two folders in one step."""
+"""Folder within a draft that holds the old content, where a system cannot exchange two folders in one step."""
 
 _LONGEST = 40
 _HEX = r"[0-9a-f]{16}\.partial"
 _DRAFT = re.compile(rf"\.(.+\.)?{_HEX}", re.DOTALL)
 _DEAD_SECONDS = 86400.0
-"""Age of a draft that is taken for dead where folders cannot be locked."""
+"""Age of a draft that counts as dead where folders cannot be locked."""
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def drafted(target: Path, *, inside: bool = False) -> Iterator[Path]:
     Drafts of killed runs for the same target are removed first. The folder is removed in the end, with what is in it.
 
     Args:
-        target: That is to be written.
-        inside: Let the folder stand in the target, which is a folder.
+        target: Path that is to be written.
+        inside: Put the private folder into the target, which is a folder.
 
     Raises:
         OSError: If the place cannot be written.
@@ -70,19 +70,12 @@ def drafted(target: Path, *, inside: bool = False) -> Iterator[Path]:
 
 
 def is_draft(name: str) -> bool:
-    """Whether this is the name of a draft's folder.
-
-    >>> is_draft(".a.txt.0123456789abcdef.partial"), is_draft("a.txt")
-    (True, False)
-    """
+    """Whether this is the name of a draft's folder."""
     return _DRAFT.fullmatch(name) is not None
 
 
 def sweep(target: Path) -> None:
-    """Remove drafts that killed runs left for a target, and put back what was there before where it is missing.
-
-    >>> sweep(Path("nowhere") / "numbers.txt")
-    """
+    """Remove drafts that killed runs left for a target, and put its old content back where it is missing."""
     for folder in _drafts(target):
         with suppress(OSError):
             lock = _lock(folder)
@@ -100,12 +93,7 @@ def sweep(target: Path) -> None:
 
 
 def others_write(target: Path, mine: Path) -> bool:
-    """Whether a process that lives has a draft for the same target.
-
-    Args:
-        target: That is to be written.
-        mine: The path that :func:`drafted` gave.
-    """
+    """Whether a living process has another draft for the same target than ``mine``, a path from :func:`drafted`."""
     return any(folder != mine.parent and _is_held(folder) for folder in _drafts(target))
 
 
@@ -121,10 +109,10 @@ def _is_held(folder: Path) -> bool:
 
 
 def _lock(folder: Path) -> int | None:
-    """Hold the lock of a folder; None where folders cannot be locked.
+    """Lock a folder; None where folders cannot be locked.
 
     Raises:
-        BlockingIOError: If another process holds it.
+        BlockingIOError: If another process holds the lock.
         OSError: If there is no such folder any more, or it is another user's.
     """
     if fcntl is None:
@@ -164,7 +152,7 @@ def _folders(place: Path, name: re.Pattern[str]) -> list[Path]:
 
 
 def _claim(target: Path, inside: bool) -> tuple[Path, int | None]:
-    """A new folder and its lock. Whoever sweeps may take a folder for dead before its lock is held; then another."""
+    """A new folder and its lock, tried again where a sweep takes the folder before its lock is held."""
     place, label = (target, "") if inside else (target.parent, f"{_label(target)}.")
     while True:
         folder = place / f".{label}{secrets.token_hex(8)}.partial"
@@ -180,7 +168,7 @@ def _claim(target: Path, inside: bool) -> tuple[Path, int | None]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a draft's folder, as far as that is possible, also where no more than one file can be opened."""
+    """Remove a draft's folder as far as possible, also where no more than one file can be opened."""
     shutil.rmtree(folder, ignore_errors=True)
     for place, folders, files in os.walk(folder, topdown=False):
         for name in (*files, *folders):

@@ -1,4 +1,4 @@
-"""Bringing files, and the names in a folder, to the disk, so that they survive a power cut."""
+"""Syncing of files, and of the names in a folder, so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path, mode: int | None = None) -> None:
-    """Bring a file's bytes to the disk, and give it a mode if one is named.
-
-    Raises:
-        OSError: If the disk is full or fails.
-    """
+    """Sync a file's bytes, and set its mode if one is given."""
     with path.open("rb+") as file:
         if mode is not None and hasattr(os, "fchmod"):
             os.fchmod(file.fileno(), mode)
@@ -20,14 +16,7 @@ def sync_file(path: Path, mode: int | None = None) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's entries to the disk: names of files that were made, replaced or removed.
-
-    Raises:
-        OSError: If the disk fails.
-
-    >>> import tempfile
-    >>> sync_folder(Path(tempfile.mkdtemp()))
-    """
+    """Sync a folder's entries: names of files that were made, replaced or removed."""
     if os.name != "posix":
         return  # elsewhere folders cannot be synced
     handle = os.open(folder, os.O_RDONLY)

@@ -1,1 +1,1 @@
-"""Files of arrays that somebody else may have made: NumPy's, MATLAB's and safetensors'."""
+"""Files of arrays of unknown origin: NumPy's, MATLAB's and safetensors."""

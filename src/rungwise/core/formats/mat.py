@@ -1,7 +1,7 @@
 """Arrays of numbers in MAT files of version 5, as MATLAB and SciPy write them.
 
-Own code, because the reader of SciPy takes numbers of a file for places in its tables: a damaged file ends the process.
-What is read here are full real arrays of numbers; :mod:`rungwise.core.formats.mat_values` reads texts, cells and
+This is our own code because the reader of SciPy takes numbers of a file for places in its tables: a damaged file ends
+the process. It reads full real arrays of numbers; :mod:`rungwise.core.formats.mat_values` reads texts, cells and
 structures. The format is that of "MAT-File Format" of The MathWorks.
 """
 
@@ -43,7 +43,7 @@ class _Source(Protocol):
 
 
 class _Inflated:
-    """The bytes that a zlib stream stands for, unpacked no further than they are asked for."""
+    """The content of a zlib stream, unpacked no further than it is read."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self._left = file, size
@@ -65,7 +65,7 @@ class _Inflated:
 
 @dataclass(frozen=True)
 class _Variable:
-    """What an array says of itself, and where its numbers begin."""
+    """The description of an array, and the place of its numbers."""
 
     name: str
     kind: int
@@ -80,30 +80,17 @@ class _Variable:
 
 
 def variable_names(path: Path) -> list[str]:
-    """The names of what a MAT file holds, in their order; no number is read.
+    """The names of the variables of a MAT file, in their order; no number is read.
 
     Raises:
         UserError: If it cannot be read or is no MAT file of version 5.
-
-    >>> import tempfile, scipy.io
-    >>> file = Path(tempfile.mkdtemp()) / "features.mat"
-    >>> scipy.io.savemat(file, {"I_tr": np.ones((2, 3)), "T_tr": np.zeros((2, 4))})
-    >>> variable_names(file)
-    ['I_tr', 'T_tr']
     """
     with damage_explained(path), opened_file(path, None) as file:
         return [variable.name for variable in _variables(file, path)]
 
 
 def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Some arrays of a MAT file.
-
-    Args:
-        path: Of the file.
-        names: Of the arrays; those that are not there are left out.
-
-    Returns:
-        Each array under its name, in the type that the file says.
+    """Some arrays of a MAT file by name, in the types of the file; names that are not there are left out.
 
     Raises:
         UserError: If the file cannot be read or is no MAT file of version 5, one of these is no full array of real
@@ -115,9 +102,6 @@ def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
     >>> read_arrays(file, ["I_tr", "T_tr"])
     {'I_tr': array([[1., 1., 1.],
            [1., 1., 1.]])}
-    >>> read_arrays(file, ["note"])
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: ...features.mat: 'note' is no full array of real numbers; save it as one
     """
     found: dict[str, NDArray[Any]] = {}
     with damage_explained(path), opened_file(path, None) as file:
@@ -133,16 +117,10 @@ def read_arrays(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def read_only_array(path: Path) -> NDArray[Any]:
-    """The one array of numbers that a MAT file holds; texts and other things beside it do not matter.
+    """The one array of numbers in a MAT file; texts and other things beside it do not matter.
 
     Raises:
-        UserError: As :func:`read_arrays`, and if the file holds no array of numbers, or several.
-
-    >>> import tempfile, scipy.io
-    >>> file = Path(tempfile.mkdtemp()) / "train_img.mat"
-    >>> scipy.io.savemat(file, {"train_img": np.ones((2, 3)), "note": "a text"})
-    >>> read_only_array(file).shape
-    (2, 3)
+        UserError: For the reasons of :func:`read_arrays`, and if the file holds no array of numbers, or several.
     """
     with damage_explained(path), opened_file(path, None) as file:
         names = [variable.name for variable in _variables(file, path) if variable.is_numeric]
@@ -154,13 +132,7 @@ def read_only_array(path: Path) -> NDArray[Any]:
 
 @contextmanager
 def damage_explained(path: Path) -> Iterator[None]:
-    """Make one line of what shows damage.
-
-    >>> with damage_explained(Path("a.mat")):
-    ...     raise ValueError("it ends early")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.mat: a damaged MAT file (it ends early); copy it again, or save it anew
-    """
+    """Turn errors that mean damage into one line."""
     try:
         yield
     except OSError as error:
@@ -171,16 +143,10 @@ def damage_explained(path: Path) -> Iterator[None]:
 
 
 def read_bodies(path: Path) -> Iterator[tuple[bytes, Order]]:
-    """The bytes of each array of a MAT file, whatever it holds, and their order.
+    """The bytes of each array of a MAT file, of any kind, and their order.
 
     Raises:
-        UserError: If the file cannot be read, is no MAT file of version 5, or holds more than a file of texts may.
-
-    >>> import tempfile, scipy.io
-    >>> file = Path(tempfile.mkdtemp()) / "texts.mat"
-    >>> scipy.io.savemat(file, {"note": "a text"}, do_compression=True)
-    >>> [(len(body), order) for body, order in read_bodies(file)]
-    [(56, '<')]
+        UserError: If the file cannot be read, is no MAT file of version 5, or passes the limit ``text_bytes``.
     """
     with damage_explained(path), opened_file(path, None) as file:
         left = limits().text_bytes
@@ -192,13 +158,13 @@ def read_bodies(path: Path) -> Iterator[tuple[bytes, Order]]:
 
 
 def _variables(file: IO[bytes], path: Path) -> Iterator[_Variable]:
-    """What the file holds, each standing at its numbers when it is given."""
+    """The variables of the file, each with the file positioned at its numbers."""
     for source, _, order in _bodies(file, path):
         yield _variable(source, order)
 
 
 def _bodies(file: IO[bytes], path: Path) -> Iterator[tuple[_Source, int, Order]]:
-    """Where each array begins, how many bytes it says it has, and their order."""
+    """Beginning, claimed size in bytes and byte order of each array."""
     order = _byte_order(file.read(_HEADER_BYTES), path)
     at = _HEADER_BYTES
     while tag := file.read(8):
@@ -256,7 +222,7 @@ def _numbers(variable: _Variable, path: Path) -> NDArray[Any]:
 
 
 def _element(source: _Source, order: Order, kind: int, most: int) -> bytes:
-    """One of the short elements at the beginning of an array, without what fills it up to eight bytes."""
+    """One of the short elements at the beginning of an array, without the padding to eight bytes."""
     found, size, inside = _tag(source, order)
     if found != kind or size > most:
         raise ValueError(f"an element of type {found} and {size} bytes at the beginning of an array")
@@ -276,7 +242,7 @@ def _tag(source: _Source, order: Order) -> tuple[int, int, bytes | None]:
 
 
 def _exactly(source: _Source, size: int) -> bytes:
-    """So many bytes, never more taken of the memory than there are."""
+    """Read exactly so many bytes, without reserving memory for bytes that are not there."""
     parts, left = [], size
     while left:
         part = source.read(min(left, _PIECE))

@@ -1,7 +1,7 @@
 """Texts, cells and structures of MAT files of version 5, beside numbers, as plain values.
 
-What somebody judged is often a structure of texts. The whole array is taken into memory, as bytes first and then as
-values; how large it may be is the limit of a file of texts.
+Judgements are often structures of texts. The whole array is taken into memory, as bytes first and then as values; its
+size is limited like that of a file of texts.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from rungwise.core.formats.mat import (
 _CELL, _STRUCTURE, _TEXT = 1, 2, 4
 _COMPLEX = 0x0800
 _ENCODINGS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
-"""Of texts, by the type of their numbers; MATLAB's own is 4, that of SciPy 16."""
+"""Encodings of texts, by the type of their numbers; MATLAB's own is 4, that of SciPy 16."""
 
 _DEEPEST = 16
-"""Cells within cells; each level costs a call."""
+"""Deepest nesting of cells; each level costs a call."""
 
 
 def read_values(path: Path, names: Collection[str]) -> dict[str, Any]:
     """Some variables of a MAT file as plain values.
 
     Args:
-        path: Of the file.
-        names: Of the variables; those that are not there are left out.
+        path: Path of the file.
+        names: Names of the variables; those that are not there are left out.
 
     Returns:
         Each variable under its name: an array of numbers as an array, a text as a text, cells as a list of values, and
@@ -72,13 +72,13 @@ def read_values(path: Path, names: Collection[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Values:
-    """The bytes of one array, and what stands at a place in them."""
+    """The bytes of one array, read at given places."""
 
     data: bytes
     order: Order
 
     def named(self, at: int, stop: int, deep: int, names: Collection[str] | None = None) -> tuple[str, Any]:
-        """Name and value of the array from ``at`` to ``stop``; no value where the name is none of those asked for."""
+        """Name and value of the array from ``at`` to ``stop``; no value where the name is not in ``names``."""
         if at == stop:
             return "", []  # a cell that was never filled
         if deep > _DEEPEST:
@@ -150,14 +150,14 @@ class _Values:
         return numbers.reshape(shape, order="F").astype(name, order="C")
 
     def _whole(self, at: int, stop: int, kind: int, form: str, size: int) -> tuple[tuple[Any, ...], int]:
-        """Numbers of one form, of an element that holds nothing else."""
+        """Numbers of one form from an element that holds nothing else, and the place after it."""
         start, end, at = self._element(at, stop, kind)
         if end - start != size:
             raise ValueError(f"an element of {end - start} bytes where {size} should be")
         return struct.unpack_from(form, self.data, start), at
 
     def _element(self, at: int, stop: int, wanted: int) -> tuple[int, int, int]:
-        """Where the bytes of the next element begin and end, and where the one after it begins."""
+        """Begin and end of the next element's bytes, and the place of the one after it."""
         kind, start, end, after = self._tag(at, stop)
         if kind != wanted:
             raise ValueError(f"an element of type {kind} where one of type {wanted} should be")

@@ -20,10 +20,10 @@ from rungwise.core.errors import UserError
 from rungwise.core.untrusted_files import MissingFileError, opened_file
 
 _LONGEST_HEADER = 10_000
-"""In bytes; numpy's own limit of what it takes to be harmless."""
+"""Largest header in bytes; numpy's own limit for a harmless one."""
 
 _MOST_AXES = 64
-"""Of an array of numpy."""
+"""Most axes of a numpy array."""
 
 _PARSING = threading.Lock()
 """Held while a header is parsed: Python 3.11 counts the depth of all threads' parsers together, and fails."""
@@ -38,13 +38,13 @@ class NpyWriter:
     Args:
         path: The file, replaced if it is there.
         row: Shape of a row; ``()`` for a list of numbers.
-        dtype: Of the numbers, which are stored with their lowest byte first.
+        dtype: Type of the numbers, which are stored in little-endian order.
 
     Attributes:
-        rows: How many were written.
+        rows: Number of rows written.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
@@ -102,16 +102,13 @@ class NpyWriter:
 def mapped(path: Path) -> NDArray[Any]:
     """The array of a ``.npy`` file, memory-mapped and read-only.
 
-    Unlike ``numpy.load`` it takes no archive, no pickle and no records, and it compares what the header claims with the
+    Unlike ``numpy.load`` it takes no archive, no pickle and no records, and it compares the claims of the header with
+    the
     size of the file before it maps anything.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no regular file, may not be read, is no ``.npy`` file of plain values, or was cut off.
-
-    >>> mapped(Path("nowhere.npy"))
-    Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.npy'
     """
     try:
         with opened_file(path, None) as file:
@@ -130,7 +127,7 @@ def mapped(path: Path) -> NDArray[Any]:
 
 
 class NpyRows:
-    """The array of a ``.npy`` file of which nothing stays in memory: what is asked for is read, and forgotten.
+    """The array of a ``.npy`` file of which nothing stays in memory: each access reads the file.
 
     It may be larger than memory, and it is sent to another process as its path alone.
 
@@ -138,13 +135,13 @@ class NpyRows:
         path: The file, which must stay as it is.
 
     Attributes:
-        path: Absolute.
-        shape: Of the array.
-        dtype: Of its values.
+        path: Absolute path of the file.
+        shape: Shape of the array.
+        dtype: Type of its values.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: As :func:`mapped`.
+        ValueError: For the reasons of :func:`mapped`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
@@ -175,11 +172,7 @@ class NpyRows:
         return int(self.shape[0])
 
     def __getitem__(self, where: Any) -> NDArray[Any]:
-        """A copy of a part, read now.
-
-        Raises:
-            UserError: If the file is another one by now.
-        """
+        """A copy of a part, read from the file; a UserError if the file was replaced."""
         try:
             whole = mapped(self.path)
         except (OSError, ValueError) as error:
@@ -190,14 +183,7 @@ class NpyRows:
 
 
 def in_file(array: Any) -> Any:
-    """The :class:`NpyRows` of an array that is the whole of a mapped ``.npy`` file; anything else as it is.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
-    >>> np.save(file, np.eye(3))
-    >>> in_file(mapped(file)).path == file, type(in_file(mapped(file)[:2])), type(in_file(np.eye(3)))
-    (True, <class 'numpy.memmap'>, <class 'numpy.ndarray'>)
-    """
+    """The :class:`NpyRows` of an array that is the whole of a mapped ``.npy`` file; anything else as it is."""
     # What is cut from a map has that map as its base, and the whole map has the file.
     if not isinstance(array, np.memmap) or isinstance(array.base, np.ndarray) or array.filename is None:
         return array
@@ -210,13 +196,13 @@ def in_file(array: Any) -> Any:
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of a ``.npy`` file claims.
+    """Claims of the header of a ``.npy`` file.
 
     Attributes:
-        shape: Of the array.
-        fortran: Its first axis runs fastest.
-        dtype: Of its values, plain ones.
-        start: Where they begin, in bytes.
+        shape: Shape of the array.
+        fortran: Whether the first axis runs fastest.
+        dtype: Type of the values, plain ones.
+        start: Position of the first value, in bytes.
     """
 
     shape: tuple[int, ...]
@@ -225,10 +211,7 @@ class Header:
     start: int
 
     def check(self, size: int) -> None:
-        """Refuse a header that claims more values than a file of so many bytes can hold.
-
-        Raises:
-            ValueError: If it does.
+        """Raise a ValueError if the header claims more values than a file of ``size`` bytes can hold.
 
         >>> Header((10, 10), False, np.dtype(np.float32), 128).check(527)
         Traceback (most recent call last):
@@ -243,15 +226,10 @@ class Header:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """The header at the beginning of a ``.npy`` file, whoever wrote it.
+    """The header at the beginning of a ``.npy`` file of any origin.
 
     Raises:
-        ValueError: If there is none, it is too long to be one, or it speaks of objects or records.
-
-    >>> import io
-    >>> read_header(io.BytesIO(b"no array"))
-    Traceback (most recent call last):
-    ValueError: no header of an array (...)
+        ValueError: If there is none, it is too long to be one, or it describes objects or records.
     """
     try:
         version = np.lib.format.read_magic(file)

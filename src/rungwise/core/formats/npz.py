@@ -21,18 +21,18 @@ from rungwise.core.untrusted_files import opened_file
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError, NotImplementedError, RuntimeError, struct.error,
 )  # fmt: skip
-"""What Python's reader of archives raises on damaged, encrypted or made-up ones, besides ValueError and OSError."""
+"""Errors besides ValueError and OSError that Python's reader raises on damaged, encrypted or made-up archives."""
 
 
 class Npz:
-    """The arrays of an open archive; :func:`opened_npz` makes it.
+    """The arrays of an open archive, made by :func:`opened_npz`.
 
     Args:
-        archive: Open for reading.
-        path: For messages.
+        archive: Archive open for reading.
+        path: Path for messages.
 
     Attributes:
-        names: Of its arrays.
+        names: Names of the arrays.
     """
 
     def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
@@ -43,11 +43,11 @@ class Npz:
         self.names = tuple(self._members)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """One array; it is unpacked now.
+        """Unpack one array.
 
         Raises:
             KeyError: If there is none of this name.
-            UserError: If it and those that were read before are larger than the limit of what may be unpacked.
+            UserError: If all arrays read so far pass the limit ``unpacked_bytes``.
             ValueError: If it is damaged, holds objects or records, or its header claims more than there is.
         """
         member = self._members[name]

@@ -1,6 +1,6 @@
-"""Tensors in safetensors files: the one place that reads and writes them, with errors that a person understands.
+"""Tensors in safetensors files: no other module reads or writes them, and errors are lines for the user.
 
-torch is loaded when a file is read or written, so that what only names these functions goes without it.
+torch is loaded when a file is read or written, so that importing these functions is cheap.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write a safetensors file; where it is to appear as a whole, within :func:`rungwise.core.disk.files.replacing`.
+    """Write a safetensors file; for one that appears as a whole, within :func:`rungwise.core.disk.files.replacing`.
 
     Args:
-        path: Of the file.
-        tensors: By name, on any device.
+        path: Path of the file.
+        tensors: Tensors by name, on any device.
         metadata: Texts for the file's header.
 
     Raises:
@@ -52,13 +52,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 @contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Within it, libraries in Rust that hide what the operating system said in a text raise its error.
-
-    Args:
-        path: What they write.
-
-    Raises:
-        OSError: If the disk is full or the place cannot be written.
+    """Raise the operating system's error where a library in Rust hides it in a text; ``path`` is what it writes.
 
     >>> with system_errors(Path("a.json")):
     ...     raise Exception("No space left on device (os error 28)")
@@ -79,11 +73,7 @@ def system_errors(path: Path) -> Iterator[None]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, by name.
-
-    Raises:
-        UserError: If the file is missing or is not safetensors.
-    """
+    """All tensors of a safetensors file, by name; a UserError if the file is missing or is not safetensors."""
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
 
@@ -101,17 +91,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def digest_of_tensors(tensors: Mapping[str, Tensor], *said: str) -> str:
-    """SHA-256 of texts, and of the names and numbers of tensors in the order of their names.
-
-    Args:
-        tensors: By name.
-        *said: What else the hash is to tell apart.
-
-    >>> import torch
-    >>> zero, one = torch.zeros(1), torch.ones(1)
-    >>> digest_of_tensors({"a": zero, "b": one}, "side") == digest_of_tensors({"b": one, "a": zero}, "side")
-    True
-    """
+    """SHA-256 of the names and numbers of tensors in the order of their names, after the texts in ``said``."""
     named = ((name, tensor.detach().cpu().numpy()) for name, tensor in sorted(tensors.items()))
     return digest_of_parts(chain(said, chain.from_iterable(named)))
 

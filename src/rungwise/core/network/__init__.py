@@ -1,1 +1,1 @@
-"""Object stores, the model hub, and libraries that would report home."""
+"""Object stores, the model hub, and telemetry of libraries."""

@@ -10,20 +10,20 @@ from pathlib import Path
 from rungwise.core.errors import UserError
 
 _PATIENCE = 10.0
-"""Seconds until the hub must have answered."""
+"""Seconds within which the hub must answer."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
-    """The folder where a repository of the hub is kept on this machine; what is missing there is fetched.
+    """The local folder of a repository of the hub; missing files are fetched.
 
     Args:
-        name: Of the repository, such as ``"someone/model"``.
-        patterns: Of the files that are wanted, as shells write them; no others are fetched.
-        prefix: What stands before a folder of such a model, as in ``hf:FOLDER``; for messages.
+        name: Name of the repository, such as ``"someone/model"``.
+        patterns: Patterns of the wanted files, as shells write them; no others are fetched.
+        prefix: Prefix that marks such a folder, as in ``hf:FOLDER``; for messages.
 
     Raises:
-        UserError: If the name is that of no repository, or the files cannot be had. A name that looks like a path of
+        UserError: If no repository can have that name, or the files cannot be fetched. A name that looks like a path of
             this machine is refused without asking the network.
 
     >>> hub_folder("./runs/model", ["*.json"])
@@ -54,7 +54,7 @@ def hub_folder(name: str, patterns: Sequence[str], prefix: str = "") -> Path:
 
 
 def _kept(name: str, patterns: list[str], error: Exception) -> Path:
-    """The copy of a repository that is here, where the hub does not answer; otherwise why it did not."""
+    """The local copy of a repository, where the hub does not answer; without one, the error is raised."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -74,11 +74,11 @@ def fetching(name: str, patterns: Sequence[str]) -> str:
 
 
 def folder_of(name: str) -> str:
-    """What :func:`fetching` calls the folder."""
+    """Folder name in the command of :func:`fetching`."""
     return name.rsplit("/", 1)[-1]
 
 
 def _looks_like_a_path(name: str) -> bool:
-    """Whether no repository has such a name, or its first part is a folder that stands here."""
+    """Whether no repository can have such a name, or its first part is a folder here."""
     first = name.split("/")[0]
     return not _NAME.fullmatch(name) or ("/" in name and Path(first).is_dir())

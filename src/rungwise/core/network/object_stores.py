@@ -1,4 +1,4 @@
-"""Object stores: what an address such as ``s3://bucket/prefix`` names, and the bytes that lie there.
+"""Object stores: addresses such as ``s3://bucket/prefix``, and the objects there.
 
 An address may come as a text or as a path, which has one slash less. Settings of S3 are read from the environment,
 under the names that LanceDB reads too.
@@ -20,12 +20,12 @@ from rungwise.core.errors import UserError
 # Only these: a model is named by hf:/folder, which is no address.
 _ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs|abfss|hdfs|milvus):/{1,2}([^/].*)", re.DOTALL)
 _BUFFER = 1 << 20
-"""Bytes that are fetched at a time where somebody reads a little here and there."""
+"""Bytes that are fetched at a time by many small reads."""
 _SETTINGS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def address_of(place: Path | str) -> str | None:
-    """The address that a place is, with both of its slashes; None for a folder.
+    """A place as an address, with both of its slashes; None for a folder.
 
     >>> address_of(Path("s3://bucket/pets")), address_of("s3://bucket/pets/"), address_of(Path("pets"))
     ('s3://bucket/pets', 's3://bucket/pets', None)
@@ -40,7 +40,7 @@ def address_of(place: Path | str) -> str | None:
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """The file system of an address, one of pyarrow, and the path in it."""
+    """The pyarrow file system of an address, and the path in it."""
     scheme, _, path = address.partition("://")
     if scheme == "s3":
         return _s3(*(os.environ.get(name) for name in _SETTINGS)), path
@@ -65,11 +65,7 @@ def _s3(endpoint: str | None, endpoint_url: str | None, region: str | None, defa
 
 @contextmanager
 def errors_in_one_line(address: str) -> Iterator[None]:
-    """Make one line of what an object store, or the way to it, refuses.
-
-    Raises:
-        UserError: In place of what pyarrow raises; a missing object passes.
-    """
+    """Turn errors of an object store, or of the way to it, into one line; FileNotFoundError passes."""
     try:
         yield
     except FileNotFoundError:
@@ -80,7 +76,7 @@ def errors_in_one_line(address: str) -> Iterator[None]:
 
 
 def object_stamp(address: str) -> tuple[int, int]:
-    """Size in bytes of an object, and when it was written, in nanoseconds since 1970.
+    """Size in bytes of an object, and its time of writing in nanoseconds since 1970.
 
     Raises:
         FileNotFoundError: If there is none.
@@ -97,7 +93,7 @@ def object_stamp(address: str) -> tuple[int, int]:
 
 
 def objects_below(address: str) -> list[str]:
-    """Addresses of all objects under an address, or this one alone where it is one; in the order of their names.
+    """Addresses of all objects under an address, sorted; the address itself where it is an object.
 
     Raises:
         UserError: If there are none, or the store refuses.
@@ -118,7 +114,7 @@ def objects_below(address: str) -> list[str]:
 
 @contextmanager
 def opened_object(address: str) -> Iterator[io.BufferedReader[Any]]:
-    """An object, open for reading anywhere in it; only what is asked for is fetched, a mebibyte or more at a time.
+    """An object, open for reading anywhere in it; only the parts that are read are fetched, at least a mebibyte each.
 
     Raises:
         FileNotFoundError: If there is none.
@@ -132,7 +128,7 @@ def opened_object(address: str) -> Iterator[io.BufferedReader[Any]]:
 
 
 class _Readable(io.RawIOBase):
-    """A file of pyarrow as Python's buffered reader takes it."""
+    """A file of pyarrow as a raw file for Python's buffered reader."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

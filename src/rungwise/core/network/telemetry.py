@@ -1,4 +1,4 @@
-"""Libraries that report by themselves how they are used: switched off before any of them is loaded.
+"""Telemetry of libraries, switched off before any of them is loaded.
 
 Each reads a variable of the environment when it is imported, and some offer nothing else: onnxruntime has made a device
 id and written events by the time that its own switch can be called. So ``import rungwise`` sets the variables, and the
@@ -20,14 +20,11 @@ SWITCHES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "WANDB_ERROR_REPORTING": "false",
 }
-"""By variable, what it is set to where nobody has set it."""
+"""Value of each variable where nobody has set it."""
 
 
 def switch_off(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set each of :data:`SWITCHES` that is not set yet. What somebody has set stays: it is their order.
-
-    Args:
-        environment: Of this process, and of those that it starts.
+    """Set each of :data:`SWITCHES` that is not set yet; a variable that the user has set stays.
 
     >>> variables = {"RAY_USAGE_STATS_ENABLED": "1"}
     >>> switch_off(variables)

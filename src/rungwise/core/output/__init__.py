@@ -1,1 +1,1 @@
-"""What a person sees: progress, lines of a terminal, the frame of a page."""
+"""Output for people: progress, lines of a terminal, the frame of a page."""

@@ -1,6 +1,6 @@
-"""The frame and the common looks of an HTML page that needs no other file.
+"""The frame and the common style of an HTML page that needs no other file.
 
-Nothing is asked of the network and there is no script; light or dark follows the reader's system.
+Nothing is fetched and there is no script; light or dark follows the reader's system.
 """
 
 from __future__ import annotations
@@ -66,8 +66,5 @@ def whole_characters(text: str) -> str:
     r"""The text with a question mark for each half of a character, which no file and no terminal takes.
 
     Names of files in no known encoding hold such halves.
-
-    >>> whole_characters("caf\udcc3.jpg")
-    'caf?.jpg'
     """
     return text.encode("utf-8", "replace").decode()

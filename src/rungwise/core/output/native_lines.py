@@ -1,4 +1,4 @@
-"""Lines that compiled parts of libraries write to the standard error, past whatever Python says of its output."""
+"""Lines that compiled parts of libraries write to the standard error, whatever Python has set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ERROR = 2
 
 
 class _Held:
-    """Where the standard error goes meanwhile; blocks of several threads share it."""
+    """The redirected standard error; blocks of several threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class _Held:
         self._file = file
 
     def leave(self, failed: bool) -> str:
-        """What was written, if the block failed; otherwise it goes where it was meant to go."""
+        """End a block: return what was written if it failed, else pass it on to the standard error."""
         with self._lock:
             self._blocks -= 1
             if self._file is None:
@@ -63,7 +63,7 @@ _held = _Held()
 
 @contextmanager
 def lines_of_failure_kept() -> Iterator[None]:
-    """Within it, what compiled code writes to the standard error before it fails becomes a note of the exception.
+    """Attach what compiled code writes to the standard error before it fails to the exception, as a note.
 
     A traceback shows it then; the terminal does not see it. Where nothing fails, it is written once the block ends. For
     short calls: what other threads write meanwhile takes the same way.

@@ -1,4 +1,4 @@
-r"""Text of unknown origin for a terminal: what would steer it is shown, not sent.
+r"""Text of unknown origin for a terminal: control characters are shown, not sent.
 
 File names and captions may hold escape codes that recolour, erase or retitle a terminal, marks that reverse the order
 of letters, and halves of characters that no output can encode.
@@ -13,7 +13,7 @@ _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str) -> str:
-    r"""The text with everything in it that is no visible sign written out; tabs and ends of lines stay.
+    r"""The text with all invisible characters written out; tabs and ends of lines stay.
 
     >>> printable("a\x1b[31m red \u202etxt.exe \udcff")
     'a\\x1b[31m red \\u202etxt.exe \\udcff'
@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 
 
 def quoted(text: str, most: int = 80) -> str:
-    r"""The text in quotes for a message about it, in one line; what is longer is cut.
+    r"""The text in quotes for a message about it, in one line; longer text is cut.
 
     >>> quoted("yaer"), quoted("a" * 9000, 10), quoted("a\nb\u202e")
     ("'yaer'", "'aaaaaaaaa…'", "'a\\nb\\u202e'")

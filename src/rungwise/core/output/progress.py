@@ -1,4 +1,4 @@
-"""How far a long job is and how long it will take: a bar in a terminal, a line now and then anywhere else."""
+"""Progress of a long job and the time left: a bar in a terminal, a line now and then anywhere else."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 QUIET_SECONDS = 10.0
-"""Between two lines, where no bar can be shown."""
+"""Seconds between two lines, where no bar can be shown."""
 
 _SPACING, _WINDOW = 0.5, 120
-"""Seconds between two moments that are remembered, and how many of them: the rate is that of the last minute."""
+"""Seconds between two moments that are remembered, and their number: the rate is that of the last minute."""
 
 
 class Pace:
-    """Estimates the time that is left from the rate of the last minute.
+    """Estimates the time left from the rate of the last minute.
 
     Args:
-        total: How much there is to do.
-        clock: Seconds from any moment on.
-        done: How much was done before.
+        total: Amount of work.
+        clock: Clock in seconds.
+        done: Amount that was done before.
 
     >>> moments = iter([0.0, 10.0, 20.0])
     >>> pace = Pace(100, clock=lambda: next(moments))
@@ -41,11 +41,7 @@ class Pace:
         self._moments = deque([(clock(), done)], maxlen=_WINDOW)
 
     def left(self, done: int) -> float | None:
-        """Seconds until all is done; None while nothing is known.
-
-        Args:
-            done: How much is done by now.
-        """
+        """Seconds until all is done, given the amount done so far; None while nothing is known."""
         now = self._clock()
         before, was_done = self._moments[0]
         if now - self._moments[-1][0] >= _SPACING:
@@ -56,7 +52,7 @@ class Pace:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration, as exactly as anybody wants to know it.
+    """A duration in words, to a useful precision.
 
     >>> [format_duration(one) for one in (0.254, 41.2, 130, 4000, 200000, float("nan"))]
     ['0.25 s', '41 s', '2 min', '1 h 7 min', '2 days 7 h', 'unknown']
@@ -76,26 +72,22 @@ def format_duration(seconds: float) -> str:
 
 
 def line(title: str, done: int, total: int, left: float | None) -> str:
-    """How far a job is.
-
-    >>> line("pictures", 1200, 8091, 130.0)
-    'pictures 1200/8091, 14 %, 2 min left'
-    """
+    """The progress of a job as one line."""
     share = f", {100 * done // total} %" if total else ""
     return f"{title} {done}/{total}{share}{'' if left is None else f', {format_duration(left)} left'}"
 
 
 class Progress:
-    """Shows how far a job is, in a terminal with a bar that vanishes when it is done.
+    """Shows the progress of a job, in a terminal with a bar that vanishes when it is done.
 
     Where neither the results nor the messages go to a terminal, the messages get a line every ten seconds.
 
     Args:
-        title: What is counted, such as ``"pictures"``.
-        total: How much there is to do.
-        console: Where results are printed.
-        clock: Seconds from any moment on.
-        done: How much was done before.
+        title: Name of what is counted, such as ``"pictures"``.
+        total: Amount of work.
+        console: Console of the results.
+        clock: Clock in seconds.
+        done: Amount that was done before.
 
     >>> with Progress("pictures", 3) as progress:
     ...     progress.advance(2)
@@ -119,21 +111,21 @@ class Progress:
         self._bar, self._task = _bar(title, total, console)
 
     def advance(self, more: int = 1) -> None:
-        """So much more is done."""
+        """Add ``more`` to the amount done."""
         self.at(self.done + more)
 
     def idle(self, seconds: float) -> None:
-        """So many of the seconds since the last call went to something that is not counted."""
+        """Leave seconds since the last call out of the rate, which went to something that is not counted."""
         self._idle += seconds
 
     def at(self, done: int, title: str | None = None, detail: str = "", later: float = 0.0) -> None:
-        """So much is done.
+        """Set the amount done.
 
         Args:
-            done: Of the total.
-            title: What is done now; default what it was.
+            done: Amount done of the total.
+            title: Name of what is done now; None keeps the last one.
             detail: Other numbers, beside the bar.
-            later: Seconds that what is not counted will still take.
+            later: Seconds of uncounted work that is still to come.
         """
         self.done, self.title = done, self.title if title is None else title
         left = self._pace.left(done)
@@ -158,7 +150,7 @@ class Progress:
 
 
 def _bar(title: str, total: int, console: Console | None) -> tuple[Any, Any]:
-    """A bar where it can be seen and there is something to do, and its task; none elsewhere."""
+    """A bar and its task, where it can be seen and there is something to do; else None."""
     if total <= 0 or ((console is None or not console.is_terminal) and not (sys.stderr and sys.stderr.isatty())):
         return None, None
     from rich.console import Console as OnTerminal

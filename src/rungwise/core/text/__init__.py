@@ -1,1 +1,1 @@
-"""Text in linear time, and the order and names in which people write it."""
+"""Text functions that take linear time, and the order and names in which people write text."""

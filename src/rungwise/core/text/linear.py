@@ -1,7 +1,7 @@
-r"""What libraries do to a text, in a time in proportion to its length, whatever a stranger wrote.
+r"""Text functions whose time is proportional to the length, whatever a stranger wrote.
 
-Each function here stands before a function of a library that takes the square of the length for some texts, or fails
-for some. The rest of the package calls these and not the library's; a test holds that.
+Each function here guards a library function that takes the square of the length for some texts, or fails for some. The
+rest of the package calls these and not the library's; a test holds that.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Iterable
 from typing import Literal
 
 _MOST_MARKS = 30
-"""Marks on one letter that are put in order together, as many as the Stream-Safe Text Format of UAX #15 has."""
+"""Most marks on one letter that are put in order together, as in the Stream-Safe Text Format of UAX #15."""
 _JOINER = "\u034f"
 _SHORT = 1000
-"""Characters whose marks are put in order in no time."""
+"""Length in characters of a text whose marks are quickly put in order."""
 _LONGEST_NAME = 100
 _NUMBER = re.compile("&#0*([0-9]+)")
 _NO_CHARACTER = "1114112"
 
 
 def normalised(text: str, form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> str:
-    """A text in a normal form of Unicode.
+    r"""A text in a normal form of Unicode.
 
-    Marks on a letter are put in order, which takes the square of their number: in a long text a joiner parts marks of
+    Marks on a letter are put in order, which takes the square of their number: in a long text a joiner separates marks
+    of
     one letter beyond the thirtieth.
 
     >>> normalised("e\u0301", "NFC"), len(normalised("\u0301\u0327" * 1000, "NFD"))
@@ -36,11 +37,7 @@ def normalised(text: str, form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> str:
 
 
 def with_few_marks(text: str) -> str:
-    """The same text, with a joiner wherever more than thirty marks would stand in a row; short texts as they are.
-
-    >>> with_few_marks("Zoë"), with_few_marks("a" * 1000 + "\u0301" * 31)[-2:]
-    ('Zoë', '\u034f\u0301')
-    """
+    """The same text, with a joiner wherever more than thirty marks would stand in a row; short texts as they are."""
     if len(text) <= _SHORT or text.isascii():
         return text
     parts: list[str] = []
@@ -55,9 +52,9 @@ def with_few_marks(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A text with the characters that HTML writes as ``&amp;`` or ``&#233;``.
+    r"""A text with the characters that HTML writes as ``&amp;`` or ``&#233;``.
 
-    Python reads no numbers of thousands of digits; no character has one of more than seven.
+    Python refuses numbers of thousands of digits; no character has one of more than seven.
 
     >>> unescaped("bread &amp; butter &#0038; &#" + "9" * 5000 + ";")
     'bread & butter & \ufffd'
@@ -68,13 +65,14 @@ def unescaped(text: str) -> str:
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, least: float = 0.6) -> list[str]:
-    """Of known names those that are written nearly like one, the nearest first; none where that one is too long.
+    """Known names that are written nearly like ``name``, the nearest first; none where ``name`` is too long.
 
     Args:
-        name: As somebody wrote it.
-        known: The names that there are; very long ones are never near.
-        most: How many at most.
-        least: Similarity of :class:`difflib.SequenceMatcher`, 0..1; its time grows with the square of the lengths.
+        name: Name as somebody wrote it.
+        known: Existing names; very long ones are never near.
+        most: Highest number of names.
+        least: Least similarity by :class:`difflib.SequenceMatcher`, 0..1; its time grows with the square of the
+            lengths.
 
     >>> near_names("yaer", ["year", "title"]), near_names("year" * 1000, ["year" * 1000])
     (['year'], [])

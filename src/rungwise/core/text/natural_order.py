@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _DIGITS = 18
-"""Longer names are not read as numbers."""
+"""Most digits of a name that is read as a number."""
 
 
 def natural_key(name: str) -> tuple[bool, int, str]:

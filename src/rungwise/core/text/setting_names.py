@@ -1,4 +1,4 @@
-"""Which settings a configuration knows at a place, for those who misspell one."""
+"""The settings of a configuration at a place, for those who misspell one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rungwise.core.text.linear import near_names
 
 
 def near_setting(kind: type, place: Sequence[object]) -> str:
-    """The setting that was meant by a name that is none; empty where no name is near.
+    """The setting that was probably meant by an unknown name; empty where no name is near.
 
     Args:
         kind: The dataclass of the whole configuration.

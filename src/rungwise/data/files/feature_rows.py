@@ -20,16 +20,15 @@ _MAGIC = np.lib.format.MAGIC_PREFIX
 
 
 class FeatureRows:
-    """Rows of one or more arrays, usually memory-mapped files: chosen by position, read only when they are asked for.
+    """Rows of one or more arrays, usually memory-mapped files: chosen by position, read only on access.
 
     Choosing rows (:meth:`take`) keeps the arrays and notes positions, so that a split of a large file costs nothing.
 
     Args:
         parts: Arrays of equal row shape, (rows, D) for vectors or (rows, R, D) for R regions, of any floating-point
             type. Rows are counted through all of them: those of the first array, then those of the second, and so on.
-        positions: (images,) which of these rows stand here, in this order; a row may stand several times. All of them
-            if not given.
-        places: What each array is called in messages; the file that it is mapped from if not given.
+        positions: (images,) the row of each image; a row may stand several times. None takes all rows.
+        places: Name of each array in messages; by default the file that it is mapped from.
 
     Raises:
         UserError: If an array has another rank, no floating-point type, or rows of another shape than the first.
@@ -74,15 +73,11 @@ class FeatureRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers that :meth:`__getitem__` gives: that of the arrays, in this machine's byte order."""
+        """Type of the numbers that are read: that of the arrays, in this machine's byte order."""
         return np.result_type(*self.parts).newbyteorder("=")
 
     def __getitem__(self, which: int | slice | Sequence[int] | NDArray[Any]) -> NDArray[np.floating[Any]]:
-        """A copy of one row (for an int) or of several (for a slice or positions), read now.
-
-        Raises:
-            IndexError: If a position is out of range.
-        """
+        """A copy of one row (for an int) or of several (for a slice or positions)."""
         chosen = self.positions[which]
         rows = np.atleast_1d(chosen)
         found = np.empty((len(rows), *self.shape[1:]), self.dtype)
@@ -93,49 +88,30 @@ class FeatureRows:
         return found if np.ndim(chosen) else found[0]
 
     def take(self, positions: Sequence[int] | NDArray[np.int64]) -> FeatureRows:
-        """The images at these positions, in this order; nothing is read."""
+        """The images at these positions, in this order; nothing is read, so a split of a large file costs nothing."""
         chosen = self.positions[np.asarray(positions, np.int64)]
         return FeatureRows(*self.parts, positions=chosen, places=self._places)
 
     def place(self, position: int) -> str:
-        """File and row of the image at a position, for messages.
-
-        >>> FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), positions=[3]).place(0)
-        'features, row 2'
-        """
+        """File and row of the image at a position, for messages."""
         row = self.positions[position]
         part = self._part(row)
         return f"{self._places[part]}, row {row - self._starts[part]}"
 
     @property
     def file(self) -> str:
-        """File of the first image here, for messages about all of them.
-
-        >>> rows = FeatureRows(np.zeros((1, 2)), np.zeros((3, 2)), places=["train.npy", "test.npy"])
-        >>> rows.file, rows.take([3, 2]).file
-        ('train.npy', 'test.npy')
-        """
+        """File of the first image here, for messages about all of them."""
         return self._places[self._part(self.positions[0]) if len(self) else 0]
 
     def _part(self, row: np.int64) -> int:
         return int(np.searchsorted(self._starts, row, side="right")) - 1
 
     def digest(self, position: int) -> str:
-        """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads that row alone.
-
-        >>> rows = FeatureRows(np.array([[1.0, 2.0], [1.0, 2.0]]))
-        >>> rows.digest(0) == rows.digest(1), rows.digest(0)[:8]
-        (True, '9a37a27f')
-        """
+        """SHA-256 of one row with its type and shape, as 64 hexadecimal digits; reads only that row."""
         return self.take([position]).content_hash()
 
     def content_hash(self) -> str:
-        """SHA-256 of all rows in order, with type and shape; reads each once, some megabytes at a time.
-
-        >>> rows = FeatureRows(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        >>> [rows.content_hash() == rows.take(chosen).content_hash() for chosen in ([0, 1], [1, 0], [0])]
-        [True, False, False]
-        """
+        """SHA-256 of all rows in order, with type and shape; reads each once, some megabytes at a time."""
         bytes_of_row = self.dtype.itemsize * int(np.prod(self.shape[1:]))
         together = max(1, _READ_BYTES // max(bytes_of_row, 1))
         little = self.dtype.newbyteorder("<")
@@ -144,7 +120,7 @@ class FeatureRows:
 
 
 def map_rows(path: Path) -> NDArray[np.floating[Any]]:
-    """Map a NumPy file (``.npy``) of rows into memory; nothing but its header is read.
+    """Map a NumPy file (``.npy``) of rows into memory; only its header is read.
 
     The file must stay as it is for as long as its rows are read. Where another program cuts it short meanwhile, the
     operating system ends this one (SIGBUS); to replace a file, write another one and rename it.
@@ -152,12 +128,6 @@ def map_rows(path: Path) -> NDArray[np.floating[Any]]:
     Raises:
         UserError: If the file cannot be read, is no NumPy file, is cut short, holds Python objects, is empty, or holds
             what :class:`FeatureRows` refuses.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "features.npy"
-    >>> np.save(file, np.zeros((3, 36, 8), np.float16))
-    >>> map_rows(file).shape
-    (3, 36, 8)
     """
     rows = map_array(path)
     _check(rows, rows)
@@ -167,16 +137,10 @@ def map_rows(path: Path) -> NDArray[np.floating[Any]]:
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map any array of a NumPy file (``.npy``) into memory; nothing but its header is read.
+    """Map any array of a NumPy file (``.npy``) into memory; only its header is read.
 
     Raises:
         UserError: If the file cannot be read, is no NumPy file, is cut short, or holds Python objects.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train_labels.npy"
-    >>> np.save(file, np.array([3, 1]))
-    >>> map_array(file).tolist()
-    [3, 1]
     """
     with opened_file(path, None) as file:
         is_numpy = file.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC
@@ -191,11 +155,7 @@ def map_array(path: Path) -> NDArray[Any]:
 
 
 def place_of(part: NDArray[Any]) -> str:
-    """The file that an array is mapped from, for messages; ``"features"`` if there is none.
-
-    >>> place_of(np.zeros((1, 2)))
-    'features'
-    """
+    """The file that an array is mapped from, for messages; ``"features"`` if there is none."""
     return str(getattr(part, "filename", None) or "features")
 
 

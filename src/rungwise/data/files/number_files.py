@@ -20,19 +20,19 @@ from rungwise.data.files.feature_rows import map_array
 from rungwise.data.files.text_files import read_lines
 
 ENDINGS = (".npy", ".csv", ".mat")
-"""Lower-case file extensions of what :func:`read_numbers` reads."""
+"""Lower-case file extensions that :func:`read_numbers` reads."""
 
 _DELIMITERS = ("\t", ";", ",")
 _HEAD_BYTES = 1 << 16
 _FEWEST_COUNTED = 3
-"""From so many columns on, a first line 0, 1, 2, ... is a header; of two it may be a row as well."""
+"""Least number of columns for which a first line 0, 1, 2, ... is a header; two numbers may be a row as well."""
 
 
 def read_numbers(path: Path) -> NDArray[Any]:
-    r"""The array of a file, by its extension; that of a NumPy file stays in the file, that of a CSV is float32.
+    r"""The array of a file, read by its extension; a NumPy file is mapped, the numbers of a CSV are float32.
 
     Raises:
-        UserError: If the file cannot be read as what its extension says, holds no array of numbers or several, or has
+        UserError: If the file cannot be read as its extension says, holds no array of numbers or several, or has
             another extension.
 
     >>> import tempfile
@@ -58,11 +58,7 @@ def read_numbers(path: Path) -> NDArray[Any]:
 
 
 def delimiter_of(line: str) -> str:
-    r"""What stands between the numbers of a line: a tab, else a semicolon, else a comma.
-
-    >>> delimiter_of("1;2"), delimiter_of("1,2"), delimiter_of("1")
-    (';', ',', ',')
-    """
+    r"""The delimiter between the numbers of a line: a tab, else a semicolon, else a comma."""
     return next((sign for sign in _DELIMITERS if sign in line), ",")
 
 
@@ -78,23 +74,16 @@ def is_header(line: str, delimiter: str) -> bool:
 
 
 def numbers_in(line: str, delimiter: str) -> list[float] | None:
-    """The numbers of a line; None if one of its cells is none.
-
-    >>> numbers_in("1, 2.5", ","), numbers_in("1,a", ",")
-    ([1.0, 2.5], None)
-    """
+    """The numbers of a line; None if one of its cells is no number."""
     found = [_number(cell) for cell in line.split(delimiter)]
     return None if None in found else [number for number in found if number is not None]
 
 
 def matrix(lines: Sequence[tuple[int, str]], delimiter: str, path: Path) -> NDArray[np.float64]:
-    """(lines, numbers in each) the numbers of some lines, which come with their own numbers for messages.
+    """(lines, numbers in each) the numbers of lines, which come with their line numbers for messages.
 
     Raises:
-        UserError: If a cell is no number, or the lines are not of one length.
-
-    >>> matrix([(1, "1,2"), (3, "3,4")], ",", Path("a.csv")).shape
-    (2, 2)
+        UserError: If a cell is no number, or the lines differ in length.
     """
     rows: list[list[float]] = []
     for number, line in lines:
@@ -116,14 +105,7 @@ def matrix(lines: Sequence[tuple[int, str]], delimiter: str, path: Path) -> NDAr
 
 
 def is_words(path: Path) -> bool:
-    r"""Whether a CSV begins as a table of texts and not as an array of numbers; false if that cannot be seen.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "train_texts.csv"
-    >>> _ = file.write_text("image,caption\na.jpg,A dog.\n")
-    >>> is_words(file)
-    True
-    """
+    r"""Whether a CSV begins as a table of texts and not as an array of numbers; False if that cannot be seen."""
     try:
         with opened_file(path, None) as file:
             head = file.read(_HEAD_BYTES + 1)

@@ -18,38 +18,21 @@ _NUMBERED = re.compile(r"(?P<stem>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5}
 
 
 def whole_name(name: str) -> str:
-    """What a file would be called if it were in one piece.
-
-    >>> whole_name("features-00001-of-00004.npy"), whole_name("features.npy")
-    ('features.npy', 'features.npy')
-    """
+    """Name of a part's array if it were in one file."""
     found = _NUMBERED.fullmatch(name)
     return found["stem"] + found["ending"] if found else name
 
 
 def first_parts(paths: Iterable[Path]) -> list[Path]:
-    """Arrays by their first files, each once, sorted; a file that is not numbered is its array.
-
-    >>> [path.name for path in first_parts([Path("b-00001-of-00002.npy"), Path("a.npy"), Path("b-00000-of-00002.npy")])]
-    ['a.npy', 'b-00000-of-00002.npy']
-    """
+    """The first file of each array, sorted; a file that is not numbered is its own array."""
     return sorted({path.with_name(_numbered(path, 0)) for path in paths})
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The files of an array in their order; a file that is not numbered is alone.
-
-    Args:
-        path: Any of them.
+    """The files of an array in their order, from any of them; a file that is not numbered is alone.
 
     Raises:
         UserError: If one of them is missing.
-
-    >>> parts_of(Path("features.npy"))
-    [PosixPath('features.npy')]
-    >>> parts_of(Path("nowhere/features-00001-of-00002.npy"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere/features-00000-of-00002.npy: is missing beside features-00001-of-0000...
     """
     found = _NUMBERED.fullmatch(path.name)
     if not found:
@@ -64,13 +47,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def map_parts(path: Path) -> FeatureRows:
-    """The rows of an array in one file or in several, which stay in their files.
-
-    Args:
-        path: Any of its files.
-
-    Raises:
-        UserError: If a file is missing or cannot be mapped, or its rows are of another shape than those of the first.
+    """The rows of an array in one file or in several, which stay in their files; ``path`` is any of them.
 
     >>> import tempfile
     >>> import numpy as np

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ROWS = 1024
-"""Rows that are unpacked at a time."""
+"""Number of rows that are unpacked at a time."""
 _ROW_BYTES = 256
-"""About what Python takes for a row of short texts besides these."""
+"""Bytes that Python takes for a row of short texts besides these, roughly."""
 
 
 class Parquet:
-    """An open file; :func:`opened_parquet` makes it.
+    """An open Parquet file, made by :func:`opened_parquet`.
 
     Args:
-        file: Of pyarrow.
-        path: For messages.
+        file: File object of pyarrow.
+        path: Path for messages.
 
     Attributes:
-        schema: Names and types of its columns.
-        group_sizes: Rows of each row group.
+        schema: Names and types of the columns.
+        group_sizes: Number of rows of each row group.
     """
 
     def __init__(self, file: Any, path: Path) -> None:
@@ -43,7 +43,8 @@ class Parquet:
         """The rows of some columns, a thousand or so at a time.
 
         Raises:
-            UserError: If a column stands twice, the file is damaged, or more comes out of it than may be unpacked.
+            UserError: If a column stands twice, the file is damaged, or it unpacks to more than the limit
+                ``unpacked_bytes``.
         """
         for name in columns:
             if self.schema.names.count(name) > 1:
@@ -57,10 +58,11 @@ class Parquet:
                 yield batch
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The same row by row as Python values.
+        """The rows of some columns one by one, as Python values.
 
         Raises:
-            UserError: Also if the texts of all rows together are larger than a file of text may be.
+            UserError: For the reasons of :meth:`batches`, or if the texts of all rows together pass the limit
+                ``text_bytes``.
         """
         unpacked = 0
         for batch in self.batches(columns):
@@ -78,7 +80,7 @@ class Parquet:
         """The cells of a column of a batch as Python values.
 
         Raises:
-            UserError: If a text is no UTF-8, or a value is beyond what Python has.
+            UserError: If a text is no UTF-8, or a value is beyond Python's range.
         """
         with explained(self._path):
             return list(column.to_pylist())
@@ -92,7 +94,7 @@ def _length(cell: object) -> int:
 
 @contextmanager
 def opened_parquet(path: Path) -> Iterator[Parquet]:
-    """A Parquet file, of which nothing but the description is read yet.
+    """A Parquet file, of which only the description is read yet.
 
     Raises:
         UserError: If it is missing, no regular file, may not be read or is no Parquet.
@@ -114,15 +116,7 @@ def opened_parquet(path: Path) -> Iterator[Parquet]:
 
 
 def parquet_file(path: Path, **options: Any) -> Any:
-    """The open file of pyarrow, with its options; whoever opens it closes it.
-
-    Raises:
-        UserError: If it is no Parquet file.
-
-    >>> parquet_file(Path("/dev/null"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: /dev/null: not a readable Parquet file (...); re-create it
-    """
+    """The open file of pyarrow, with its options; the caller closes it. A UserError if it is no Parquet file."""
     import pyarrow.parquet
 
     with explained(path):
@@ -134,16 +128,7 @@ def parquet_file(path: Path, **options: Any) -> Any:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Make one line of what pyarrow raises for a damaged file.
-
-    Raises:
-        UserError: In its place.
-
-    >>> with explained(Path("a.parquet")):
-    ...     raise OSError("no footer")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.parquet: not a readable Parquet file (no footer); re-create it
-    """
+    """Turn the errors that pyarrow raises for a damaged file into a UserError of one line."""
     import pyarrow
 
     try:

@@ -1,8 +1,8 @@
 """Single cells of large Parquet columns, such as the bytes of pictures, read in any order.
 
-A row group can be read from its beginning alone. What a reader passes on its way to a row is therefore kept for a
-while, and it goes on from where it stands: whoever reads the rows in their order unpacks each once, and whoever asks
-for a few neighbours of a row finds them at hand.
+A row group can only be read from its beginning. So the cells that a reader passes on its way to a row are kept for a
+while, and it goes on from where it stands: reading rows in their order unpacks each once, and a few neighbours of a row
+are there already.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rungwise.core.untrusted_files import require_regular, stamp
 from rungwise.data.files.parquet import explained, parquet_file
 
 _KEPT_BYTES = 128 << 20
-"""Of the cells that are kept; those unused for longest go first."""
+"""Bytes of the cells that are kept; those unused for longest are dropped first."""
 _STREAMS = 8
-"""Row groups that are read at the same time."""
+"""Number of row groups that are read at the same time."""
 _BATCH_BYTES = 4 << 20
 _MOST_ROWS = 1024
 _READ_BYTES = 1 << 20
@@ -34,10 +34,10 @@ def read_cell(path: Path, row_group: int, row: int, column: str) -> bytes:
     """The bytes in one cell.
 
     Args:
-        path: Of the Parquet file.
+        path: Path of the Parquet file.
         row_group: Number of the row group, from 0.
-        row: Number of the row in it, from 0.
-        column: Of bytes, or of a structure whose field ``bytes`` holds them.
+        row: Number of the row in its row group, from 0.
+        column: Column of bytes, or of structures whose field ``bytes`` holds them.
 
     Raises:
         UserError: If the file cannot be read, has no such place, the cell is empty, or larger than a picture may be.
@@ -53,12 +53,7 @@ def read_cell(path: Path, row_group: int, row: int, column: str) -> bytes:
 
 
 def leaf(schema: Any, column: str) -> str | None:
-    """The path in the file of a column's bytes; None where it holds no bytes.
-
-    >>> import pyarrow
-    >>> leaf(pyarrow.schema([("image", pyarrow.struct([("bytes", pyarrow.binary())]))]), "image")
-    'image.bytes'
-    """
+    """The path within the file of a column's bytes, such as ``image.bytes``; None where it holds no bytes."""
     import pyarrow.types as types
 
     if schema.names.count(column) != 1:
@@ -77,11 +72,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 class _Stream:
-    """The cells of one column of one row group, in their order.
-
-    Attributes:
-        next_row: The first row that was not read yet.
-    """
+    """The cells of one column of one row group, in their order; ``next_row`` is the first row that was not read yet."""
 
     def __init__(self, path: Path, row_group: int, column: str) -> None:
         require_regular(path)
@@ -104,11 +95,7 @@ class _Stream:
         self.next_row = 0
 
     def advance(self) -> list[bytes | None]:
-        """The next cells; none at the end.
-
-        Raises:
-            UserError: If the file is damaged.
-        """
+        """The next cells; none at the end. A UserError if the file is damaged."""
         from pyarrow.types import is_struct
 
         with explained(self._path):
@@ -121,13 +108,13 @@ class _Stream:
         return found
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 @dataclass
 class _Slot:
-    """One row group in reading; whoever reads holds the lock."""
+    """One row group that is being read; the reader holds the lock."""
 
     lock: Lock = field(default_factory=Lock)
     stream: _Stream | None = None
@@ -180,7 +167,7 @@ class _Shelf:
         return cell if cell is not None and len(cell) <= limits().picture_bytes else None
 
     def _slot(self, place: _Place) -> _Slot:
-        """The slot of a row group; the one that was used longest ago is given up for a new one."""
+        """The slot of a row group; the one that was used longest ago is dropped for a new one."""
         with self._lock:
             slot = self._slots.setdefault(place, _Slot())
             self._slots.move_to_end(place)

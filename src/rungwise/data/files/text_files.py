@@ -17,13 +17,7 @@ def read_text(path: Path) -> str:
 
     Raises:
         UserError: If the file is missing, empty, larger than the limit ``text_bytes``, no regular file, may not be
-            read, or is not the UTF-8 (or marked UTF-16) it should be.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "captions.txt"
-    >>> _ = file.write_bytes(codecs.BOM_UTF8 + "a café".encode())
-    >>> read_text(file)
-    'a café'
+            read, or is not UTF-8 (or marked UTF-16).
     """
     data = read_bytes(path, "text_bytes")
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
@@ -45,14 +39,7 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""The lines of a text file that are not blank, with their numbers from 1; errors as :func:`read_text`.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "captions.txt"
-    >>> _ = file.write_bytes(b"a\r\n\nb")
-    >>> list(read_lines(file))
-    [(1, 'a'), (3, 'b')]
-    """
+    r"""The lines of a text file that are not blank, with their numbers from 1; errors as :func:`read_text`."""
     # Not str.splitlines, which also breaks lines at characters that may stand inside a caption.
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
@@ -60,12 +47,5 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_every_line(path: Path) -> list[str]:
-    r"""The lines of a text file, blank ones included, so that line n belongs to row n; errors as :func:`read_text`.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "captions.txt"
-    >>> _ = file.write_bytes(b"a\r\n\nb\n")
-    >>> read_every_line(file)
-    ['a', '', 'b']
-    """
+    r"""The lines of a text file, blank ones included, so that line n belongs to row n; errors as :func:`read_text`."""
     return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]

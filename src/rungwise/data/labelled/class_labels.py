@@ -29,7 +29,7 @@ from rungwise.data.files.number_files import delimiter_of, is_header, matrix, nu
 from rungwise.data.files.text_files import read_every_line, read_lines
 
 NAMES_FILES = ("categories.list", "classes.txt")
-"""Files of names of classes, the first present one counts."""
+"""Files of class names; the first present one counts."""
 
 _HEADERS = frozenset({"label", "labels", "class", "classes", "category", "categories"})
 _SEPARATOR = re.compile(r"[|;]")
@@ -43,10 +43,10 @@ class ClassLabels:
 
     Attributes:
         place: File and array, for messages.
-        kind: Whether a label is a column of an indicator, counted from 1, the number of a class, or a word.
+        kind: Whether a label is a column of an indicator (counted from 1), the number of a class, or a word.
         rows: (rows,) the labels of each row; any number, none included.
-        classes: Number of columns of an indicator; 0 of the other kinds.
-        lines: (rows,) the line of each row in a file of text, for messages; empty of an array.
+        classes: Number of columns of an indicator; 0 for the other kinds.
+        lines: (rows,) the line of each row in a file of text, for messages; empty for an array.
     """
 
     place: str
@@ -69,7 +69,7 @@ def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[in
 
     Args:
         values: (rows, classes) of zeros and ones, or (rows,), (rows, 1) or (1, rows) numbers of classes.
-        rows: How many rows the labels are of.
+        rows: Number of rows that the labels must have.
         place: File and array, for messages.
         lines: The line of each row in a file of text, for messages.
 
@@ -95,10 +95,10 @@ def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[in
 
 
 def read_labels(path: Path, rows: int) -> ClassLabels:
-    r"""The labels that a file gives, by its extension.
+    r"""The labels in a file, read by its extension.
 
     Raises:
-        UserError: If it cannot be read, or what it says are no labels of so many rows.
+        UserError: If it cannot be read, or does not hold labels of ``rows`` rows.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train_labels.csv"
@@ -130,16 +130,10 @@ def read_labels(path: Path, rows: int) -> ClassLabels:
 
 
 def class_names(folder: Path) -> ClassNames | None:
-    r"""The names of the classes, of the first of :data:`NAMES_FILES` in a folder; None if there is none.
+    r"""The class names in the first of :data:`NAMES_FILES` in a folder; None if there is none.
 
     Raises:
         UserError: If the file cannot be read, or a name stands twice.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "classes.txt").write_text("art\nbiology\n")
-    >>> class_names(folder).names
-    ('art', 'biology')
     """
     path = next((folder / name for name in NAMES_FILES if is_regular(folder / name)), None)
     if path is None:
@@ -154,14 +148,14 @@ def class_names(folder: Path) -> ClassNames | None:
 
 
 def named(parts: Sequence[ClassLabels], names: ClassNames | None) -> list[tuple[tuple[str, ...], ...]]:
-    """The labels of the parts of a collection as texts: names of classes, else their numbers, or the words themselves.
+    """The labels of a collection's parts as texts: names of classes, else their numbers, or the words themselves.
 
     Args:
         parts: The labels of each part.
-        names: Of the classes.
+        names: Names of the classes; None takes their numbers.
 
     Raises:
-        UserError: If the parts do not say their classes alike, or a class has no name.
+        UserError: If the parts give their classes in different kinds, or a class has no name.
 
     >>> columns = labels_in_array(np.array([[0, 1], [1, 1]]), 2, "L_tr")
     >>> named([columns], ClassNames(Path("classes.txt"), ("sky", "sea")))
@@ -229,14 +223,14 @@ def _columns(values: NDArray[Any], place: str, lines: tuple[int, ...]) -> tuple[
 
 
 def _is_header(lines: Sequence[str], rows: int) -> bool:
-    """Whether the first line names the columns of a matrix, or says that labels follow."""
+    """Whether the first line names the columns of a matrix, or announces labels."""
     if _is_matrix(lines[1:]):
         return is_header(lines[0], delimiter_of(lines[0]))
     return len(lines) > rows and lines[0].strip().strip('"').lower() in _HEADERS
 
 
 def _is_matrix(lines: Sequence[str]) -> bool:
-    """Whether lines are columns of numbers, seen from the last; semicolons may stand between labels as well."""
+    """Whether lines are columns of numbers, judged from the last; semicolons may stand between labels as well."""
     filled = [line for line in lines if line.strip()]
     delimiter = delimiter_of(filled[-1]) if filled else ""
     if not delimiter or delimiter not in filled[-1] or numbers_in(filled[-1], delimiter) is None:
@@ -271,7 +265,7 @@ def _words(line: str, where: str) -> tuple[str, ...]:
 
 
 def _row_at(place: str, row: int, lines: tuple[int, ...]) -> str:
-    """A row for messages; numbers that stand in one line have no lines of their own."""
+    """Place of a row for messages; several numbers of one line have no lines of their own."""
     return f"{place}, line {lines[row]}" if row < len(lines) else f"{place}, row {row}"
 
 

@@ -32,21 +32,11 @@ _LONGEST_FIRST = sorted(_NAMES, key=len, reverse=True)
 _ORDER = ("train", "val", "test")
 
 _Files = dict[str, dict[str, list[Path]]]
-"""The files of a folder by split and by what they hold."""
+"""The files of a folder by split and by kind of content."""
 
 
 def feature_folders(files: PictureFolder) -> list[Path]:
-    r"""The folders nearest to the top that hold rows of images and rows of texts of some split.
-
-    Tables of captions of such names do not count.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> for name in ("images", "texts"):
-    ...     _ = (root / f"train_{name}.csv").write_text("1,2\n")
-    >>> feature_folders(PictureFolder(root)) == [root]
-    True
-    """
+    r"""The folders nearest to the top that hold rows of images and of texts of some split; tables do not count."""
     folders = {path.parent for path in files.others if _kind(path)[1] == "images" and path.suffix.lower() in ENDINGS}
     found = [folder for folder in folders if any(map(_is_whole, _files_in(files.root / folder).values()))]
     depth = min((len(folder.parts) for folder in found), default=0)
@@ -54,14 +44,7 @@ def feature_folders(files: PictureFolder) -> list[Path]:
 
 
 def folders_of_rows(files: PictureFolder) -> list[Path]:
-    """The folders that hold rows of images or of texts of some split, be they whole or not.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "train_images.npy").touch()
-    >>> folders_of_rows(PictureFolder(root)) == [root], feature_folders(PictureFolder(root))
-    (True, [])
-    """
+    """The folders that hold rows of images or of texts of some split, complete or not."""
     kinds = ("images", "texts")
     return sorted(
         {
@@ -73,10 +56,7 @@ def folders_of_rows(files: PictureFolder) -> list[Path]:
 
 
 def split_of_rows(path: Path) -> str | None:
-    """The split whose rows of images or of texts, or whose labels, a file holds beside the others; None if it does not.
-
-    >>> split_of_rows(Path("train_images.npy"))
-    """
+    """The split that a file of rows or labels belongs to, with both sides beside it; None if it is no such file."""
     split, kind = _kind(path)
     if not kind or path.suffix.lower() not in ENDINGS:
         return None
@@ -95,9 +75,9 @@ def read_feature_folder(folder: Path, captions_only: bool = False, split: str | 
     of which there are none. The split ``dev`` becomes ``val``.
 
     Args:
-        folder: That holds the files.
+        folder: Folder that holds the files.
         captions_only: Leave the rows of the images out.
-        split: Read this one alone, as its files are called.
+        split: Read only this split, by the name in its files.
 
     Raises:
         UserError: If a split lacks a side or has it twice, a file cannot be read as what its extension says, or the
@@ -144,14 +124,14 @@ def read_feature_folder(folder: Path, captions_only: bool = False, split: str | 
 
 
 def _kind(path: Path) -> tuple[str, str]:
-    """The split and what the file holds, by its name; two empty texts if it is no such name."""
+    """The split and the kind of content by a file's name; two empty texts if the name has neither."""
     stem = path.stem
     end = next((end for end in _LONGEST_FIRST if stem.lower().endswith(end)), "")
     return (stem[: -len(end)], _NAMES[end]) if end and len(stem) > len(end) else ("", "")
 
 
 def _place(split: str) -> tuple[int, str]:
-    """Where a split stands in the collection: those that are trained, validated and tested on come first."""
+    """Sort key of a split: training, validation and test come first."""
     name = split_name(split)
     return _ORDER.index(name) if name in _ORDER else len(_ORDER), name
 

@@ -21,7 +21,7 @@ class FeatureArray:
     """An array of features as it stands in the data.
 
     Attributes:
-        name: Of the array or of its file, for messages.
+        name: Name of the array or of its file, for messages.
         values: (rows, D) numbers of any real type.
     """
 
@@ -34,12 +34,12 @@ class FeatureSplit:
     """One split of a collection: a row of each side for each document.
 
     Attributes:
-        split: Its name.
+        split: Name of the split.
         images: Rows of the images.
         texts: Rows of the texts.
         labels: (rows,) names of classes; empty where there are none at all.
         image_ids: (rows,) ids; empty to number the rows.
-        text_ids: (rows,) ids; empty to call the texts as the images.
+        text_ids: (rows,) ids of the texts; empty to take those of the images.
     """
 
     split: str
@@ -51,7 +51,7 @@ class FeatureSplit:
 
 
 def documents_of(images: FeatureArray, texts: FeatureArray, root: Path) -> int:
-    """The number of documents of a part.
+    """The number of documents of a part, whose images and texts are checked.
 
     Args:
         images: Rows of the images.
@@ -59,11 +59,7 @@ def documents_of(images: FeatureArray, texts: FeatureArray, root: Path) -> int:
         root: File or folder that holds both, for messages.
 
     Raises:
-        UserError: If the two are no rows, or not as many of each.
-
-    >>> documents_of(FeatureArray("I_tr", np.ones((2, 8))), FeatureArray("T_tr", np.ones((2, 3))),
-    ...     Path("raw_features.mat"))
-    2
+        UserError: If one of them has no rows, or their numbers differ.
     """
     first, second = images.values.shape, texts.values.shape
     remedy = "save one row for each document in both"
@@ -95,12 +91,12 @@ def collection_of(
     stands before all of them. One issue counts the rows without a label.
 
     Args:
-        parts: With as many rows of each side, ids and labels, as :func:`documents_of` gives.
+        parts: Parts with equally many rows of each side, ids and labels, as :func:`documents_of` checks.
         root: File or folder that holds them, for messages.
-        name: Of the collection.
-        layout: That was recognised.
+        name: Name of the collection.
+        layout: Layout that was recognised.
         captions_only: Leave the rows of the images out.
-        issues: What was doubted so far.
+        issues: Issues found before.
 
     Raises:
         UserError: If there are no rows at all, or those of one side are no numbers or not of one width.
@@ -168,5 +164,5 @@ def _features(sides: Sequence[FeatureArray], root: Path) -> FeatureRows:
 
 
 def _floating(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
-    """Counts of words and histograms become float32; what is floating-point already is not read."""
+    """Floating-point features as they are, unread; counts of words and histograms as float32."""
     return values if values.dtype.kind == "f" else np.asarray(values, np.float32)

@@ -33,13 +33,6 @@ def labelled_mats(files: PictureFolder) -> list[Path]:
     """The MAT files below a folder that hold the features of a training and of a test part.
 
     A file that is no readable MAT file becomes an issue of the folder.
-
-    >>> import tempfile, numpy, scipy.io
-    >>> root = Path(tempfile.mkdtemp())
-    >>> scipy.io.savemat(root / "raw_features.mat", {name: numpy.ones((2, 3)) for name in _NEEDED})
-    >>> scipy.io.savemat(root / "other.mat", {"x": numpy.ones((2, 3))})
-    >>> [path.name for path in labelled_mats(PictureFolder(root))]
-    ['raw_features.mat']
     """
     found = []
     for path in files.others:
@@ -118,7 +111,7 @@ def read_labelled_mat(path: Path, captions_only: bool = False) -> ImageCaptions:
 
 
 def _ends(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, str]:
-    """The split of each part that is there, by what the names of its arrays end in."""
+    """Suffix of the arrays of each part that is there, with the part's split."""
     found: dict[str, str] = {}
     for split, end in _PARTS:
         there = [f"{side}_{end}" for side in "ITL" if f"{side}_{end}" in arrays]

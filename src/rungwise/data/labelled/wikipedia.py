@@ -20,7 +20,7 @@ from rungwise.data.layouts.gatherer import is_torn
 
 @dataclass(frozen=True)
 class DocumentList:
-    """What a list says of the rows of a part: (rows,) ids of texts and of images, and names of categories."""
+    """The list of a part's rows: (rows,) ids of texts and of images, and names of categories."""
 
     path: Path
     text_ids: tuple[str, ...]
@@ -29,11 +29,7 @@ class DocumentList:
 
 
 def list_file(mat: Path, split: str) -> Path:
-    """Where the list of a part lies.
-
-    >>> list_file(Path("raw_features.mat"), "train").name
-    'trainset_txt_img_cat.list'
-    """
+    """Path of the list of a part, beside the file of features."""
     return mat.with_name(f"{split}set_txt_img_cat.list")
 
 
@@ -42,9 +38,9 @@ def read_list(mat: Path, split: str, rows: int, names: ClassNames | None) -> Doc
 
     Args:
         mat: The file of features.
-        split: Of the part.
-        rows: How many lines there must be.
-        names: Of the categories; without them the labels are their numbers.
+        split: Split of the part.
+        rows: Number of lines that there must be.
+        names: Names of the categories; without them the labels are their numbers.
 
     Raises:
         UserError: If a line is malformed or its category has no name, or there are more or less lines than rows.

@@ -21,7 +21,7 @@ from rungwise.data.layouts.gatherer import Gatherer, split_in_words
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
 _END_KEYS = _KEYS[2:]
-"""Of the entries: where the lists begin, in the midst of a large file, is not looked for in every file of a folder."""
+"""Keys of the entries; the keys of both lists, which may stand in the middle of a large file, are not searched for."""
 _END_BYTES = 1 << 16
 _PIECE = 1 << 24
 _ANNOTATIONS, _CAPTIONS = "annotations", "captions_"
@@ -50,15 +50,7 @@ def coco_files(files: PictureFolder) -> list[Path]:
 
 
 def is_coco_file(path: Path) -> bool:
-    """Whether the keys of captions in COCO's layout stand anywhere in a file.
-
-    Raises:
-        UserError: If it cannot be read.
-
-    >>> is_coco_file(Path("nowhere.json"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.json: no such file; correct the path
-    """
+    """Whether the keys of captions in COCO's layout stand anywhere in a file; a UserError if it cannot be read."""
     missing, before = set(_KEYS), b""
     with opened_file(path, "text_bytes") as file:
         try:
@@ -72,13 +64,7 @@ def is_coco_file(path: Path) -> bool:
 
 
 def folder_of_pictures(path: Path) -> Path:
-    """Where the pictures of a file of captions are looked for: its folder, or the one around a folder ``annotations``.
-
-    >>> folder_of_pictures(Path("coco/annotations/captions_val2017.json")).as_posix()
-    'coco'
-    >>> folder_of_pictures(Path("pets/captions.json")).as_posix()
-    'pets'
-    """
+    """The folder to search for pictures of a file of captions: its own, or the one around a folder ``annotations``."""
     return path.parent.parent if path.parent.name == _ANNOTATIONS else path.parent
 
 

@@ -25,16 +25,10 @@ IDS_FILE = "ids.txt"
 
 
 def features_file(files: PictureFolder) -> Path | None:
-    """The one ``features.npy`` of a folder or below, if there is one; the first of its files where it is in several.
+    """The ``features.npy`` of a folder or below, if there is one; the first of its parts where it is in several.
 
     Raises:
-        UserError: If there are several.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "features.npy").touch()
-    >>> features_file(PictureFolder(root)).name
-    'features.npy'
+        UserError: If there is more than one such array.
     """
     found = first_parts(path for path in files.others if whole_name(path.name) == FEATURES_FILE)
     if len(found) > 1:
@@ -51,7 +45,7 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
 
     Args:
         data: Captions without pictures.
-        path: The file of rows.
+        path: File of rows.
 
     Raises:
         UserError: If the file is no array of features, or rows, ids and images do not go together; the message names
@@ -98,17 +92,10 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
 
 
 def read_features(path: Path) -> ImageCaptions:
-    r"""Rows without captions: as a bare folder of pictures, enough to index; ids are those of ``ids.txt``.
+    r"""Rows without captions, enough to index, like a bare folder of pictures; ids are those of ``ids.txt``.
 
     Raises:
-        UserError: As :func:`with_features`, and if there is no ``ids.txt``.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "features.npy"
-    >>> np.save(file, np.zeros((2, 4)))
-    >>> _ = file.with_name("ids.txt").write_text("a.jpg\nb.jpg\n")
-    >>> read_features(file).image_ids
-    ('a.jpg', 'b.jpg')
+        UserError: For the reasons of :func:`with_features`, and if there is no ``ids.txt``.
     """
     if not os.path.lexists(path.with_name(IDS_FILE)):
         raise UserError(
@@ -131,11 +118,11 @@ def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
 
     Args:
         path: The file of ids.
-        rows: How many there must be.
+        rows: Number of ids that there must be.
         rows_file: The file of the rows, for messages.
 
     Raises:
-        UserError: If there are more or less, or one is empty or stands twice.
+        UserError: If there are more or fewer, or one is empty or stands twice.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ids.txt"

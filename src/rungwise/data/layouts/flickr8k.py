@@ -17,23 +17,12 @@ _CAPTION = re.compile(r"(?P<image>[^\t]+)#(?P<number>\d+)\t(?P<text>.*)")
 
 
 def token_files(files: PictureFolder) -> list[Path]:
-    """The files below a folder that are called like the captions of Flickr8K (and of Flickr30K).
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "Flickr8k.token.txt").touch(); (root / "Flickr8k.lemma.txt").touch()
-    >>> [path.name for path in token_files(PictureFolder(root))]
-    ['Flickr8k.token.txt']
-    """
+    """The files below a folder that are named like the captions of Flickr8K (and of Flickr30K)."""
     return [files.root / path for path in files.others if is_token_file(path)]
 
 
 def is_token_file(path: Path) -> bool:
-    """Whether a file is called like the captions of Flickr8K.
-
-    >>> is_token_file(Path("Flickr8k.token.txt")), is_token_file(Path("readme.txt"))
-    (True, False)
-    """
+    """Whether a file is named like the captions of Flickr8K."""
     return _TOKEN_FILE.search(path.name) is not None
 
 

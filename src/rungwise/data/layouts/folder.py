@@ -1,4 +1,4 @@
-"""Folders of pictures: what lies in them, which file a caption's name means, and the bare folder as a collection."""
+"""Folders of pictures: their files, the file that a caption's name means, and the bare folder as a collection."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ PICTURE_SUFFIXES = frozenset(
 
 
 class PictureFolder:
-    """Everything below a folder, looked up once; hidden files and folders are left out.
+    """All files below a folder, listed once; hidden files and folders are left out.
 
     Links are followed, as picture folders are often linked into place. Only regular files count: pipes, devices,
     sockets and links that lead nowhere become issues, as do folders that cannot be read.
 
     Attributes:
         root: The folder.
-        pictures: Files with the extension of a picture that can be read, relative to the root, sorted.
-        others: All other files, relative to the root, sorted.
+        pictures: Regular files with the extension of a picture, relative to the root, sorted.
+        others: All other regular files, relative to the root, sorted.
 
     Raises:
         UserError: If the folder itself cannot be read.
@@ -92,7 +92,7 @@ class PictureFolder:
 
     @property
     def issues(self) -> list[Issue]:
-        """What was left out of the folder so far, and that pictures outside of it were taken."""
+        """Files and folders that were left out so far, and one issue for pictures taken from outside the folder."""
         found = [*self._left_out, *self._unreadable.values()]
         if self._outside:
             path, reference = next(iter(self._outside.items()))
@@ -101,16 +101,11 @@ class PictureFolder:
         return found
 
     def head(self, relative: Path, size: int) -> bytes:
-        """How a file of ``others`` begins; nothing where it cannot be read, which becomes an issue.
-
-        Args:
-            relative: To the root.
-            size: The most bytes to read.
-        """
+        """The first ``size`` bytes of a file of ``others``; empty where it cannot be read, which becomes an issue."""
         return self._some(relative, size, from_end=False)
 
     def tail(self, relative: Path, size: int) -> bytes:
-        """How a file of ``others`` ends; as :meth:`head`."""
+        """The last ``size`` bytes of a file of ``others``; empty where it cannot be read, which becomes an issue."""
         return self._some(relative, size, from_end=True)
 
     def _some(self, relative: Path, size: int, from_end: bool) -> bytes:
@@ -124,7 +119,7 @@ class PictureFolder:
             return b""
 
     def leave_out(self, relative: Path, reason: str) -> None:
-        """Note that a file of ``others`` cannot be read, to be listed among the issues once."""
+        """Note that a file of ``others`` cannot be read, so that it is listed among the issues once."""
         self._unreadable[relative] = Issue("unreadable file", readable_name(relative), reason)
 
     def find(self, reference: str) -> list[Path]:
@@ -156,11 +151,7 @@ class PictureFolder:
 
 
 def picture_id(relative: Path) -> str:
-    """The id of a picture that no caption file names: its path below the root.
-
-    >>> picture_id(Path("holiday") / "beach.jpg")
-    'holiday/beach.jpg'
-    """
+    """The id of a picture that no caption file names: its path below the root."""
     return readable_name(relative)
 
 
@@ -178,7 +169,7 @@ def readable_name(path: Path) -> str:
 def read_folder(files: PictureFolder) -> ImageCaptions:
     """A folder of pictures without captions: ids are the paths below it, every split is ``none``.
 
-    Files that are images by their extension, but of a kind that cannot be read, become issues.
+    Image files of a format that cannot be read become issues.
 
     Raises:
         UserError: If there is no picture below the folder.
@@ -206,14 +197,7 @@ def read_folder(files: PictureFolder) -> ImageCaptions:
 
 
 def unsupported_pictures(files: PictureFolder) -> list[Issue]:
-    """One issue for each file that is an image by its extension but of a format that is not read.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "a.svg").touch()
-    >>> unsupported_pictures(PictureFolder(root))[0].detail
-    'image/svg+xml is not read; convert it to JPEG or PNG'
-    """
+    """One issue for each file that is an image by its extension but of a format that is not read."""
     issues = []
     for path in files.others:
         kind, _ = mimetypes.guess_type(path.name)
@@ -224,16 +208,12 @@ def unsupported_pictures(files: PictureFolder) -> list[Issue]:
 
 
 def folder_name(folder: Path) -> str:
-    """What a folder is called, for a collection that is read from it.
-
-    >>> folder_name(Path("pets") / ".." / "birds")
-    'birds'
-    """
+    """Name of a folder, for the collection that is read from it."""
     return readable_name(Path(os.path.realpath(folder).rpartition(os.sep)[2]))
 
 
 def _files_below(root: Path) -> tuple[list[Path], list[Issue]]:
-    """Regular files, relative and sorted, and what else there is."""
+    """Regular files, relative and sorted, and issues of everything else."""
     found: list[Path] = []
     issues: list[Issue] = []
     visited: set[tuple[int, int]] = set()
@@ -290,7 +270,7 @@ def _last(name: str) -> str:
 
 
 def _best(candidates: Sequence[Path], wanted: tuple[str, ...]) -> Sequence[Path]:
-    """Prefer equal letter case to folded case, and a candidate below the wanted folders to one above them."""
+    """The best matches: equal letter case before folded case, candidates below the wanted folders before others."""
     paths = [(path, _parts(path.as_posix())) for path in candidates]
     # A reference without an extension is compared with candidates stripped of theirs.
     paths += [(path, (*parts[:-1], PurePosixPath(parts[-1]).stem)) for path, parts in paths]

@@ -1,4 +1,4 @@
-"""What every reader does with the names, captions and splits that it meets: gather them, and count what is odd."""
+"""Collects the names, captions and splits that a reader meets, and counts what is odd about them."""
 
 from __future__ import annotations
 
@@ -24,50 +24,35 @@ _CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
 _WORD = re.compile(r"[^\W\d_]+")
 _HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
 _CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
-"""Signs for terminals and printers, which no sentence holds; those that are a kind of blank may stay."""
+"""Control characters, which no sentence holds, to blanks; those that are a kind of blank may stay."""
 
 
 def split_name(text: str) -> str:
-    """The one name that a split has here, whatever the data call it; unknown names stay as they are.
-
-    >>> [split_name(text) for text in ("dev", "Validation", "restval", " ")]
-    ['val', 'val', 'restval', 'none']
-    """
+    """The name of a split in rungwise, whatever the data call it; unknown names stay as they are."""
     text = text.strip()
     return _CANONICAL.get(text.lower(), text) or NO_SPLIT
 
 
 def split_in_file_name(path: Path) -> str | None:
-    """The split that a file's name speaks of, if it does.
-
-    >>> split_in_file_name(Path("captions_valid.csv")), split_in_file_name(Path("captions.csv"))
-    ('val', None)
-    """
+    """The split that a file's name tells; None if it tells none."""
     words = path.stem.lower().replace("-", "_").replace(".", "_").split("_")
     return next((_CANONICAL[word] for word in words if word in _CANONICAL), None)
 
 
 def split_in_words(name: str) -> str | None:
-    """The split that one of the words in a name speaks of, whatever stands between them, such as numbers of shards.
-
-    >>> split_in_words("captions_train2014"), split_in_words("cc3m-validation-000012"), split_in_words("attestation")
-    ('train', 'val', None)
-    """
+    """The split that one of the words in a name tells, whatever stands between them, such as numbers of shards."""
     return next((_CANONICAL[word] for word in _WORD.findall(name.lower()) if word in _CANONICAL), None)
 
 
 def clean_caption(text: str) -> tuple[str, str]:
-    r"""A caption without blanks around it and control characters in it, and what was odd about it.
+    r"""A caption without blanks around it and control characters in it, and a note of what was replaced.
 
     Whatever reads captions calls this, so that no tokeniser, no model, no file and no terminal meets such characters.
-
-    Returns:
-        The text, and in a few words what was replaced. The text is empty if nothing usable is left of it.
+    The
+    text is empty if nothing usable is left of it.
 
     >>> clean_caption(" A dog. "), clean_caption("A \x1b[31mred\x07 dog.")
     (('A dog.', ''), ('A  [31mred  dog.', 'control characters, which became blanks'))
-    >>> clean_caption("half \ud83d")
-    ('', 'an escape such as \\ud83d is half a character; write both halves or the character itself')
     """
     text = text.strip()
     if text.isprintable():
@@ -79,11 +64,7 @@ def clean_caption(text: str) -> tuple[str, str]:
 
 
 def is_torn(text: str) -> bool:
-    r"""Whether a text holds half a character (a lone surrogate), which no file in UTF-8 and no tokeniser takes.
-
-    >>> is_torn("\ud83d"), is_torn("\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"))
-    (True, False)
-    """
+    r"""Whether a text holds half a character (a lone surrogate), which no file in UTF-8 and no tokeniser takes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -95,7 +76,7 @@ class Gatherer:
     """Collects images and captions in the order in which a reader meets them.
 
     Args:
-        files: Where pictures are looked for; None if captions alone are wanted, so that any name is taken as it comes.
+        files: Folder in which pictures are looked for; None if only captions are wanted, so that any name is taken.
 
     >>> gatherer = Gatherer(None)
     >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
@@ -131,7 +112,7 @@ class Gatherer:
         Args:
             reference: The user's name of the picture, which becomes its id.
             where: File and place that named it.
-            alternatives: Names to look for the file by, in this order, instead of the reference.
+            alternatives: Names to look for the file by, in this order, in place of the reference.
 
         Returns:
             None if there is no such picture, or no single one, or its name is no text; an issue says so.
@@ -159,15 +140,15 @@ class Gatherer:
         return None
 
     def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
-        """Position of the image with this id, whose picture lies in a larger file; of a known id the first one stays.
+        """Position of the image with this id, whose picture lies in a larger file; a known id keeps its picture.
 
         Args:
-            reference: Its id.
-            picture: Its place; None for every image if captions alone are wanted.
+            reference: The user's id of the image.
+            picture: Place of the picture; None for every image if only captions are wanted.
             where: File and place that named it.
 
         Returns:
-            None if the id is no text; an issue says so.
+            None if the id is no valid text; an issue says so.
         """
         if (known := self._positions.get(reference)) is not None:
             return known
@@ -181,7 +162,7 @@ class Gatherer:
     def caption(self, image: int, text: str, where: str, caption_id: str | None = None) -> None:
         """Add a caption of the image at a position.
 
-        One that is empty or no text becomes an issue instead; control characters become blanks, and an issue.
+        An empty or invalid text becomes an issue instead; control characters become blanks, and an issue.
 
         Raises:
             UserError: If the caption id has been seen before.
@@ -206,7 +187,7 @@ class Gatherer:
         self._caption_ids.append(caption_id)
 
     def split(self, image: int, name: str, where: str) -> None:
-        """Put an image into a split; of two different ones the first stays and an issue is kept."""
+        """Put an image into a split; of two different splits the first stays, and an issue says so."""
         name = split_name(name)
         if is_torn(name):
             self.issue("malformed text", where, f"the name of a split: {_HALF_CHARACTER}")
@@ -217,7 +198,7 @@ class Gatherer:
             self.issue("conflicting splits", where, f"{name!r}, but {self._splits[image]!r} before; the first is kept")
 
     def label(self, image: int, labels: Iterable[str], where: str = "") -> None:
-        """Add class labels to an image; those it has already are not repeated, those that are no text become issues."""
+        """Add class labels to an image, each once; labels that are no valid text become issues."""
         for label in labels:
             if is_torn(label):
                 self.issue("malformed text", where, f"a label: {_HALF_CHARACTER}")
@@ -225,14 +206,14 @@ class Gatherer:
                 self._labels[image].append(label)
 
     def column(self, image: int, name: str, cell: object, where: str, *, parse: bool = False) -> None:
-        """Give an image a value in a further column; of several that differ the first stays, which is said once.
+        """Give an image a value in a further column; of several that differ the first stays, and one issue says so.
 
         Args:
-            image: Its position.
-            name: Of the column, as written.
+            image: Position of the image.
+            name: Name of the column, as written.
             cell: A text, number, truth value, date, or list of such; nothing happens where it is empty.
             where: File and place that named it.
-            parse: The table holds texts alone, so that numbers, truth values and lists are found by looking.
+            parse: The table holds only texts, so that numbers, truth values and lists are recognised by their form.
         """
         if name in self._unusable:
             return
@@ -256,11 +237,11 @@ class Gatherer:
         self._issues.append(Issue(kind, where, detail))
 
     def collection(self, name: str, layout: str, *, unnamed: bool = True) -> ImageCaptions:
-        """All that was gathered, then the folder's pictures that nothing named.
+        """The collection of all that was gathered, then of the folder's pictures that nothing named.
 
         Args:
-            name: Of the collection.
-            layout: That was recognised.
+            name: Name of the collection.
+            layout: Layout that was recognised.
             unnamed: Add the folder's pictures that nothing named.
 
         Raises:
@@ -331,7 +312,7 @@ class Gatherer:
         return position
 
     def _add_unnamed(self, files: PictureFolder) -> None:
-        """Pictures that nothing named, called as the data call the others where those leave out one common folder."""
+        """Add pictures that nothing named, without the one common folder that the data leave out of the other names."""
         left_out = next(iter(self._left_out)) if len(self._left_out) == 1 else ""
         common = Path(left_out) if left_out else files.root
         for relative in files.pictures:

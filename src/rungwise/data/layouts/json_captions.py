@@ -32,7 +32,7 @@ _WORD = re.compile(r"[a-z]+")
 _OTHERS = "other captions are read; give this file itself to read it"
 
 Rows = list[tuple[str, Mapping[str, object] | str]]
-"""Place and cells, or the reason to skip the entry."""
+"""Place of each entry with its cells, or with the reason to skip it."""
 
 
 def json_files(files: PictureFolder, images: Sequence[str], captions: Sequence[str]) -> list[Path]:
@@ -40,7 +40,7 @@ def json_files(files: PictureFolder, images: Sequence[str], captions: Sequence[s
 
     Args:
         files: The folder.
-        images: Names of keys that say which picture.
+        images: Names of keys that hold the picture's name.
         captions: Names of keys that hold captions.
 
     >>> import tempfile
@@ -60,11 +60,7 @@ def json_files(files: PictureFolder, images: Sequence[str], captions: Sequence[s
 
 
 def is_json_captions(path: Path, images: Sequence[str], captions: Sequence[str]) -> bool:
-    """Whether a file begins like captions in simple JSON; the arguments are those of :func:`json_files`.
-
-    Raises:
-        UserError: If it cannot be read.
-    """
+    """Whether a file begins like captions in simple JSON; arguments are those of :func:`json_files`."""
     with opened_file(path, "text_bytes") as file:
         return _looks_simple(_text(file.read(_HEAD_BYTES)), images, captions)
 
@@ -74,8 +70,8 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
 
     Args:
         path: The file.
-        images: Names of keys that say which picture, the first for pictures that are keys themselves.
-        captions: Names of keys that hold captions, the first for those that have no name.
+        images: Names of keys that hold the picture's name; the first one is used for pictures that are keys themselves.
+        captions: Names of keys that hold captions; the first one is used for captions without a key.
 
     Raises:
         UserError: If it is no JSON, or holds no entries.
@@ -121,20 +117,12 @@ def _first(names: Sequence[str], found: Iterable[str]) -> str | None:
 
 
 def looks_like_captions(path: Path) -> bool:
-    """Whether a file's name says that it describes pictures.
-
-    >>> looks_like_captions(Path("my_captions-v2.json")), looks_like_captions(Path("package.json"))
-    (True, False)
-    """
+    """Whether a file's name suggests that it describes pictures."""
     return bool(_WORDS_OF_CAPTIONS & set(_WORD.findall(path.stem.lower())))
 
 
 def why_not(path: Path, images: Sequence[str], captions: Sequence[str]) -> str:
-    """Why a file of JSON is not read as captions, in a few words; the arguments are those of :func:`json_files`.
-
-    >>> why_not(Path("nowhere.json"), ["image"], ["caption"])
-    'no such file; correct the path'
-    """
+    """Why a JSON file is not read as captions, in a few words; arguments are those of :func:`json_files`."""
     try:
         content = parse_json(read_text(path), path, finite=False)
         by_picture = isinstance(content, dict) and _names_pictures(content)
@@ -169,7 +157,7 @@ def _names_pictures(content: dict[str, Any]) -> bool:
 
 
 def _entries(content: Any, path: Path) -> tuple[str, list[Any]]:
-    """The list of entries and the key that it stands under."""
+    """The list of entries and the key that holds it."""
     lists: list[tuple[str, list[Any]]] = []
     if isinstance(content, list):
         lists = [("", content)]

@@ -19,15 +19,7 @@ _NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def karpathy_files(files: PictureFolder) -> list[Path]:
-    """The JSON files below a folder that begin like one of Karpathy's, by content or by the name ``dataset_*``.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> _ = (root / "splits.json").write_text('{"images": [{"sentences": []}]}')
-    >>> _ = (root / "other.json").write_text('{"images": []}')
-    >>> [path.name for path in karpathy_files(PictureFolder(root))]
-    ['splits.json']
-    """
+    """The JSON files below a folder that begin like one of Karpathy's, or are named ``dataset_*``."""
     found = []
     for path in files.others:
         if path.suffix.lower() == ".json":
@@ -90,7 +82,7 @@ def read_karpathy(
 
 
 def _content(path: Path) -> dict[str, Any]:
-    """What a file says, its list of images checked."""
+    """The content of a file, its list of images checked."""
     content: Any = parse_json(read_text(path), path)
     images = content.get("images") if isinstance(content, dict) else None
     if not isinstance(images, list):

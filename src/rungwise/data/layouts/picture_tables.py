@@ -47,17 +47,7 @@ _NO_PICTURES = ("Audio", "Video", "Pdf", "Nifti", "Mesh")
 
 
 def picture_tables(files: PictureFolder) -> list[Path]:
-    """The Parquet files below a folder that hold pictures; one that cannot be read becomes an issue of the folder.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> import pyarrow, pyarrow.parquet
-    >>> table = pyarrow.table({"image": [{"bytes": b"...", "path": "a.jpg"}], "caption": ["A dog."]})
-    >>> pyarrow.parquet.write_table(table, root / "train-00000-of-00001.parquet")
-    >>> pyarrow.parquet.write_table(table.drop_columns("image"), root / "words.parquet")
-    >>> [path.name for path in picture_tables(PictureFolder(root))]
-    ['train-00000-of-00001.parquet']
-    """
+    """The Parquet files below a folder that hold pictures; one that cannot be read becomes an issue of the folder."""
     found = []
     for path in files.others:
         if path.suffix.lower() == SUFFIX:
@@ -69,15 +59,7 @@ def picture_tables(files: PictureFolder) -> list[Path]:
 
 
 def holds_pictures(path: Path) -> bool:
-    """Whether a Parquet file has a column of pictures.
-
-    Raises:
-        UserError: If it cannot be read.
-
-    >>> holds_pictures(Path("nowhere.parquet"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.parquet: no such file; correct the path
-    """
+    """Whether a Parquet file has a column of pictures; a UserError if it cannot be read."""
     with opened_parquet(path) as file:
         return bool(_picture_columns(file.schema, _features(file.schema, path)))
 
@@ -93,7 +75,7 @@ def read_picture_tables(
 
     Args:
         paths: The files.
-        root: The folder, whose ``README.md`` may say which file belongs to which split.
+        root: The folder, whose ``README.md`` may tell the split of each file.
         join_restval: Count the split ``restval`` as ``train``.
         captions_only: Leave the pictures out.
 
@@ -156,7 +138,7 @@ class _Row:
 
 
 class _Table:
-    """One file: which of its columns are what, and its rows."""
+    """One file: its columns by their use, and its rows."""
 
     def __init__(self, path: Path, split: str, gatherer: Gatherer) -> None:
         self.path, self._split = path, split
@@ -220,7 +202,7 @@ class _Table:
 
 
 class _Splits:
-    """Which file belongs to which split."""
+    """The split of each file."""
 
     def __init__(self, root: Path, gatherer: Gatherer) -> None:
         self._root = root
@@ -228,7 +210,7 @@ class _Splits:
         self._patterns = [pattern for one in configs for pattern in _patterns(one)]
 
     def file(self, path: Path) -> str | None:
-        """The split of a file, ``""`` if nothing says one; None where files are named and this one is not."""
+        """The split of a file, ``""`` if it is unknown; None where the README names files and this is none of them."""
         relative = path.relative_to(self._root)
         if self._patterns:
             name = relative.as_posix()
@@ -240,7 +222,7 @@ class _Splits:
 
 
 def _configurations(readme: Path, gatherer: Gatherer) -> list[dict[str, Any]]:
-    """What the front matter of a data set's card says of its files: the default configuration, or the only one.
+    """The configurations in the front matter of a data set's card: the default one, or the only one.
 
     Raises:
         UserError: If there are several and none is the default.
@@ -263,11 +245,7 @@ def _configurations(readme: Path, gatherer: Gatherer) -> list[dict[str, Any]]:
 
 
 def front_matter(text: str) -> str:
-    r"""The YAML between the two lines of three hyphens at the beginning of a page; empty where there is none.
-
-    >>> front_matter("---\nlicense: mit\n---\n# Birds")
-    'license: mit\n'
-    """
+    r"""The YAML between the two lines of three hyphens at the beginning of a page; empty where there is none."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return ""
@@ -276,7 +254,7 @@ def front_matter(text: str) -> str:
 
 
 def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Split and pattern of the files of a configuration."""
+    """Split and file pattern of each entry of a configuration."""
     found: list[tuple[str, str]] = []
     for entry in _listed(config.get("data_files")):
         split, paths = (entry.get("split"), entry.get("path")) if isinstance(entry, dict) else ("train", entry)
@@ -286,7 +264,7 @@ def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether a pattern means a file; a star stands for any signs here, and two of them for no folder as well."""
+    """Whether a pattern matches a file; a star matches any characters here, and two stars also no folder at all."""
     return any(fnmatchcase(name, one) for one in (pattern, pattern.replace("**/", "")))
 
 
@@ -295,11 +273,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _features(schema: Any, path: Path) -> Any:
-    """What the library ``datasets`` noted of each column, by name; None where another program wrote the file.
-
-    Raises:
-        UserError: If it is no JSON.
-    """
+    """Notes of the library ``datasets`` on each column, by name; None where another program wrote the file."""
     said = (schema.metadata or {}).get(_OF_DATASETS)
     return None if said is None else _field(_field(parse_json(said, path), "info"), "features")
 
@@ -309,7 +283,7 @@ def _field(value: Any, name: str | None) -> Any:
 
 
 def _picture_columns(schema: Any, features: Any) -> list[str]:
-    """The columns that hold bytes, those first that are called like pictures; plain bytes need such a name."""
+    """The columns that hold bytes, those with a usual name of pictures first; plain bytes need such a name."""
     kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
     found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
     called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
@@ -327,7 +301,7 @@ def _column(schema: Any, names: Sequence[str]) -> str | None:
 
 
 def _caption_columns(schema: Any) -> list[str]:
-    """The first column of texts that is called like captions, or all that are numbered."""
+    """The first column of texts with a usual name of captions, or all that are numbered."""
     kinds = reversed(list(zip(schema.names, schema.types, strict=True)))
     written = {name.strip().lower(): name for name, kind in kinds if _is_text(kind)}
     for known in (*CAPTION_COLUMNS, *_MORE_CAPTIONS):
@@ -338,7 +312,7 @@ def _caption_columns(schema: Any) -> list[str]:
 
 
 def _is_text(kind: Any) -> bool:
-    """Texts, lists of texts, or the same as field ``raw`` of a structure, as in Karpathy's files."""
+    """Whether a column holds texts, lists of texts, or either in a field ``raw``, as in Karpathy's files."""
     import pyarrow.types as types
 
     if types.is_list(kind) or types.is_large_list(kind):
@@ -358,7 +332,7 @@ def _path_of(cells: dict[str, Any], image: str) -> str | None:
 
 
 def _texts(cell: object) -> list[str]:
-    """The texts in a cell; whole numbers count as such."""
+    """The texts in a cell; whole numbers count as texts."""
     if isinstance(cell, list):
         return [text for one in cell for text in _texts(one)]
     if isinstance(cell, dict):

@@ -47,8 +47,6 @@ def precomputed_splits(path: Path) -> list[Path]:
     ...     (root / f"{name}_ims.npy").touch(); (root / f"{name}_caps.txt").touch()
     >>> [file.name for file in precomputed_splits(root)]
     ['dev_ims.npy', 'test_ims.npy', 'extra_ims.npy']
-    >>> [file.name for file in precomputed_splits(root / "dev_caps.txt")]
-    ['dev_ims.npy']
     """
     folder = path if path.is_dir() else path.parent
     names = sorted(_splits_with_rows(folder)) if path.is_dir() else []
@@ -62,7 +60,7 @@ def precomputed_splits(path: Path) -> list[Path]:
 
 
 def _splits_with_rows(folder: Path) -> dict[str, Path]:
-    """The first file of the rows of each split of a folder, by name.
+    """The first file of the rows of each split of a folder, by name of the split.
 
     Raises:
         UserError: If the rows of a split are there in one piece and in parts.
@@ -78,14 +76,7 @@ def _splits_with_rows(folder: Path) -> dict[str, Path]:
 
 
 def folders_of_splits(files: PictureFolder) -> list[str]:
-    """The folders below one that hold such files, as they are called from there.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "f30k_precomp").mkdir(); (root / "f30k_precomp" / "dev_ims.npy").touch()
-    >>> folders_of_splits(PictureFolder(root))
-    ['f30k_precomp']
-    """
+    """Relative paths of the folders below one that hold files of rows."""
     return sorted({path.parent.as_posix() for path in files.others if whole_name(path.name).endswith(_ROWS)})
 
 
@@ -99,7 +90,7 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
 
     Args:
         path: The folder, or a file of the split to read.
-        captions_only: Leave the rows out; how many there are still says which captions belong to one image.
+        captions_only: Leave the rows out; their number still tells which captions belong to one image.
 
     Raises:
         UserError: If a file is no array of features, or the numbers of rows, captions and ids do not go together; the
@@ -252,7 +243,7 @@ def _by_counts(
 
 
 def _repetition(rows: FeatureRows) -> tuple[int, bool]:
-    """How many times the row of each image stands, seen from some of the rows, and whether that is uneven."""
+    """How many times the row of each image stands, estimated from some of the rows, and whether that is uneven."""
     starts = np.random.default_rng(0).integers(0, len(rows), _RUNS)
     changes, equal = [len(rows)], False
     for run in [range(_BEGINNING), *(range(start, start + _RUN) for start in starts.tolist())]:

@@ -33,12 +33,11 @@ IMAGE_COLUMNS = (
     "image", "file", "filename", "file_name", "path", "filepath", "file_path", "image_path", "image_file",
     "image_name", "picture", "photo", "img", "image_id",
 )  # fmt: skip
-"""Names of the column that says which picture, the first present one counts."""
+"""Names of the column of the picture's name; the first present one counts."""
 
 _TITLE = "title"
 CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "raw", _TITLE)
-"""Names of the column that holds the caption, or in JSON and Parquet a list of captions; the first present one counts.
-"""
+"""Names of the column of the caption, or in JSON and Parquet of a list of captions; the first present one counts."""
 
 _OPTIONAL = {
     "split": ("split", "subset"),
@@ -65,7 +64,7 @@ class Table:
         path: The file.
         columns: Names as written, in order.
         rows: Place (``"line 3"``) and cells by column; a text in place of the cells is the reason to skip the row.
-        typed: Whether cells are numbers, truth values and lists where they mean such; false where all are texts.
+        typed: Cells have types: numbers, truth values and lists; False where all are texts.
     """
 
     path: Path
@@ -74,25 +73,13 @@ class Table:
     typed: bool = True
 
     def column(self, names: Sequence[str]) -> str | None:
-        """The column as written that has the first of these names; case and outer blanks do not matter.
-
-        >>> Table(Path("a.csv"), ("Image ", "TEXT"), []).column(("caption", "text"))
-        'TEXT'
-        """
+        """The column that has the first of these names, as written; case and outer blanks do not matter."""
         written = {column.strip().lower(): column for column in reversed(self.columns)}
         return next((written[name] for name in names if name in written), None)
 
 
 def table_files(files: PictureFolder) -> list[Path]:
-    r"""The tables nearest to the top of a folder, and texts that begin with a table's header.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> _ = (root / "captions.txt").write_text("image,caption\na.jpg,A dog.\n")
-    >>> _ = (root / "readme.txt").write_text("about this image, and its caption\n")
-    >>> [path.name for path in table_files(PictureFolder(root))]
-    ['captions.txt']
-    """
+    r"""The tables nearest to the top of a folder, and texts that begin with a table's header."""
     found = [
         path
         for path in files.others
@@ -108,18 +95,14 @@ def json_tables(files: PictureFolder) -> list[Path]:
 
 
 def is_json_table(path: Path) -> bool:
-    """Whether a file holds captions in simple JSON.
-
-    Raises:
-        UserError: If it cannot be read.
-    """
+    """Whether a file holds captions in simple JSON; a UserError if it cannot be read."""
     return path.suffix.lower() == JSON_SUFFIX and is_json_captions(path, IMAGE_COLUMNS, CAPTION_COLUMNS)
 
 
 def ignored_files(files: PictureFolder) -> list[Issue]:
-    """What lies beside pictures, seems to describe them, and is not read: JSON of no known layout, spreadsheets.
+    """Issues for files beside pictures that seem to describe them and are not read: unknown JSON, spreadsheets.
 
-    For a folder whose captions were read from elsewhere, or that has none.
+    This is for a folder whose captions were read from elsewhere, or that has none.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -143,7 +126,7 @@ def ignored_files(files: PictureFolder) -> list[Issue]:
 
 
 def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool = False) -> ImageCaptions:
-    r"""Captions of one table, or of several whose names speak of different splits (``train.csv``, ``val.csv``).
+    r"""Captions of one table, or of several whose names tell different splits (``train.csv``, ``val.csv``).
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
     ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
@@ -185,12 +168,12 @@ def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool
 
 
 def read_table(path: Path, *, by_lines: bool = False) -> Table:
-    r"""Any table, by its extension; in text the header decides between comma, semicolon and tab.
+    r"""Any table, read by its extension; in text files the header decides between comma, semicolon and tab.
 
     Args:
         path: The file.
-        by_lines: No cell is expected to hold a tab and a line end. Where every line of a text with tabs has as many
-            cells as the header, quotation marks then join no lines.
+        by_lines: Prefer lines to quotation marks: where every line of a text with tabs has as many cells as the header,
+            quotation marks join no lines, since no cell is expected to hold a tab and a line end.
 
     Raises:
         UserError: If the file cannot be read as what its extension says.
@@ -317,7 +300,7 @@ def _read_separated(path: Path, by_lines: bool) -> Table:
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """What stands between the cells: the sign by which the header has the columns that are needed, or most columns.
+    """The delimiter by which the header has the columns that are needed, or else most columns.
 
     Spreadsheets write semicolons where a comma stands in numbers, and may say so in a line above the header.
     """
@@ -331,7 +314,7 @@ def _delimiter(path: Path, text: str) -> str:
 
 
 def _header(text: str, delimiter: str) -> tuple[str, ...]:
-    """The names in the first line of a table; the line as it is if its quotation marks are wrong."""
+    """The names in the first line of a table; the line split at every delimiter if its quotation marks are wrong."""
     first = _SAID_DELIMITER.sub("", text, count=1).partition("\n")[0].rstrip("\r")
     try:
         return tuple(next(csv.reader([first], delimiter=delimiter, strict=True), ()))
@@ -362,11 +345,8 @@ def numbered_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]
     """Each record of a CSV reader with the line on which it begins; blank lines are left out.
 
     Args:
-        path: Of the file, for messages.
-        reader: As :func:`csv.reader` gives it.
-
-    Raises:
-        UserError: If the quotation marks of the file do not fit together.
+        path: Path of the file, for messages.
+        reader: A reader that :func:`csv.reader` made.
 
     >>> list(numbered_records(Path("a.csv"), csv.reader(["a,b", "", "c,d"])))
     [(1, ['a', 'b']), (3, ['c', 'd'])]
@@ -397,7 +377,7 @@ def _read_json_lines(path: Path) -> Table:
 
 
 def _is_small(kind: Any) -> bool:
-    """Whether a column of Parquet holds texts, numbers, dates or lists of texts, whatever they are encoded as."""
+    """Whether a column of Parquet holds texts, numbers, dates or lists of texts, in any encoding."""
     import pyarrow.types as types
 
     if types.is_dictionary(kind):

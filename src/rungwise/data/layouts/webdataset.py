@@ -31,31 +31,22 @@ from rungwise.data.layouts.gatherer import Gatherer, split_in_words
 
 SUFFIX = ".tar"
 PACKED_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
-"""Of archives in which no member can be read by its place."""
+"""Suffixes of archives in which no member can be read by its place."""
 
 _CAPTIONS = ("caption", "captions")
 _TEXT_SUFFIXES = (".txt", ".json", ".cls")
 _HEADER_BYTES = 1 << 20
-"""Most bytes of a member's header, with its long names; more is read by nobody who means well."""
+"""Largest header of a member, with its long names; no honest archive has a larger one."""
 _DAMAGE = (tarfile.TarError, ValueError, EOFError, KeyError, OverflowError, RecursionError)
-"""What Python's reader raises for headers that make no sense."""
+"""Errors that Python's reader raises for senseless headers."""
 _LOOKED_AT = 64
-"""Members of an archive that are looked at for a picture, to tell a shard from any other archive."""
+"""Number of first members that are searched for a picture, to tell a shard from any other archive."""
 
 
 def shards(files: PictureFolder) -> list[Path]:
     """The tar archives below a folder that have a picture among their first members.
 
     An archive that cannot be read becomes an issue of the folder.
-
-    >>> import io, tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> with tarfile.open(root / "00000.tar", "w") as archive:
-    ...     archive.addfile(tarfile.TarInfo("000.jpg"))
-    >>> with tarfile.open(root / "backup.tar", "w") as archive:
-    ...     archive.addfile(tarfile.TarInfo("notes.doc"))
-    >>> [path.name for path in shards(PictureFolder(root))]
-    ['00000.tar']
     """
     found = []
     for path in files.others:
@@ -75,7 +66,7 @@ def read_shards(paths: Sequence[Path], root: Path, captions_only: bool = False) 
 
     Args:
         paths: The archives.
-        root: The folder; the folders between it and an archive may say the split.
+        root: The folder; the folders between it and an archive may tell the split.
         captions_only: Leave the pictures out.
 
     Raises:
@@ -117,7 +108,7 @@ def read_shards(paths: Sequence[Path], root: Path, captions_only: bool = False) 
 
 @dataclass
 class _Sample:
-    """What the members of one name hold: ``captions`` stand in ``.txt``, ``described`` are those in ``.json``."""
+    """Content of the members of one name: ``captions`` stand in ``.txt``, ``described`` are those in ``.json``."""
 
     picture: TarMember | None = None
     captions: list[str] = field(default_factory=list)
@@ -126,7 +117,7 @@ class _Sample:
 
 
 class _Headers:
-    """An archive for Python's reader, which reads nothing but headers from it, and no header that is none."""
+    """A file for Python's tar reader that serves only headers, and none of senseless size."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         self._file, self._path = file, path
@@ -148,7 +139,7 @@ class _Headers:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Iterator[tarfile.TarInfo], IO[bytes]]]:
-    """The members of an archive, and the archive itself; what Python's reader raises becomes one line."""
+    """The members of an archive, and the archive itself; errors of Python's reader become one line."""
     with opened_file(path, None) as file:
         try:
             # A third party's archive, read for its headers alone: extraction filters have nothing to do.
@@ -164,7 +155,7 @@ def _opened(path: Path) -> Iterator[tuple[Iterator[tarfile.TarInfo], IO[bytes]]]
 
 
 def _members(archive: tarfile.TarFile, file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
-    """What is in an archive; Python's reader takes damage for the end, and sizes below nothing for sizes."""
+    """The members of an archive, checked: Python's reader takes damage for the end, and accepts negative sizes."""
     before = -1
     while (member := archive.next()) is not None:
         if member.offset <= before or member.size < 0:
@@ -227,7 +218,7 @@ def _key(name: str) -> tuple[str, str]:
 
 
 def _is_note(name: str) -> bool:
-    """Of those who wrote the archive: ``__meta__`` of this format, ``._dog.jpg`` of a Mac."""
+    """Whether a member is a note of the archive's writer: ``__meta__`` of this format, ``._dog.jpg`` of a Mac."""
     last = name.rpartition("/")[2]
     return last.startswith(("__", "._"))
 

@@ -39,13 +39,13 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
 
     Args:
         data: The collection.
-        path: Of the file to write.
-        columns: Pictures side by side.
-        rows: Rows of pictures.
-        seed: Of the choice of pictures, which keep the collection's order.
+        path: File to write.
+        columns: Number of pictures side by side.
+        rows: Number of rows of pictures.
+        seed: Seed of the choice of pictures, which keep the collection's order.
 
     Returns:
-        How many different characters of the captions shown the font lacks; a box stands for each.
+        Number of different characters of the captions shown that the font lacks; a box stands for each.
 
     Raises:
         UserError: If the collection has no picture files, or the file cannot be written.
@@ -87,12 +87,12 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
 
 
 def _shown(text: str) -> str:
-    """As much of a text as can fit, without what a font cannot take."""
+    """The part of a text that can fit, without characters that a font cannot take."""
     return whole_characters(" ".join(text[:_LONGEST].replace("\0", " ").split()))
 
 
 def _font_for(text: str) -> tuple[Font, int]:
-    """The font here that lacks the fewest characters of a text, and how many those are."""
+    """The installed font that lacks the fewest characters of a text, and the number of those."""
     characters = {character for character in text if not character.isspace()}
     fewest: tuple[Font, int] | None = None
     for font in _fonts():

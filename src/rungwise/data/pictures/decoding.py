@@ -1,4 +1,4 @@
-"""Decoding of picture files to uint8 RGB tensors or arrays; what cannot be decoded is refused with one line.
+"""Decoding of picture files to uint8 RGB tensors or arrays; what cannot be decoded is refused in one line.
 
 Pillow's copies of a whole picture are avoided: what it decoded is turned into RGB tile by tile, so that no more than
 the picture as the file has it and the result are in memory together.
@@ -59,7 +59,7 @@ def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = No
         source: A file, a place in a larger one, or the bytes of a file. Of an animation the first frame is taken.
         shorter_side: A hint that no more than this many pixels on the shorter side are needed. A JPEG at
             least twice as large is decoded at half, a quarter or an eighth of its size, never below the hint.
-        name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
+        name: Name of the picture in messages; by default the path, or ``"<uploaded picture>"``.
 
     Returns:
         (3, height, width) uint8, RGB.
@@ -86,13 +86,13 @@ def prepared_picture(
     shorter_side: int | None = None,
     name: str | None = None,
 ) -> T:
-    """What a function makes of a picture; the memory of its pixels is taken until it is done.
+    """The result of a function of a picture; memory for its pixels stays reserved until the function returns.
 
     Args:
-        source: As in :func:`load_picture`, with the same errors.
-        make: Of (3, height, width) uint8, RGB.
-        shorter_side: As in :func:`load_picture`.
-        name: Likewise.
+        source: Picture as in :func:`load_picture`, with the same errors.
+        make: Function of a (3, height, width) uint8 RGB tensor.
+        shorter_side: Hint as in :func:`load_picture`.
+        name: Name of the picture in messages.
 
     >>> file = io.BytesIO()
     >>> Image.new("L", (4, 2), 7).save(file, "PNG")
@@ -118,24 +118,7 @@ def prepared_picture(
 def load_array(
     source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None
 ) -> NDArray[np.uint8]:
-    """:func:`load_picture` without torch: Pillow decodes, at most 2 levels of 255 apart.
-
-    Args:
-        source: As in :func:`load_picture`.
-        shorter_side: Likewise.
-        name: Likewise.
-
-    Returns:
-        (3, height, width) uint8, RGB.
-
-    Raises:
-        UserError: As :func:`load_picture`.
-
-    >>> file = io.BytesIO()
-    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
-    >>> load_array(file.getvalue()).shape
-    (3, 2, 4)
-    """
+    """:func:`load_picture` without torch, (3, height, width) uint8: Pillow decodes, at most 2 levels of 255 apart."""
     return prepared_array(source, lambda picture: picture, shorter_side=shorter_side, name=name)
 
 
@@ -146,19 +129,7 @@ def prepared_array(
     shorter_side: int | None = None,
     name: str | None = None,
 ) -> T:
-    """:func:`prepared_picture` without torch.
-
-    Args:
-        source: As in :func:`prepared_picture`.
-        make: Of (3, height, width) uint8, RGB.
-        shorter_side: As in :func:`load_picture`.
-        name: Likewise.
-
-    >>> file = io.BytesIO()
-    >>> Image.new("L", (4, 2), 7).save(file, "PNG")
-    >>> prepared_array(file.getvalue(), lambda picture: picture.shape)
-    (3, 2, 4)
-    """
+    """:func:`prepared_picture` without torch: ``make`` gets a (3, height, width) uint8 RGB array."""
     name, data = name or picture_name(source), picture_bytes(source)
     with decoding(data, name, shorter_side) as image:
         with _explained(image, data, name):
@@ -184,7 +155,7 @@ def thumbnail(source: Picture | str | bytes, side: int) -> bytes:
     """A small JPEG of a picture, for pages and contact sheets.
 
     Args:
-        source: As in :func:`load_picture`, with the same errors.
+        source: Picture as in :func:`load_picture`, with the same errors.
         side: Longest side of the result in pixels; smaller pictures keep their size.
 
     Returns:
@@ -202,13 +173,7 @@ def thumbnail(source: Picture | str | bytes, side: int) -> bytes:
 
 
 def small_image(source: Picture | str | bytes, side: int) -> Image.Image:
-    """A picture as a Pillow image, RGB, whose longest side is at most ``side`` pixels.
-
-    >>> file = io.BytesIO()
-    >>> Image.new("L", (400, 200)).save(file, "PNG")
-    >>> small_image(file.getvalue(), 100)
-    <PIL.Image.Image image mode=RGB size=100x50 at ...>
-    """
+    """A picture as a Pillow image, RGB, whose longest side is at most ``side`` pixels."""
     name, data = picture_name(source), picture_bytes(source)
     with decoding(data, name, side) as image, _explained(image, data, name):
         if _is_jpeg(image):
@@ -238,7 +203,7 @@ _TURNS = {
 
 @contextlib.contextmanager
 def _explained(image: Image.Image, data: bytes, name: str) -> Iterator[None]:
-    """What goes wrong with the pixels of an opened picture becomes one line."""
+    """Turn any error while the pixels of an opened picture are decoded into one line."""
     try:
         yield
     except (UserError, MemoryError):
@@ -271,7 +236,7 @@ def _upright(pixels: Tensor, turned: int) -> Tensor:
 
 
 def _as_stored(pixels: NDArray[np.uint8], turned: int) -> NDArray[np.uint8]:
-    """(3, height, width) pixels that are upright, seen as the file stores them."""
+    """A view of upright (3, height, width) pixels in the orientation of the file."""
     seen = np.flip(pixels, _FLIPS.get(turned, ()))
     return seen.transpose(0, 2, 1) if turned >= 5 else seen
 
@@ -282,7 +247,7 @@ _FLIPS = {2: (2,), 3: (1, 2), 4: (1,), 6: (2,), 7: (1, 2), 8: (1,)}
 def _rgb_tiles(
     image: Image.Image, name: str, multiple: int = 1
 ) -> Iterator[tuple[tuple[int, int, int, int], Image.Image]]:
-    """Pieces of a decoded picture as RGB, with their boxes; left and top are multiples of a number of pixels."""
+    """Tiles of a decoded picture as RGB, with their boxes; left and top are multiples of ``multiple`` pixels."""
     across = max(1, _TILE_PIXELS // multiple // multiple) * multiple
     width = min(across, math.ceil(image.width / multiple) * multiple)
     height = max(1, _TILE_PIXELS // width // multiple) * multiple

@@ -1,8 +1,8 @@
-"""How much work a picture's file makes beside its pixels: scans, run lengths, comments, profiles, entries.
+"""Work that a picture's file makes beside its pixels: scans, run lengths, comments, profiles, entries.
 
 A decoder takes some nanoseconds for a pixel. A small file can make it take thousands of times as long: each scan of a
-JPEG is a pass over all pixels, and an empty one takes 13 bytes. What such files have in common is counted here before
-Pillow sees them, in steps. A step is what one scan costs for one pixel, about a third of a nanosecond.
+JPEG is a pass over all pixels, and an empty one takes 13 bytes. This work is counted here before Pillow sees the file,
+in steps. A step is what one scan costs for one pixel, about a third of a nanosecond.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import IO
 
 _JPEG, _PNG, _GIF = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8"
 _PIECE = 1 << 20
-"""Bytes that are looked at together, of which the decoder of texts of numbers takes as many, too."""
+"""Bytes that are read at a time; the decoder of texts of numbers takes as many."""
 
 # In steps, as measured with Pillow 13 and libjpeg-turbo 3, and rounded up.
 _LEAST_PIXELS = 1 << 16
-"""A scan costs as much as one of so many pixels, for its tables."""
+"""Cost of the tables of a scan, in pixels: a smaller scan costs as much as one of this size."""
 _ARITHMETIC = 16
-"""How much more than others a scan of an arithmetic code can cost."""
+"""Factor by which a scan in arithmetic code can cost more than others."""
 _RUN_LENGTHS = 256
-"""Of each pixel of a BMP with run lengths: Python fills what is left of a row pixel by pixel."""
+"""Steps for each pixel of a BMP with run lengths: Python fills the rest of a row pixel by pixel."""
 _PART = 1 << 15
-"""Of a segment, a chunk, a block or a strip, each of which Pillow keeps as an object."""
+"""Steps for a segment, a chunk, a block or a strip, each of which Pillow keeps as an object."""
 _PROFILE = 1 << 23
-"""Of a profile that is unpacked, up to 1 MiB."""
+"""Steps for a profile that is unpacked, up to 1 MiB."""
 _COPIED = 4
 """Bytes that are copied in one step."""
 _MOVED = 16
-"""Bytes that are moved in one step where they stay in the cache of the processor."""
+"""Bytes that are moved in one step within the cache of the processor."""
 _COMPARED = 3
-"""Of each item of an AVIF with each other one, which are looked for one after another."""
+"""Steps for each pair of items of an AVIF, which are looked for one after another."""
 
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE, _APP1 = 0xDA, 0xD9, 0xE1
@@ -43,7 +43,7 @@ _LAST_OF_HUFFMAN = 0xC7
 _OF_ONE_SCAN = frozenset({0xC0, 0xC1, 0xC9})
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SCANS_OF_TIFF = 100
-"""That libtiff takes of a JPEG within a TIFF."""
+"""Number of scans that libtiff accepts in a JPEG within a TIFF."""
 _UNITS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 _WHOLE_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 _MOST_TAGS = 1 << 16
@@ -51,12 +51,12 @@ _MOST_TAGS = 1 << 16
 
 @dataclass(frozen=True)
 class DecodingCost:
-    """What a picture's file makes a decoder do beside its pixels.
+    """Work that a picture's file makes for a decoder beside its pixels.
 
     Attributes:
-        steps: How much it is.
-        why: What makes it, in words.
-        parts: How many objects Pillow keeps of the file: segments, chunks, blocks, strips.
+        steps: Amount of work.
+        why: Cause of the work, in words.
+        parts: Number of objects that Pillow keeps of the file: segments, chunks, blocks, strips.
     """
 
     steps: int = 0
@@ -65,14 +65,14 @@ class DecodingCost:
 
 
 def decoding_cost(file: IO[bytes], most: int) -> DecodingCost:
-    """Look through a picture's file, without decoding a pixel; what makes no sense is left to Pillow.
+    """Examine a picture's file without decoding a pixel; what makes no sense is left to Pillow.
 
     The file is read where that is needed to know: a JPEG of several scans is as a whole, in pieces. Its place is the
     beginning again.
 
     Args:
-        file: Open for reading, seekable.
-        most: Steps after which the rest is not looked at.
+        file: File open for reading, seekable.
+        most: Number of steps after which the rest is not examined.
 
     >>> from PIL import Image
     >>> file = io.BytesIO()
@@ -94,11 +94,7 @@ def decoding_cost(file: IO[bytes], most: int) -> DecodingCost:
 
 
 def count_scans(data: bytes) -> int:
-    r"""Scans of a JPEG up to its first end.
-
-    >>> count_scans(b"\xff\xd8" + b"\xff\xda\x00\x02\xff\x00" * 3 + b"\xff\xd9\xff\xda")
-    3
-    """
+    r"""Number of scans of a JPEG up to its first end marker."""
     scans, place = 0, 0
     while found := _JPEG_MARKER.search(data, place):
         kind, place = found[1][0], found.end()
@@ -148,7 +144,7 @@ def _of_jpeg(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
 
 
 def _next_marker(file: IO[bytes]) -> int | None:
-    """The kind of the next marker, as decoders look for it: what is none is passed over."""
+    """The kind of the next marker, found as decoders do: other bytes are passed over."""
     byte = file.read(1)
     while byte:
         if byte != b"\xff":
@@ -204,7 +200,7 @@ def _of_bmp(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
 
 
 def _of_text(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
-    """Of a PPM whose numbers are written as text: each comment is cut out of the piece that holds it."""
+    """Cost of a PPM whose numbers are written as text: each comment is cut out of the piece that holds it."""
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     comments = _count(file, b"#")
@@ -271,7 +267,7 @@ def _of_tiff(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
 
 
 def _tags(file: IO[bytes]) -> Iterator[tuple[int, tuple[int, int, int, str]]]:
-    """Of the first directory: number of each tag, its type, how many values it has, where they are, order of bytes."""
+    """Tags of the first directory: number, type, number of values, their place, order of bytes."""
     file.seek(0)
     head = file.read(16)
     order = "<" if head[:2] == b"II" else ">"
@@ -294,7 +290,7 @@ def _tags(file: IO[bytes]) -> Iterator[tuple[int, tuple[int, int, int, str]]]:
 
 
 def _count(file: IO[bytes], what: bytes) -> int:
-    """How often some bytes stand in what is left of a file."""
+    """Number of occurrences of some bytes in the rest of a file."""
     found, before = 0, b""
     while piece := file.read(_PIECE):
         found += (before + piece).count(what) if before else piece.count(what)

@@ -1,6 +1,6 @@
 """Pictures that show the same though their files differ: saved anew, resized, brightened or cropped a little.
 
-Every picture becomes a thumbnail of one size. Pairs are compared in three steps, each on what the one before let pass:
+Every picture becomes a thumbnail of one size. Pairs are compared in three steps, each on the pairs that passed before:
 
 1. the correlation of very small versions, for all pairs at once;
 2. the crop and the change of light that make one thumbnail most like the other (Lucas and Kanade 1981, with a scale and
@@ -23,16 +23,16 @@ from rungwise.data.files.packed_pictures import Picture
 from rungwise.data.pictures.decoding import small_image
 
 SIDE = 32
-"""Pixels of a thumbnail, across and down."""
+"""Side of a square thumbnail in pixels."""
 
 COARSE_ALIKE = 0.75
-"""Least correlation of two very small versions that are looked at closely."""
+"""Least correlation of two very small versions that are compared closely."""
 
 ALIKE, DETAILS_ALIKE = 0.9, 0.8
 """Least correlations of two aligned thumbnails, and of their details, that show the same."""
 
 LOCALLY_APART = 1.0
-"""Largest mean squared difference in a spot of some pixels, where that of the whole picture from its mean is 1."""
+"""Largest mean squared difference in a spot of some pixels, as a multiple of the whole picture's variance."""
 
 SMALLEST_CROP = 0.8
 """Least share of a side that a crop keeps."""
@@ -53,9 +53,9 @@ class Likeness:
     """Two pictures that show the same.
 
     Attributes:
-        first: Position of the one.
-        second: Position of the other.
-        correlation: Of the aligned thumbnails.
+        first: Position of the first picture.
+        second: Position of the second picture.
+        correlation: Correlation of the aligned thumbnails.
     """
 
     first: int
@@ -64,17 +64,7 @@ class Likeness:
 
 
 def thumbnail_pixels(source: Picture | str | bytes) -> Pixels:
-    """(:data:`SIDE`, :data:`SIDE`, 3) uint8: a picture squeezed into a square.
-
-    Raises:
-        UserError: If it cannot be read.
-
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> Image.new("RGB", (400, 200), "red").save(file, "PNG")
-    >>> thumbnail_pixels(file.getvalue())[0, 0].tolist()
-    [255, 0, 0]
-    """
+    """(:data:`SIDE`, :data:`SIDE`, 3) uint8: a picture squeezed into a square; a UserError if it cannot be read."""
     small = small_image(source, 2 * SIDE).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     return np.asarray(small)
 
@@ -87,12 +77,12 @@ def alike_across(
     Time grows with the number of such pairs: the first step takes a multiplication for each, in small blocks.
 
     Args:
-        thumbnails: (n, :data:`SIDE`, :data:`SIDE`, 3) of :func:`thumbnail_pixels`.
+        thumbnails: (n, :data:`SIDE`, :data:`SIDE`, 3) from :func:`thumbnail_pixels`.
         groups: (n,) integers, such as the number of each picture's split.
-        progress: Told how many more pictures have been compared.
+        progress: Called with the number of pictures compared since the last call.
 
     Returns:
-        In the order of the first picture, which is of the group with the smaller number.
+        Pairs in the order of the first picture, which is of the group with the smaller number.
 
     >>> noise = np.random.default_rng(0).integers(0, 200, (3, SIDE, SIDE, 3), dtype=np.uint8)
     >>> noise[2] = noise[0] + 20
@@ -145,12 +135,7 @@ def _close_look(thumbnails: Pixels, first: NDArray[np.int64], second: NDArray[np
 
 
 def same_picture(first: Numbers, second: Numbers) -> tuple[NDArray[np.bool_], Numbers]:
-    """Whether pairs of thumbnails show the same, and their correlations once aligned.
-
-    Args:
-        first: (n, :data:`SIDE`, :data:`SIDE`, 3).
-        second: Likewise.
-    """
+    """(n,) whether pairs of (n, :data:`SIDE`, :data:`SIDE`, 3) thumbnails show the same, and their correlations."""
     place = _aligned(_halved(first), _halved(second), (2, 0))
     # Seen in the frame of the one that is cropped, nothing is missing.
     swapped = place[:, 0] * place[:, 2] > 1
@@ -180,7 +165,7 @@ def _judged(first: Numbers, second: Numbers, place: Numbers) -> tuple[NDArray[np
 
 
 def _inverse(place: Numbers) -> Numbers:
-    """Where the first lies in the second."""
+    """Place of the first in the second."""
     scale, shift = place[:, [0, 2]], place[:, [1, 3]]
     inverse: Numbers = np.stack([1 / scale, -shift / scale], axis=2).reshape(len(place), 4)
     return inverse
@@ -195,7 +180,7 @@ def _is_crop(place: Numbers) -> NDArray[np.bool_]:
 
 
 def _aligned(first: Numbers, second: Numbers, blurs: tuple[int, ...], place: Numbers | None = None) -> Numbers:
-    """(n, 4) where the second lies in the first: scale and shift across, then down, as shares of the sides."""
+    """(n, 4) place of the second in the first: scale and shift across, then down, as shares of the sides."""
     count, side = len(first), first.shape[1]
     centre = ((np.arange(side) + 0.5) / side).astype(np.float32)
     best = np.tile(np.array([1, 0, 1, 0], np.float32), (count, 1)) if place is None else place
@@ -225,7 +210,7 @@ def _aligned(first: Numbers, second: Numbers, blurs: tuple[int, ...], place: Num
 
 
 def _seen(pictures: Numbers, place: Numbers) -> Numbers:
-    """What lies at a place of each picture, in its size, between the pixels linearly."""
+    """The content of a place of each picture, scaled to its size with linear interpolation."""
     side = pictures.shape[1]
     centre = (np.arange(side) + 0.5) / side
 
@@ -246,7 +231,7 @@ def _seen(pictures: Numbers, place: Numbers) -> Numbers:
 
 
 def _unit(pictures: Numbers) -> Numbers:
-    """Without the mean of each colour, and of one contrast: the light does not count."""
+    """Pictures without the mean of each colour and with one contrast, so that the light does not count."""
     centred = pictures - pictures.mean(axis=(1, 2), keepdims=True)
     length = np.sqrt(np.square(centred).sum(axis=(1, 2, 3), keepdims=True))
     unit: Numbers = centred / np.maximum(length, 1e-6)
@@ -265,7 +250,7 @@ def _halved(pictures: Numbers) -> Numbers:
 
 
 def _blurred(pictures: Numbers, times: int) -> Numbers:
-    """Each pixel with its neighbours, 1 : 2 : 1, that many times."""
+    """Pictures blurred by the kernel 1 : 2 : 1 in both directions, that many times."""
     for _ in range(times):
         for axis in (1, 2):
             wide = np.pad(pictures, [(1, 1) if one == axis else (0, 0) for one in range(4)], mode="edge")

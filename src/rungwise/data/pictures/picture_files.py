@@ -1,4 +1,4 @@
-"""The door for pictures: each is opened here, whichever way it came, and refused in one line beyond a limit.
+"""Opening of pictures: every picture is opened here, from whatever source, and refused in one line beyond a limit.
 
 Bytes, pixels, work beside the pixels and memory are limited before a pixel is decoded. Nothing else in the package
 calls Pillow's or torchvision's decoders.
@@ -38,10 +38,10 @@ warnings.filterwarnings("ignore", module=r"PIL\.")
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 UPLOAD_NAME = "<uploaded picture>"
-"""What a picture that came as bytes is called in messages."""
+"""Name in messages of a picture that came as bytes."""
 
 MISSING = "missing picture"
-"""The kind of issue of a picture whose file is not there."""
+"""Kind of issue of a picture whose file is missing."""
 
 # EPS is left out because Pillow runs another program for it; other formats because they are not used for photos.
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -59,13 +59,13 @@ _BYTES_OF_PART = 512
 
 @dataclass(frozen=True)
 class PictureHeader:
-    """What a file claims to hold.
+    """The claims of a picture's header.
 
     Attributes:
         form: Pillow's name of the format.
-        width: In pixels.
-        height: In pixels.
-        mode: Pillow's name of how a pixel is stored.
+        width: Width in pixels.
+        height: Height in pixels.
+        mode: Pillow's name of the pixel format.
         working: Bytes that the decoder needs beside the decoded pixels.
     """
 
@@ -77,14 +77,13 @@ class PictureHeader:
 
     @property
     def pixels(self) -> int:
-        """How many there are."""
+        """Number of pixels."""
         return self.width * self.height
 
     def memory(self, shorter_side: int | None = None) -> int:
-        """Bytes that it takes at most to load the picture and to resize it, the file itself left out.
+        """Most bytes that loading and resizing the picture takes, without the file itself.
 
-        Args:
-            shorter_side: As in :func:`~rungwise.data.pictures.decoding.load_picture`.
+        ``shorter_side`` is a hint as in :func:`~rungwise.data.pictures.decoding.load_picture`.
 
         >>> png = PictureHeader("PNG", 10_000, 10_000, "RGBA", working=0)
         >>> jpeg = PictureHeader("JPEG", 10_000, 10_000, "RGB", working=0)
@@ -98,7 +97,7 @@ class PictureHeader:
 
 
 def reduction(header: PictureHeader, shorter_side: int) -> int:
-    """By how much the decoder of JPEG divides a picture's sides so that the shorter one keeps this many pixels.
+    """Divisor of a JPEG's sides while it is decoded, so that the shorter one keeps at least this many pixels.
 
     >>> [reduction(PictureHeader("JPEG", 1000, side, "RGB", 0), 100) for side in (1000, 400, 199)]
     [8, 4, 1]
@@ -112,7 +111,7 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
 
     Args:
         source: A file, a place in a larger one, or the bytes of a file.
-        name: What messages call the picture; the path, or ``"<uploaded picture>"``, unless given.
+        name: Name of the picture in messages; by default the path, or ``"<uploaded picture>"``.
 
     Raises:
         UserError: If it is no picture, damaged, or has more bytes, more pixels or more work beside them than
@@ -133,49 +132,31 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
 def upright_size(data: bytes, name: str) -> tuple[int, int]:
     """Height and width in pixels of a picture as it stands upright; no pixel is decoded.
 
-    Args:
-        data: The bytes of a file.
-        name: What messages call the picture.
-
     Raises:
-        UserError: As :func:`read_header`.
-
-    >>> file, turned = io.BytesIO(), Image.Exif()
-    >>> turned[_JPEG_ORIENTATION] = 6
-    >>> Image.new("L", (40, 30)).save(file, "JPEG", exif=turned)
-    >>> upright_size(file.getvalue(), "a.jpg")
-    (40, 30)
+        UserError: For the reasons of :func:`read_header`.
     """
     with decoding(data, name) as image:  # Pillow looks for EXIF behind the pixels of a PNG, and decodes them
         return (image.width, image.height) if orientation(image) >= 5 else (image.height, image.width)
 
 
 def open_header(data: bytes, name: str) -> Image.Image:
-    """Header only: format, mode and size are known afterwards, no pixel is decoded.
-
-    Raises:
-        UserError: As :func:`read_header`.
-
-    >>> open_header(b"no picture", "a.jpg")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.jpg: not a picture in a known format; convert it to JPEG or PNG, or remove it
-    """
+    """A Pillow image whose format, mode and size are known and no pixel is decoded. Errors as :func:`read_header`."""
     return _opened(io.BytesIO(data), name)[0]
 
 
 @contextmanager
 def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterator[Image.Image]:
-    """A picture to be decoded within the block, and to be resized: until its end, the memory for it is taken.
+    """A picture to be decoded and resized within the block; memory for it is reserved until the end of the block.
 
     Where other threads decode so much that the limit ``picture_memory`` would be passed, it waits for them.
 
     Args:
         data: The bytes of a file.
-        name: What messages call the picture.
-        shorter_side: As in :func:`~rungwise.data.pictures.decoding.load_picture`.
+        name: Name of the picture in messages.
+        shorter_side: Hint as in :func:`~rungwise.data.pictures.decoding.load_picture`.
 
     Raises:
-        UserError: As :func:`read_header`, and if the picture alone takes more than the limit.
+        UserError: For the reasons of :func:`read_header`, and if the picture alone takes more than the limit.
 
     >>> file = io.BytesIO()
     >>> Image.new("L", (40, 30)).save(file, "PNG")
@@ -198,13 +179,7 @@ def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterato
 
 
 def decoded_jpeg(data: bytes) -> Tensor | None:
-    """(3, H, W) uint8 of a JPEG that was opened by :func:`decoding`; None where torchvision does not read it.
-
-    >>> file = io.BytesIO()
-    >>> Image.new("L", (40, 30)).save(file, "JPEG")
-    >>> decoded_jpeg(file.getvalue()).shape
-    torch.Size([3, 30, 40])
-    """
+    """(3, H, W) uint8 of a JPEG that was opened by :func:`decoding`; None where torchvision does not read it."""
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg
 
@@ -216,7 +191,7 @@ def decoded_jpeg(data: bytes) -> Tensor | None:
 
 
 class _Room:
-    """Memory that the threads of this process have taken for pictures."""
+    """Memory that the threads of this process have reserved for pictures."""
 
     def __init__(self) -> None:
         self._taken = 0
@@ -239,7 +214,7 @@ _ROOM = _Room()
 
 
 def _opened(file: IO[bytes], name: str) -> tuple[Image.Image, DecodingCost]:
-    """The one place where Pillow is given a file."""
+    """Give a file to Pillow; no other code does."""
     size = file.seek(0, io.SEEK_END)
     if size > limits().picture_bytes:
         raise too_large(name, size, "picture_bytes")
@@ -280,11 +255,7 @@ def _opened(file: IO[bytes], name: str) -> tuple[Image.Image, DecodingCost]:
 
 
 def orientation(image: Image.Image) -> int:
-    """How a picture must be turned, 1..8 as in EXIF; 1 where nothing usable says so.
-
-    >>> orientation(Image.new("L", (1, 1)))
-    1
-    """
+    """Orientation of a picture, 1..8 as in EXIF; 1 where nothing usable is given."""
     try:
         said = int(image.getexif().get(_JPEG_ORIENTATION, 1))
     # Broken metadata do not make the pixels unreadable, and Pillow raises many kinds of error for them.
@@ -294,7 +265,7 @@ def orientation(image: Image.Image) -> int:
 
 
 def picture_bytes(source: Picture | str | bytes) -> bytes:
-    """The bytes of a picture's file, wherever it lies.
+    """The bytes of a picture's file, from whatever source.
 
     Args:
         source: A file, a place in a larger file, or the bytes themselves.
@@ -316,11 +287,7 @@ def picture_bytes(source: Picture | str | bytes) -> bytes:
 
 
 def read_picture(source: Picture | bytes) -> bytes | Issue:
-    """The bytes of a picture's file, or why there are none.
-
-    >>> read_picture(Path("nowhere.jpg"))
-    Issue(kind='missing picture', where='nowhere.jpg', detail='no such file')
-    """
+    """The bytes of a picture's file, or the issue that says why there are none."""
     try:
         return picture_bytes(source)
     except MissingFileError:
@@ -332,40 +299,24 @@ def read_picture(source: Picture | bytes) -> bytes | Issue:
 
 
 def unreadable_picture(name: str, error: UserError) -> Issue:
-    """The issue of a picture that was refused.
-
-    >>> unreadable_picture("a.jpg", UserError("a.jpg: the file is empty"))
-    Issue(kind='unreadable picture', where='a.jpg', detail='the file is empty')
-    """
+    """The issue of a picture that was refused."""
     return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
 
 
 def picture_name(source: Picture | str | bytes) -> str:
-    """What messages call a picture: its file, with the place in a larger one, or :data:`UPLOAD_NAME`.
-
-    >>> picture_name(Path("a.jpg")), picture_name(b"")
-    ('a.jpg', '<uploaded picture>')
-    """
+    """Name of a picture in messages: its file, with the place in a larger one, or :data:`UPLOAD_NAME`."""
     return UPLOAD_NAME if isinstance(source, bytes) else str(source)
 
 
 def picture_digest(source: Picture | str) -> str:
-    """SHA-256 of the bytes of a picture's file, as 64 hexadecimal digits.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "a.jpg"
-    ...     _ = file.write_bytes(b"")
-    ...     picture_digest(file)[:8]
-    'e3b0c442'
-    """
+    """SHA-256 of the bytes of a picture's file, as 64 hexadecimal digits."""
     if isinstance(source, PackedPicture):
         return digest_of_parts([source.read()])
     return digest_of(Path(source), "picture_bytes")
 
 
 def damaged(name: str, form: str, file: IO[bytes], error: Exception) -> UserError:
-    """The line for a file that ends early or makes no sense."""
+    """The error for a file that ends early or makes no sense."""
     reason = " ".join(str(error).split())
     size = file.seek(0, io.SEEK_END)
     file.seek(max(0, size - 64))

@@ -1,1 +1,1 @@
-"""Captions as scene graphs: what is there, what it is like, and how things stand to each other."""
+"""Captions as scene graphs: objects, their attributes, and relations between them."""

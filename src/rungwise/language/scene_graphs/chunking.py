@@ -1,6 +1,6 @@
 """The scene graph of a caption by a small grammar of phrases: no model, no download.
 
-Phrases are read from left to right. Whose verb or relation it is follows from where it stands:
+Phrases are read from left to right. The place of a verb or relation decides whose it is:
 
 * "of" belongs to the noun before it, "with" to what is held or worn; other relations to the subject;
 * a participle right after the object of a verb is the object's, elsewhere the subject's;
@@ -21,9 +21,9 @@ from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
 from rungwise.language.scene_graphs.tagging import tagged, tokens
 
 _NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
-"""A relation and another one after it that is mostly said of the noun between them: food from a woman in a truck."""
+"""A relation and another one after it that mostly concerns the noun between them: food from a woman in a truck."""
 _WORDS_AT_ONCE = 200
-"""Of a longer text so many words are read at a time, so that a list of a thousand things is no million of facts."""
+"""Number of words of a long text that are read at a time, so that a long list does not give a million facts."""
 
 
 def parse(caption: str) -> SceneGraph:
@@ -51,7 +51,7 @@ def parse(caption: str) -> SceneGraph:
 
 @cache
 def fingerprint() -> str:
-    """Hash of the rules and of the versions of the word lists: two grammars with one read captions alike."""
+    """Hash of the rules and of the versions of the word lists: two grammars with the same hash read captions alike."""
     rules = sorted((one.name, one.read_bytes()) for one in files(__package__).iterdir() if one.name.endswith(".py"))
     packages = " ".join(f"{name} {version(name)}" for name in ("lemminflect", "textblob"))
     return digest_of_parts([packages, *(part for name, text in rules for part in (f"{name} {len(text)}\n", text))])
@@ -67,23 +67,23 @@ def _facts(texts: list[str]) -> SceneGraph:
 
 
 class _Reading:
-    """What was read so far, and what waits for its other end.
+    """State of reading: the facts so far, and what waits for its other end.
 
     Attributes:
-        facts: Found so far.
-        main: The subject of the clause.
-        actor: Whose the latest verb is.
-        latest: The noun phrase before.
-        given: The object of the latest verb, as long as nothing came after it.
-        verb: A verb that waits for an object.
-        denied: That verb is said not to be: "isn't riding".
-        done: The latest verb that waits no more.
-        passive: It is done to its actor.
-        relation: Names that wait for a noun phrase.
-        apart: That relation is said not to be.
-        through: The relation that the latest noun phrase stands in.
-        of: Whose relation it is.
-        was: After "is": what comes is said of the subject.
+        facts: Facts found so far.
+        main: Subject of the clause.
+        actor: Subject of the latest verb.
+        latest: Things of the noun phrase before.
+        given: Object of the latest verb, as long as nothing came after it.
+        verb: Verb that waits for an object.
+        denied: The waiting verb is negated: "isn't riding".
+        done: Latest verb that waits no more.
+        passive: The verb is done to its actor.
+        relation: Names of the relation that waits for a noun phrase.
+        apart: The waiting relation is negated.
+        through: Relation that leads to the latest noun phrase.
+        of: Things that the relation starts from.
+        was: After "is": what comes is an attribute of the subject.
         ahead: Relations that came before their subject: on a table there is a cake.
     """
 
@@ -145,7 +145,7 @@ class _Reading:
                 pass
 
     def end_verb(self) -> None:
-        """A verb without an object is an attribute of its actor."""
+        """Turn a verb without an object into an attribute of its actor."""
         if self.verb:
             if not self.denied:
                 self._attribute(self.actor, (self.verb,))
@@ -217,7 +217,7 @@ class _Reading:
         self.verb, self.was = name, False
 
     def _actor_after(self, phrase: Phrase) -> tuple[Thing, ...]:
-        """Whose a verb is that stands right after a noun phrase."""
+        """The actor of a verb that stands right after a noun phrase."""
         if phrase.form in ("ing", "ed") and self.latest is not self.main:
             if self.given:
                 return self.given
@@ -276,7 +276,7 @@ class _Reading:
             self._facts(of, relation, things)
 
     def _said(self, phrase: Phrase, before: Phrase | None) -> None:
-        """Adjectives without a noun: of the subject after "is" or a verb, else of what stands before them."""
+        """Adjectives without a noun describe the subject after "is" or a verb, else what stands before them."""
         direct = before is not None and before.kind == "things"
         of = self.latest if direct and not self.was else self.actor or self.main
         self.end_verb()

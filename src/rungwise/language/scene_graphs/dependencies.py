@@ -1,7 +1,7 @@
 """The scene graph of a caption by a dependency parser of spaCy (Honnibal et al. 2020), with a model of the user's.
 
 The rules read the labels of spaCy's English models (ClearNLP's): ``nsubj``, ``dobj``, ``prep``, ``amod``, ... They
-state the same facts as :mod:`rungwise.language.scene_graphs.chunking`, so that the two can be compared.
+give the same facts as :mod:`rungwise.language.scene_graphs.chunking`, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PARTICLES = frozenset((
     ("put", "on"), ("look", "on"), ("dress", "up"), ("hang", "on"), ("hold", "up"), ("pick", "up"), ("set", "up"),
     ("blow", "out"), ("take", "off"), ("line", "up"), ("give", "up"), ("show", "off"), ("try", "on"),
 ))  # fmt: skip
-"""Verbs that mean something else without their particle."""
+"""Verbs with a particle that changes their meaning."""
 _WORDS_AT_ONCE = 150
-"""Of a longer text so many words are read at a time, so that no tree is deep."""
+"""Number of words of a long text that are read at a time, so that no tree is deep."""
 
 
 def dependency_parser(model: str | Path) -> Parser:
@@ -56,11 +56,7 @@ def dependency_parser(model: str | Path) -> Parser:
 
 
 def facts_of(document: Any) -> SceneGraph:
-    """Facts of a document that spaCy has parsed.
-
-    Args:
-        document: Its tokens in order, each with the attributes that spaCy gives it.
-    """
+    """Facts of a document that spaCy has parsed: its tokens in order."""
     return _Reading(list(document)).facts()
 
 

@@ -1,4 +1,4 @@
-"""What a spaCy tree says of its words: which name things, whose a verb is, what stands in which relation."""
+"""Questions to a spaCy tree: which words name things, whose a verb is, what stands in which relation."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 from rungwise.language.scene_graphs import words as known
 
 _MODIFIERS = frozenset(("amod", "compound", "nummod", "nmod"))
-"""What stands before a noun and says what it is like."""
+"""Labels of words before a noun that describe it."""
 _WITHIN = _MODIFIERS | {"conj", "npadvmod", "advmod", "dep", "quantmod"}
-"""What belongs to a word before a noun, and says something of the noun as well: a snow covered mountain."""
+"""Labels of words below such a word that describe the noun as well: a snow covered mountain."""
 _ARGUMENTS = frozenset(("nsubj", "nsubjpass", "dobj", "pobj", "dative"))
 _NO_THINGS = known.DETERMINERS | known.PRONOUNS | known.WHO
 _NO_ATTRIBUTES = _NO_THINGS | known.ADVERBS | known.PREPOSITIONS
 EMPTY = known.PARTITIVES | known.FRAMES
-"""What stands for the things that "of" joins to it."""
+"""Words that stand for the things that "of" joins to them."""
 _LONGEST_PHRASE = max(map(len, known.PHRASES))
 
 
 class Tree:
-    """A document of spaCy's, by its tokens.
+    """A document of spaCy's, by its ``tokens``.
 
     Attributes:
-        tokens: Of the document.
         relations: Relations of several words, by the place of each word: names, and the place of the last word.
     """
 
@@ -38,7 +37,7 @@ class Tree:
                     self.relations |= dict.fromkeys(whole, (names, whole[-1]))
 
     def is_thing(self, token: Any) -> bool:
-        """Whether a word names something that is there."""
+        """Whether a word names something that is in the picture."""
         if token.i in self.relations or token.lower_ in _NO_THINGS or not token.lower_[:1].isalpha():
             return False
         if token.lower_ in known.PERSONS:
@@ -63,17 +62,17 @@ class Tree:
 
     @staticmethod
     def _is_of_participle(token: Any) -> bool:
-        """Whether a noun is called part of the participle after it, which has an object: a train crossing a bridge."""
+        """Whether a noun below a participle with an object is its subject: a train crossing a bridge."""
         return token.head.tag_ == "VBG" and any(child.dep_ in ("dobj", "prep") for child in token.head.children)
 
     @staticmethod
     def is_be(token: Any) -> bool:
-        """Whether a word is a form of be that helps no other verb."""
+        """Whether a word is a form of be that is no auxiliary."""
         return token.lemma_.lower() in ("be", "'s") and token.dep_ not in ("aux", "auxpass")
 
     @staticmethod
     def acts(token: Any) -> bool:
-        """Whether a word is a verb that says what somebody does."""
+        """Whether a word is a verb of an action, or a main "have"."""
         if token.pos_ == "AUX":
             return token.lemma_.lower() == "have" and token.dep_ not in ("aux", "auxpass")
         return token.pos_ == "VERB" and token.lower_[:1].isalpha() and token.dep_ not in (*_MODIFIERS, "aux")
@@ -92,7 +91,7 @@ class Tree:
         return root[:-1] if unknown and root.endswith("s") and not root.endswith("ss") else root
 
     def things(self, token: Any) -> list[Any]:
-        """The thing that a noun stands for: of "group of people" the people."""
+        """The things that a noun stands for: of "group of people" the people."""
         if token.lower_ in EMPTY:
             below = [child for child in token.children if child.dep_ == "prep"]
             below += [deep for child in below if child.lower_ == "up" for deep in child.children]  # a close up of
@@ -109,7 +108,7 @@ class Tree:
         return [*found, *(thing for child in joined for thing in self.heads(child))]
 
     def under(self, token: Any, *labels: str) -> list[Any]:
-        """Things that hang on a word by one of these labels."""
+        """Things below a word with one of these labels."""
         return [thing for child in token.children if child.dep_ in labels for thing in self.heads(child)]
 
     def first(self, token: Any) -> Any:
@@ -119,7 +118,7 @@ class Tree:
         return token
 
     def said_of(self, noun: Any) -> list[str]:
-        """What the words before a noun say of it."""
+        """Attributes of a noun from the words before it."""
         return [one for child in noun.children if child.dep_ in _MODIFIERS for one in self.attributes(child)]
 
     def attributes(self, token: Any) -> list[str]:
@@ -139,7 +138,7 @@ class Tree:
         return found
 
     def owners(self, prep: Any, token: Any) -> list[Any]:
-        """Whose a relation is that hangs on a noun: the noun's, or that of the subject, whose place it says."""
+        """Subjects of a relation that hangs on a noun: the noun, or the subject whose place it gives."""
         relation = self.names(prep)[0][0]
         if relation == "of":
             return [] if token.lower_ in EMPTY else [token]
@@ -157,7 +156,7 @@ class Tree:
         return here
 
     def _subjects_of(self, prep: Any) -> list[Any]:
-        """What a phrase of place says something of."""
+        """The things that a phrase of place describes."""
         head = prep.head
         while head.dep_ in ("prep", "advmod") and head.head.i != head.i:
             head = head.head
@@ -180,7 +179,7 @@ class Tree:
         return [one for child in found for one in self.heads(child)]
 
     def subjects(self, verb: Any) -> list[Any]:
-        """Whose a verb is: of its own subject, of that of the verb before, or of the noun that it describes."""
+        """Subjects of a verb: its own, those of the verb before, or the noun that it describes."""
         named = self._named(verb)
         if named:
             return named
@@ -202,11 +201,11 @@ class Tree:
         return self.shown(verb)
 
     def shown(self, verb: Any) -> list[Any]:
-        """After "there is": what is there."""
+        """The things that "there is" introduces."""
         return self.under(verb, "attr")
 
     def _described(self, verb: Any, noun: Any) -> list[Any]:
-        """Whose a participle is that hangs on a noun: of a living subject rather than of its bench."""
+        """Subjects of a participle that hangs on a noun: a living subject rather than its bench."""
         top = self.first(noun)
         while verb.dep_ == "acl" and top.dep_ == "pobj" and top.head.lower_ == "of" and self.is_thing(top.head.head):
             if top.head.head.lower_ in EMPTY:

@@ -1,4 +1,4 @@
-"""Words that are exact: another one of the same family is wrong, however near its vector is."""
+"""Families of exact words: another word of the same family is wrong, however near its vector is."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _PLACES = known.PREPOSITIONS | {name for names in known.PHRASES.values() for nam
 
 
 def family_of(word: str) -> Family | None:
-    """The family of a word whose members are told apart exactly; None for any other word.
-
-    >>> family_of("red"), family_of("2"), family_of("left of"), family_of("dog")
-    ('colour', 'number', 'place', None)
-    """
+    """The family of a word whose members are told apart exactly; None for any other word."""
     if word in COLOURS:
         return "colour"
     if word.isdigit():

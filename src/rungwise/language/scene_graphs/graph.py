@@ -11,7 +11,7 @@ SceneGraph = frozenset[Fact]
 """The facts of a caption, each once."""
 
 Parser = Callable[[str], SceneGraph]
-"""A caption to its facts."""
+"""Function from a caption to its facts."""
 
 _TURNED = {
     "right of": "left of",
@@ -22,7 +22,7 @@ _TURNED = {
     "behind": "in front of",
     "in back of": "in front of",
 }
-"""A relation and the one that says the same with subject and object exchanged."""
+"""Relations, with those that mean the same with subject and object exchanged."""
 
 _SAME = {
     "to the left of": "left of",
@@ -42,16 +42,16 @@ _SAME = {
     "atop": "on",
     "onto": "on",
 }
-"""Relations that say nearly the same in a caption."""
+"""Relations, with those that mean nearly the same in a caption."""
 
 _EITHER_WAY = frozenset(("next to", "between"))
-"""Relations that hold the other way round as well."""
+"""Relations that hold in both directions."""
 
 
 def canonical(fact: Fact) -> Fact:
-    """A fact in the one way that all ways to say it are brought to.
+    """The canonical form of a fact, shared by all facts that mean the same.
 
-    "A right of B" says what "B left of A" says, and "A near B" what "B next to A" says.
+    "A right of B" means "B left of A", and "A near B" means "B next to A".
 
     >>> canonical(("square", "right of", "circle")), canonical(("dog", "near", "cat"))
     (('circle', 'left of', 'square'), ('cat', 'next to', 'dog'))
@@ -68,16 +68,12 @@ def canonical(fact: Fact) -> Fact:
 
 
 def merged(graphs: Iterable[SceneGraph]) -> SceneGraph:
-    """The facts of several captions of one picture, each once.
-
-    >>> sorted(merged([frozenset({("dog",)}), frozenset({("dog",), ("dog", "red")})]))
-    [('dog',), ('dog', 'red')]
-    """
+    """The facts of several captions of one picture, each once."""
     return frozenset(fact for graph in graphs for fact in graph)
 
 
 def spoken(fact: Fact) -> str:
-    """A fact as people read it.
+    """A fact in readable form.
 
     >>> spoken(("dog",)), spoken(("dog", "red")), spoken(("dog", "on", "bed"))
     ('dog', 'dog: red', 'dog - on - bed')

@@ -1,8 +1,8 @@
-"""What a word can be, by two word lists that come in packages.
+"""The possible kinds of a word, by two word lists that come in packages.
 
-LemmInflect's list (made of the SPECIALIST lexicon) says of every word which kinds it can be and what its roots are;
-Brill's lexicon, which TextBlob ships, which kind it mostly is. Both are text files. LemmInflect also ships pickled
-models, which only its rules for unknown words read; these are never asked here, so that nothing is unpickled.
+LemmInflect's list (made of the SPECIALIST lexicon) has the kinds that every word can be and its roots; Brill's lexicon,
+which TextBlob ships, the kind that it mostly is. Both are text files. LemmInflect also ships pickled models, which only
+its rules for unknown words read; these are never used here, so that nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ LISTED: dict[str, Kind] = {
     "'s": "owner",
     "that": "who",
 }
-"""Words that are one kind wherever they stand."""
+"""Words that have one kind wherever they stand."""
 _REMEMBERED = 1 << 16
-"""Words whose kinds are kept."""
+"""Number of words whose kinds are cached."""
 _ROOTS = {"people": "person", "men": "man", "women": "woman", "children": "child", "persons": "person",
           "mice": "mouse", "feet": "foot", "teeth": "tooth", "geese": "goose", "graffiti": "graffiti"}  # fmt: skip
 _LOOKS = COLOURS | SIZES | TEXTURES
-"""Words that may stand before a noun whatever the lists say, as "spotted" may."""
+"""Words that may stand before a noun whatever the lists contain, such as "spotted"."""
 _KIND_OF = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "ADJ": "adjective", "ADV": "adverb", "AUX": "verb"}
 
 
@@ -54,10 +54,10 @@ class Word:
     """A word of a caption.
 
     Attributes:
-        text: In lower case.
-        kind: What it is here.
-        root: Its lemma.
-        form: Of a verb: ``"ing"``, ``"ed"``, ``"s"`` or the plain form (``""``). Of a noun: ``"s"`` in the plural.
+        text: The word in lower case.
+        kind: Kind of the word at this place.
+        root: Lemma of the word.
+        form: Form of a verb: ``"ing"``, ``"ed"``, ``"s"`` or the plain form (``""``). Of a noun ``"s"`` in the plural.
     """
 
     text: str
@@ -85,7 +85,7 @@ def _lists() -> _Lists:
 
 
 def _usual_tags() -> dict[str, str]:
-    """Brill's lexicon from TextBlob's folder: to import TextBlob imports NLTK, which takes longer than to read it."""
+    """Brill's lexicon from TextBlob's folder; importing TextBlob would import NLTK, which takes longer."""
     textblob = importlib.util.find_spec("textblob")
     folder = Path((textblob.origin if textblob else None) or "textblob").parent
     path = folder / "en" / "en-lexicon.txt"
@@ -105,9 +105,6 @@ def _usual_tags() -> dict[str, str]:
 def kinds_of(word: str) -> Mapping[str, str]:
     """Kinds that a word can be (noun, verb, adjective, adverb), with its root as each; empty where no list has it.
 
-    Raises:
-        UserError: If the word lists are not installed.
-
     >>> dict(kinds_of("leaves"))
     {'noun': 'leaf', 'verb': 'leave'}
     """
@@ -125,7 +122,7 @@ def kinds_of(word: str) -> Mapping[str, str]:
 
 
 def _best_root(word: str, kind: str, roots: tuple[str, ...]) -> str:
-    """Of several roots the one that is a word of this kind more often: of leaves leaf, as a noun."""
+    """The root that is a word of this kind more often: of leaves leaf, as a noun."""
     if len(roots) == 1:
         return roots[0].lower()
     if kind == "NOUN" and word in roots and word.endswith("s"):
@@ -156,20 +153,12 @@ def guessed_kinds(word: str) -> Mapping[str, str]:
 
 
 def usually(word: str, tag: str) -> bool:
-    """Whether the tag that a word mostly has begins with this one of the Penn Treebank, such as NN or VBZ.
-
-    >>> usually("dog", "NN"), usually("dog", "VB")
-    (True, False)
-    """
+    """Whether the most usual tag of a word begins with this one of the Penn Treebank, such as NN or VBZ."""
     return _lists().usual.get(word, "").startswith(tag)
 
 
 def form_of(word: str, kinds: Mapping[str, str]) -> str:
-    """The form of a verb: ``"ing"``, ``"ed"``, ``"s"``, or ``""`` for the plain one and for what is no verb.
-
-    >>> form_of("rode", kinds_of("rode")), form_of("riding", kinds_of("riding")), form_of("dog", {"noun": "dog"})
-    ('ed', 'ing', '')
-    """
+    """The form of a verb: ``"ing"``, ``"ed"``, ``"s"``, or ``""`` for the plain one and for what is no verb."""
     root = kinds.get("verb")
     if root is None or root == word:
         return ""

@@ -18,13 +18,13 @@ _ALONE: dict[str, PhraseKind] = {
 
 @dataclass(frozen=True)
 class Thing:
-    """What a noun phrase names.
+    """A thing that a noun phrase names.
 
     Attributes:
-        name: Its noun, in the singular.
-        attributes: What the phrase says of it.
-        owner: Whose it is: "the man's hat".
-        nothing: It is said not to be there: "no people".
+        name: Noun in the singular.
+        attributes: Attributes in the phrase.
+        owner: Owner of the thing: "the man's hat".
+        nothing: The phrase denies the thing: "no people".
     """
 
     name: str
@@ -38,12 +38,12 @@ class Phrase:
     """A phrase of a caption.
 
     Attributes:
-        kind: What it is; ``"said"`` is what stands after "is": adjectives without a noun.
-        text: Its last word; of a relation all of its words.
-        things: Of a noun phrase: what it names, several where they are joined.
-        names: Of a relation: its names; of a verb: its root; of what is said: the adjectives.
-        form: Of a verb: see :class:`rungwise.language.scene_graphs.lexicon.Word`.
-        denied: A verb, a relation or adjectives with "not". Things that are denied are ``nothing``.
+        kind: Kind of the phrase; ``"said"`` is what stands after "is": adjectives without a noun.
+        text: Last word of the phrase; for a relation all of its words.
+        things: Things that a noun phrase names, several where they are joined.
+        names: Names of a relation, root of a verb, or adjectives without a noun.
+        form: Form of a verb, as in :class:`rungwise.language.scene_graphs.lexicon.Word`.
+        denied: A verb, a relation or adjectives with "not". Denied things are ``nothing``.
     """
 
     kind: PhraseKind
@@ -54,12 +54,12 @@ class Phrase:
     denied: bool = False
 
     def absent(self) -> Phrase:
-        """The same phrase of things that are not there."""
+        """The same phrase with its things denied."""
         return replace(self, things=tuple(replace(thing, nothing=True) for thing in self.things))
 
 
 def phrases(words: list[Word]) -> list[Phrase]:
-    """Phrases from left to right; noun phrases that "and" or commas join are one.
+    """The words as phrases from left to right; noun phrases that "and" or commas join are one.
 
     >>> from rungwise.language.scene_graphs.tagging import tagged, tokens
     >>> for phrase in phrases(tagged(tokens("a cat and two dogs on a red sofa"))):
@@ -106,7 +106,7 @@ def _of_one_word(word: Word) -> list[Phrase]:
 
 
 def _several_words(words: list[Word], place: int) -> tuple[tuple[str, ...], int]:
-    """Relations of several words that begin here, the longest, and how many words they take."""
+    """The longest relation of several words that begins here, and its number of words."""
     if words[place].text not in _FIRST_WORDS:
         return (), 0
     for length in range(min(_LONGEST_PHRASE, len(words) - place), 1, -1):
@@ -117,7 +117,7 @@ def _several_words(words: list[Word], place: int) -> tuple[tuple[str, ...], int]
 
 
 def _noun_phrase(words: list[Word], place: int) -> tuple[Phrase | None, int]:
-    """A noun phrase that begins here, or adjectives alone, and where the next phrase begins."""
+    """The noun phrase that begins here, or adjectives alone, and where the next phrase begins."""
     begun = place
     attributes: list[str] = []
     nouns: list[Word] = []
@@ -148,7 +148,7 @@ def _noun_phrase(words: list[Word], place: int) -> tuple[Phrase | None, int]:
 
 
 def _without_noun(first: Word, attributes: tuple[str, ...]) -> Phrase | None:
-    """Adjectives alone: said of something, or a thing where an article stands before them ("the young")."""
+    """Adjectives alone: an attribute of something, or a thing where an article stands before them ("the young")."""
     if not attributes:
         return None
     if first.kind == "determiner" and not attributes[-1].isdigit():
@@ -167,7 +167,7 @@ def _adjective_follows(words: list[Word], place: int) -> bool:
 
 
 def _without_frames(found: list[Phrase]) -> list[Phrase]:
-    """Without "picture of" and "group of"; "pair of" leaves the number two."""
+    """Phrases without "picture of" and "group of"; "pair of" leaves the number two."""
     out: list[Phrase] = []
     said: tuple[str, ...] = ()
     for place, phrase in enumerate(found):
@@ -194,7 +194,7 @@ def _without_frames(found: list[Phrase]) -> list[Phrase]:
 
 
 def _with_lists(found: list[Phrase]) -> list[Phrase]:
-    """Noun phrases that "and" or commas join become one."""
+    """Phrases where noun phrases that "and" or commas join have become one."""
     out: list[Phrase] = []
     place = 0
     while place < len(found):
@@ -210,7 +210,7 @@ def _with_lists(found: list[Phrase]) -> list[Phrase]:
 
 
 def _list_goes_on(found: list[Phrase], place: int) -> int | None:
-    """Where the next noun phrase of a list stands; None where there is none, or it begins a clause of its own."""
+    """Place of the next noun phrase of a list; None where there is none, or it begins a clause of its own."""
     if found[place].kind not in ("and", "comma"):
         return None
     after = place + 1

@@ -1,4 +1,4 @@
-"""Words that mean the same: a short list of our own, and WordNet's synonym sets where WordNet is installed.
+"""Synonyms: a short list of our own, and WordNet's synonym sets where WordNet is installed.
 
 WordNet (Fellbaum 1998) is read from its own dictionary files (``index.noun`` and so on): two words are synonyms if one
 synonym set holds both, which is what SPICE asks (Anderson et al. 2016, section 3.2). The files are looked for in
@@ -81,7 +81,7 @@ class Synonyms:
     """Which words mean the same.
 
     Attributes:
-        sets: By word, the numbers of the sets that it is in.
+        sets: Numbers of the sets that each word is in.
         fingerprint: Hash of all sets.
 
     >>> own = Synonyms.own()
@@ -94,7 +94,7 @@ class Synonyms:
 
     @classmethod
     def own(cls) -> Synonyms:
-        """The short list alone."""
+        """Only the short list."""
         sets = {
             word.replace("_", " "): frozenset((f"own {number}",))
             for number, line in enumerate(_OWN)
@@ -104,10 +104,7 @@ class Synonyms:
 
     @classmethod
     def wordnet(cls, folder: Path | str) -> Synonyms:
-        """The short list, and WordNet's synonym sets.
-
-        Args:
-            folder: Of WordNet's dictionary files.
+        """The short list and WordNet's synonym sets, from the folder of its dictionary files.
 
         Raises:
             UserError: If a file is missing, too large, or no index of WordNet.
@@ -123,7 +120,7 @@ class Synonyms:
 
     @classmethod
     def installed(cls) -> Synonyms:
-        """With WordNet where it is installed, else the short list alone."""
+        """The short list, with WordNet where it is installed."""
         place = wordnet_folder()
         return cls.own() if place is None else cls.wordnet(place)
 
@@ -137,7 +134,7 @@ class Synonyms:
 
 
 def wordnet_folder() -> Path | None:
-    """Where WordNet's dictionary files are installed; None where they are not found."""
+    """Folder of WordNet's dictionary files; None where they are not found."""
     named = [os.environ.get("WNSEARCHDIR", ""), os.path.join(os.environ.get("WNHOME", ""), "dict")]  # noqa: PTH118
     corpora = [
         Path(folder) / "corpora" / "wordnet"
@@ -173,7 +170,10 @@ def _with_wordnet(folder: Path, digests: tuple[str, ...]) -> Synonyms:
 
 
 def _entry(line: str, where: str) -> tuple[str, Iterable[str]]:
-    """A word and the places of its synonym sets: lemma, kind, sets, pointers, their signs, senses, tagged, places."""
+    """A word and the places of its synonym sets.
+
+    The line holds lemma, kind, number of sets, number of pointers, their signs, senses, tagged senses, places.
+    """
     cells = line.split()
     try:
         count, pointers = int(cells[2]), int(cells[3])

@@ -1,7 +1,7 @@
 """Words of a caption with their kind and their root.
 
-Word lists say what a word can be (:mod:`rungwise.language.scene_graphs.lexicon`). Where several kinds remain, the words
-beside it decide: a caption is a plain phrase, so that a few rules do.
+Word lists hold the possible kinds of a word (:mod:`rungwise.language.scene_graphs.lexicon`). Where several kinds
+remain, the words beside it decide: a caption is a plain phrase, so that a few rules do.
 """
 
 from __future__ import annotations
@@ -46,10 +46,7 @@ def tokens(caption: str) -> list[str]:
 
 
 def tagged(texts: list[str]) -> list[Word]:
-    """The words of a caption, each with its kind.
-
-    Args:
-        texts: As :func:`tokens` gives them.
+    """The words of a caption, as :func:`tokens` gives them, each with its kind.
 
     Raises:
         UserError: If the word lists are not installed.

@@ -1,4 +1,4 @@
-"""Whether a word that may be a verb is one where it stands."""
+"""Rules that decide whether a word that may be a verb is one where it stands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rungwise.language.scene_graphs.lexicon import ENDS, LISTED, Kind, Word, kin
 
 @dataclass(frozen=True)
 class Place:
-    """Where a word stands that may be a verb.
+    """The surroundings of a word that may be a verb.
 
     Attributes:
         text: The word.
-        kinds: That it can be, with its roots.
+        kinds: Kinds that it can be, with its root as each.
         last: The word before.
         following: The next word.
         before: All words before.
@@ -30,27 +30,27 @@ class Place:
 
     @property
     def helped(self) -> bool:
-        """After "is", "can", "to", "who" or "they", also with "not" between."""
+        """Whether it stands after "is", "can", "to", "who" or "they", also with "not" between."""
         between = self.last.text in known.NEGATIONS and len(self.before) > 1
         return (self.before[-2] if between else self.last).kind in ("be", "modal", "to", "pronoun", "who")
 
     @property
     def only(self) -> bool:
-        """It can be nothing but a verb."""
+        """Whether it can be nothing but a verb."""
         return set(self.kinds) == {"verb"}
 
     def after(self, *kinds: Kind) -> bool:
-        """Right after a word of one of these kinds."""
+        """Whether it stands right after a word of one of these kinds."""
         return self.last.kind in kinds
 
     def clause(self) -> list[Word]:
-        """The words before, from the last "while" on."""
+        """The words before it from the last "while" or "who" on."""
         starts = [place for place, word in enumerate(self.before) if word.kind in ("while", "who")]
         return self.before[starts[-1] :] if starts else self.before
 
 
 def _after_ing(at: Place) -> bool:
-    """Riding: after a noun nearly always; elsewhere where no noun follows that it could describe."""
+    """Riding: a verb after a noun nearly always; elsewhere where no noun follows that it could describe."""
     if at.after("noun") and "noun" in at.kinds and usually(at.text, "NN"):
         return LISTED.get(at.following) == "determiner"  # a museum setting, but a man painting a wall
     if at.helped or at.after("noun", "adverb", "verb") or _in_colour(at):
@@ -63,19 +63,19 @@ def _after_ing(at: Place) -> bool:
 
 
 def _in_colour(at: Place) -> bool:
-    """After "a man in black"."""
+    """Whether it stands after "a man in black"."""
     return at.last.text in COLOURS and len(at.before) > 1 and at.before[-2].text == "in"
 
 
 def _after_ed(at: Place) -> bool:
-    """Parked: after a noun or "is"."""
+    """Parked: a verb after a noun or "is"."""
     if at.helped or at.after("noun", "adverb"):
         return not (at.after("be") and "adjective" in at.kinds and goes_on(at.following))
     return at.after("and", "while", "comma") and not goes_on(at.following)
 
 
 def _after_s(at: Place) -> bool:
-    """Rides: after a single thing, where a phrase follows that a verb can have."""
+    """Rides: a verb after a single thing, where a phrase follows that a verb can have."""
     if at.helped and not at.after("be", "to"):
         return True
     if at.after("noun") and at.last.form != "s":
@@ -95,7 +95,7 @@ def _after_s(at: Place) -> bool:
 
 
 def _after_plain(at: Place) -> bool:
-    """Ride: after several things."""
+    """Ride: a verb after several things."""
     if at.helped:
         return at.only or not (at.after("be") or (at.after("to") and goes_on(at.following) and "noun" in at.kinds))
     if at.after("noun") and (at.last.form == "s" or _conjoined(at.before)):
@@ -116,17 +116,12 @@ _RULES: dict[str, Callable[[Place], bool]] = {
 
 
 def is_verb(form: str, at: Place) -> bool:
-    """Whether a word that may be a verb of this form (see ``Word.form``) is one.
-
-    >>> man = Word("man", "noun", "man")
-    >>> is_verb("ing", Place("riding", {"verb": "ride"}, man, "a", [Word("a", "determiner", "a"), man]))
-    True
-    """
+    """Whether a word that may be a verb of this form (``Word.form``) is one."""
     return _RULES[form](at)
 
 
 def _single(before: list[Word]) -> bool | None:
-    """Whether the noun phrase that ends here is of one thing; None where nothing says so."""
+    """Whether the noun phrase that ends here is of one thing; None where nothing tells."""
     for place in reversed(range(len(before))):
         word = before[place]
         if word.kind == "determiner":
@@ -162,7 +157,7 @@ def goes_on(following: str) -> bool:
 
 
 def _opens(following: str) -> bool:
-    """Whether the next word begins a noun phrase or a phrase of place, or nothing comes."""
+    """Whether the next word begins a noun phrase or a phrase of place, or nothing follows."""
     listed = LISTED.get(following)
     return not following or following in ENDS or listed in ("determiner", "number", "preposition", "to", "and", "while")
 

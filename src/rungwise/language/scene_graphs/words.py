@@ -7,7 +7,7 @@ DETERMINERS = frozenset((
     "other", "many", "several", "various", "few", "its", "his", "her", "their", "our", "my", "your", "no", "such",
     "more", "most", "multiple", "numerous", "what", "whose", "certain", "own",
 ))  # fmt: skip
-"""What may begin a noun phrase and says nothing of the thing."""
+"""Words that may begin a noun phrase and do not describe the thing."""
 
 SINGLE = frozenset(("a", "an", "another", "each", "every", "one", "this"))
 """Determiners of a single thing: after its noun, a word in -s is a verb."""
@@ -60,15 +60,15 @@ PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
 SHORT = {"cannot": "can not", "can't": "can n't", "won't": "will n't", "n't": " n't"}
 """Short forms of "not" and what they are taken apart to, one after the other."""
 NEGATIONS = frozenset(("not", "n't", "never"))
-"""What follows is denied."""
+"""Words that deny what follows."""
 AND = frozenset(("and", "or", "&"))
 WHILE = frozenset(("while", "as", "when", "where", "because", "so", "if", "but", "then", "although", "though"))
-"""What begins another clause."""
+"""Words that begin another clause."""
 WHO = frozenset(("who", "that", "which", "whom"))
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "am", "'s", "'re", "isn't", "aren't"))
 MODALS = frozenset(("can", "could", "will", "would", "may", "might", "must", "should", "do", "does", "did", "has",
                     "have", "had"))  # fmt: skip
-"""What helps another verb; has and have are verbs of their own where none follows."""
+"""Words that help another verb; has and have are verbs of their own where none follows."""
 PRONOUNS = frozenset((
     "he", "she", "it", "they", "we", "i", "you", "him", "them", "us", "me", "himself", "herself", "itself",
     "themselves", "everyone", "everything", "nothing", "something", "else", "everybody", "anything", "there", "here",
@@ -84,17 +84,17 @@ ADVERBS = frozenset((
 
 PARTITIVES = frozenset(("group", "bunch", "number", "lot", "lots", "set", "variety", "kind", "type", "sort", "array",
                         "couple", "pair", "kinds", "types", "sorts", "plenty", "assortment"))  # fmt: skip
-"""Before "of" they say nothing of a thing, but that couple and pair say two."""
+"""Words that do not describe a thing before "of", except couple and pair, which mean two."""
 TWO = frozenset(("couple", "pair"))
 KINDS = frozenset(("kind", "type", "kinds", "types", "sort", "sorts"))
 """Partitives whose number is that of the things: two kinds of fruit."""
 MADE_OF = frozenset(("covered", "shaped", "filled", "colored", "coloured", "lined", "faced", "haired", "sized",
                      "topped", "themed", "decorated", "powered", "style"))  # fmt: skip
-"""After a noun and before another one they are adjectives: a snow covered mountain."""
+"""Words that are adjectives after a noun and before another one: a snow covered mountain."""
 
 FRAMES = frozenset(("picture", "photo", "photograph", "image", "drawing", "painting", "view", "shot", "close-up",
                     "closeup", "scene", "pictures", "photos", "images", "close", "portrait", "sketch"))  # fmt: skip
-"""Before "of" (a picture of) or "with" they speak of the picture and not of what it shows."""
+"""Words that mean the picture and not what it shows, before "of" (a picture of) or "with"."""
 
 WHOLE = {
     ("hot", "dog"): "hot dog",
@@ -116,7 +116,7 @@ WHOLE_ROOTS = {
 """Two words for a thing that the last word alone does not name."""
 
 LIGHT = frozenset(("go", "get", "start", "begin", "come", "continue", "seem", "appear", "keep", "let", "be", "have"))
-"""Verbs that say nothing where another verb follows at once."""
+"""Verbs without meaning where another verb follows at once."""
 
 LIVING = frozenset((
     "man", "woman", "boy", "girl", "child", "kid", "person", "people", "guy", "lady", "baby", "toddler", "player",
@@ -125,7 +125,7 @@ LIVING = frozenset((
     "couple", "crowd", "group", "team", "officer", "child", "student", "performer", "musician", "runner", "swimmer",
     "female", "male", "gentleman", "individual", "friend", "soldier", "policeman", "chef", "athlete", "batter",
 ))  # fmt: skip
-"""What acts: a verb after "... in a red shirt" is theirs and not the shirt's."""
+"""Things that act: a verb after "... in a red shirt" is theirs and not the shirt's."""
 
 PLURAL_ONLY = frozenset(("pants", "pajamas", "sunglasses", "glasses", "jeans", "shorts", "scissors", "goggles",
                          "trousers", "tongs", "overalls", "tights", "leggings", "clothes", "binoculars"))  # fmt: skip
@@ -137,13 +137,13 @@ TRANSITIVE = frozenset(("wearing", "holding", "carrying", "riding", "using", "ma
 """Verbs whose object follows at once, also without an article: wearing bracelets."""
 
 DEPTHS = frozenset(("background", "foreground", "distance"))
-"""Where what is named last before stands: a street with mountains in the background."""
+"""Places of what stands before "in" them: a street with mountains in the background."""
 
 BESIDE = frozenset(("near", "by", "next to", "beside", "behind", "in front of", "past", "at", "between", "over"))
-"""Relations after which a participle is of the living thing that they lead to: a cat near a man using a laptop."""
+"""Relations after which a participle belongs to the living thing that they lead to: a cat near a man using a laptop."""
 
 SHOWING = frozenset(("see", "show", "picture", "depict", "display", "feature"))
-"""Verbs that speak of the picture where they stand after "is" or "can be"."""
+"""Verbs that are about the picture where they stand after "is" or "can be"."""
 HOLDING = frozenset(("hold", "carry", "wear", "have", "eat", "contain", "feature", "show", "get", "make", "prepare"))
 """Verbs whose object is described by a "with" that follows it."""
 MOVING = frozenset(("hold", "put", "place", "pour", "set", "lay", "keep", "stuff", "take", "pull", "get", "remove"))

@@ -21,8 +21,8 @@ class Agreement:
     """How alike two sources grade the same pairs.
 
     Attributes:
-        pairs: How many pairs were compared: those of which both sources have a degree.
-        annotated: How many of them were written for each other; 0 unless these were asked for.
+        pairs: Number of compared pairs: those of which both sources have a degree.
+        annotated: Number of compared pairs that were written for each other; 0 unless these were asked for.
         pearson: Correlation of degrees; NaN where one source is constant.
         spearman: Correlation of ranks.
         top: Mean share of an image's ten best captions (of the compared) that both sources name; NaN without any.
@@ -49,13 +49,10 @@ def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs
     source knows them too; otherwise a sample of all pairs is.
 
     Args:
-        first: One source.
-        second: The other.
+        first: First source.
+        second: Second source; a UserError if its shape is another.
         annotated: Compare pairs that were written for each other too.
-        pairs: About how many pairs at most.
-
-    Raises:
-        UserError: If their shapes differ.
+        pairs: Most pairs to compare, roughly.
 
     >>> from rungwise.relevance import CIDErD, HumanJudgements
     >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
@@ -100,7 +97,7 @@ def _some(listed: Positions, most: int) -> Positions:
 
 
 def _shared_top(images: Positions, left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """Mean share of the best captions that both sides name, over images whose pairs stand together."""
+    """Mean share of the best captions that both sides name, over images; pairs of one image stand together."""
     if not len(images):
         return float("nan")
     shares = []

@@ -1,4 +1,4 @@
-"""A source's degrees of what people judged: pairs of a collection, or texts that the judgements carry along."""
+"""A source's degrees of what people judged: pairs of a collection, or texts that come with the judgements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rungwise.relevance.human.types import RatedPairs
 
 Numbers = NDArray[np.float64]
 Source = str | Mapping[str, Any] | SourceConfig | Degrees
-"""What :func:`rungwise.relevance.config.degrees_of` takes, or degrees that are there already."""
+"""What :func:`rungwise.relevance.config.degrees_of` takes, or a source that is built already."""
 
 _REFERENCES, _CANDIDATES = "references", "candidates"
 
@@ -37,10 +37,10 @@ class DegreesOfPairs:
     """Degrees of the judged pairs that a collection has.
 
     Attributes:
-        kept: (n,) which of the judged pairs these are, ascending.
-        degrees: (n,) NaN where the source has none.
-        apart: (n,) the same where no caption is a reference for itself; None where that is nothing to the source.
-        own: (n,) bool, the two were written for each other: a caption and its image, or two captions of one image.
+        kept: (n,) ascending positions of these pairs among all judged pairs.
+        degrees: (n,) degrees, NaN where the source has none.
+        apart: (n,) degrees where no caption is a reference for itself; None where the source has no such choice.
+        own: (n,) bool: a caption and its image, or two captions of one image.
         issues: Judgements of what the collection lacks.
         fitted: The source was fitted to these very judgements, so that they cannot judge it.
     """
@@ -65,9 +65,9 @@ def degrees_of_pairs(
 
     Args:
         source: Name of a source, a source with options, a folder of saved degrees, or degrees of the collection.
-        judged: What people rated.
+        judged: Pairs with people's ratings.
         data: The collection that was judged, with its ids.
-        building: How the source is built.
+        building: Settings and callbacks for building the source.
 
     Raises:
         UserError: If the collection has none of the pairs, most were judged with other captions, or the source cannot
@@ -113,13 +113,7 @@ def _learned_from(source: Degrees) -> Iterator[str]:
 
 
 def leaving_one_out(source: Degrees) -> Degrees | None:
-    """The same source where no caption is a reference for itself; None for one that has no such choice.
-
-    >>> from rungwise.relevance import HumanJudgements, TfIdf
-    >>> apart = leaving_one_out(TfIdf(["a dog", "a cat"], [0, 1]))
-    >>> apart.dense().tolist(), leaving_one_out(HumanJudgements([0], [0], [5], (1, 1)))
-    ([[0.0, 0.0], [0.0, 0.0]], None)
-    """
+    """A copy of the source where no caption is a reference for itself; None for a source without that choice."""
     parts: Sequence[Degrees] = getattr(source, "sources", ())
     others = [leaving_one_out(part) for part in parts]
     if not hasattr(source, "leave_one_out") and all(other is None for other in others):
@@ -224,12 +218,13 @@ def degrees_of_texts(
     A candidate is no reference, and no word is counted in one: how rare words are is counted among the references.
 
     Args:
-        source: Name of a source, or a source with options; degrees that are there know no new texts and are refused.
+        source: Name of a source, or a source with options; degrees that are computed already know no new texts and are
+            refused.
         items: (n,) ids of pictures or videos.
-        references: (n,) captions by people of each; where there are none, those of ``data`` are taken.
-        candidates: (n,) so many candidates of each.
+        references: (n,) captions of each item by people; where there are none, those of ``data`` are taken.
+        candidates: (n,) candidates of each item, equally many.
         data: A collection with captions of the items; only where references are missing.
-        building: How the source is built.
+        building: Settings and callbacks for building the source.
 
     Returns:
         (n, candidates of each) degrees.

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from rungwise.core.errors import UserError
 
 Level = Literal["nominal", "ordinal", "interval"]
-"""What grades mean: names, an order, or distances."""
+"""Meaning of grades: names, an order, or distances."""
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Literal["quadratic"] | None = None) -> float:
@@ -26,11 +26,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Literal["quadratic
 
     Args:
         first: (items,) grades, NaN for none.
-        second: (items,) grades of the other, NaN for none. Items without either are left out.
+        second: (items,) the other grader's grades, NaN for none. Items without either are left out.
         weights: None counts each disagreement alike, ``"quadratic"`` by the square of the distance.
-
-    Raises:
-        UserError: If the two differ in shape, a grade is infinite, or the weights are others.
 
     >>> cohen_kappa([1, 2, 3, 4], [1, 2, 3, 3])
     0.666...
@@ -65,10 +62,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
 
     Args:
         ratings: (graders, items) grades, NaN for none. Items with fewer than two grades are left out.
-        level: What grades mean.
-
-    Raises:
-        UserError: If ratings are no table, a grade is infinite, or there is no such level.
+        level: Meaning of the grades.
 
     >>> none = float("nan")
     >>> ratings = [[1, 2, 3, 3, none], [1, 2, 3, 4, 4], [none, 2, 3, 3, 4]]

@@ -43,7 +43,7 @@ from rungwise.relevance.config import Building
 from rungwise.relevance.human.types import Judged, Preferences, RatedPairs, RatedTexts, Ratings, means_of
 
 DRAWS = 200
-"""Of the bootstrap, unless somebody says otherwise; tau of many pairs takes some milliseconds a draw."""
+"""Default number of bootstrap draws; tau of many pairs takes some milliseconds a draw."""
 
 SINGLE = "tau-c, single grades"
 EACH = ("tau-b, each rater", "Spearman, each rater")
@@ -54,11 +54,11 @@ _SPEARMAN, _TAU_B, _TAU_C = 1, 2, 3
 
 @dataclass(frozen=True)
 class AgreementPart:
-    """Numbers of some of the judged items.
+    """Measures over some of the judged items.
 
     Attributes:
-        name: Which ones.
-        items: How many.
+        name: Name of this part of the items, such as a category.
+        items: Number of items.
         numbers: Measure to number, in the order in which they are shown.
     """
 
@@ -72,15 +72,15 @@ class Agreed:
     """How well a source agrees with people.
 
     Attributes:
-        judged: The file.
-        what: What was judged, such as ``"image-caption pairs"``.
-        items: How many of them were compared.
-        left_out: How many have no degree (NaN) or no rating.
+        judged: Name of the judgement file.
+        what: Kind of the judged items, such as ``"image-caption pairs"``.
+        items: Number of items that were compared.
+        left_out: Number of items without a degree (NaN) or a rating.
         raters: The most ratings of one item; 1 where the file has only means.
         alpha: Krippendorff's alpha (ordinal) of the raters; NaN where there are no single ratings.
-        parts: The numbers.
-        protocol: How the literature counts such judgements.
-        published: The numbers of that protocol, by what they are.
+        parts: Measures over all items and over parts of them.
+        protocol: Protocol of the literature for such judgements.
+        published: Measures of that protocol, by name.
         issues: Judgements of what the collection lacks.
         fitted: The source was fitted to these very judgements: the numbers say nothing of others.
     """
@@ -117,15 +117,7 @@ class Agreed:
         }
 
     def to_json(self, path: Path | str, source: str) -> None:
-        """Write all numbers to a file, whole or not at all.
-
-        Args:
-            path: The file; one that stands there is replaced.
-            source: What to call the source.
-
-        Raises:
-            UserError: If the place cannot be written.
-        """
+        """Write all numbers to a file, whole or not at all; ``source`` is the source's name in it."""
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps({"source": source} | self.as_plain(), indent=1) + "\n", encoding="utf-8")
 
@@ -148,12 +140,12 @@ def agree(
 
     Args:
         source: Name of a source, a source with options, or a folder of saved degrees.
-        judged: What :func:`rungwise.relevance.human.files.read_judged` read.
+        judged: Judgements as :func:`rungwise.relevance.human.files.read_judged` reads them.
         data: The collection that was judged; judgements that bring their texts need none.
-        references: Take only the first so many references of such judgements.
-        draws: Of the bootstrap, by judged item; 0 gives no intervals.
-        seed: Of the draws.
-        building: How the source is built.
+        references: Take only the first so many references of judgements that bring their texts; None takes all.
+        draws: Number of bootstrap draws over the judged items; 0 gives no intervals.
+        seed: Seed of the draws.
+        building: Settings and callbacks for building the source.
 
     Raises:
         UserError: If a collection is needed and missing, has nothing of what was judged, or the source cannot be
@@ -184,14 +176,7 @@ def agree(
 
 
 def pairs_agreed(judged: RatedPairs, found: DegreesOfPairs, *, draws: int = DRAWS, seed: int = 0) -> Agreed:
-    """Compare degrees of rated pairs with their ratings.
-
-    Args:
-        judged: What people rated.
-        found: The degrees of those of the pairs that the collection has.
-        draws: See :func:`agree`.
-        seed: See :func:`agree`.
-    """
+    """Compare degrees of rated pairs with their ratings."""
     ratings = judged.ratings[found.kept]
     known = ~np.isnan(found.degrees) & ~np.isnan(means_of(ratings))
     others = known & ~found.own
@@ -218,14 +203,7 @@ def pairs_agreed(judged: RatedPairs, found: DegreesOfPairs, *, draws: int = DRAW
 
 
 def texts_agreed(judged: RatedTexts, degrees: Numbers, *, draws: int = DRAWS, seed: int = 0) -> Agreed:
-    """Compare degrees of rated candidates with their ratings.
-
-    Args:
-        judged: What people rated.
-        degrees: (candidates,) NaN where there is none.
-        draws: See :func:`agree`.
-        seed: See :func:`agree`.
-    """
+    """Compare (candidates,) degrees, NaN where there is none, with the ratings of the candidates."""
     known = ~np.isnan(degrees) & ~np.isnan(judged.means)
     part = _part("all", degrees[known], judged.ratings[known], True, draws, seed)
     names = EACH if judged.raters > 1 else (CORRELATIONS[_TAU_B], CORRELATIONS[_SPEARMAN])
@@ -243,14 +221,7 @@ def texts_agreed(judged: RatedTexts, degrees: Numbers, *, draws: int = DRAWS, se
 
 
 def preferences_agreed(judged: Preferences, degrees: Numbers, *, draws: int = DRAWS, seed: int = 0) -> Agreed:
-    """How often the candidate that people prefer has the higher degree.
-
-    Args:
-        judged: What people preferred.
-        degrees: (pairs, 2) of both candidates, NaN where there is none.
-        draws: See :func:`agree`.
-        seed: See :func:`agree`.
-    """
+    """How often the candidate that people prefer has the higher of both (pairs, 2) degrees, NaN where unknown."""
     known = np.asarray(~np.isnan(degrees).any(axis=1))
     first, second = degrees[known].T
     preferred = judged.preferred[known]

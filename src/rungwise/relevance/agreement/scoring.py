@@ -22,28 +22,26 @@ from rungwise.relevance.human.types import Ratings
 Numbers = NDArray[np.float64]
 
 CORRELATIONS = ("Pearson", "Spearman", "Kendall tau-b", "Kendall tau-c")
-"""What :func:`correlations` gives, in its order."""
+"""Names of the numbers that :func:`correlations` gives, in its order."""
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Confidence level of the intervals."""
 
 FEWEST = 10
-"""Items; draws from fewer are mostly the same few again, and say nothing of how far a number can be trusted."""
+"""Fewest items with an interval; draws from fewer are mostly the same few again."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and where 95 % of its bootstrap draws lie.
+    """A number, and the interval of 95 % of its bootstrap draws.
 
     Attributes:
         value: The number; NaN where it is not defined.
-        low: The lower end; NaN without draws.
-        high: The upper end.
+        low: Lower end of the interval; NaN without draws.
+        high: Upper end of the interval; NaN without draws.
 
     >>> print(Estimate(0.7123, 0.701, 0.7251))
     0.712 [0.701, 0.725]
-    >>> print(Estimate(0.7123, float("nan"), float("nan")))
-    0.712
     """
 
     value: float
@@ -57,11 +55,7 @@ class Estimate:
 
 
 def correlations(degrees: Numbers, grades: Numbers) -> Numbers:
-    """(4,) Pearson, Spearman, tau-b and tau-c of two lists; NaN where one of them is constant.
-
-    Args:
-        degrees: (n,) finite.
-        grades: (n,) finite.
+    """(4,) Pearson, Spearman, tau-b and tau-c of two finite (n,) lists; NaN where one of them is constant.
 
     >>> correlations(np.array([0.1, 0.4, 0.3, 0.9]), np.array([1.0, 2.0, 2.0, 4.0])).round(3)
     array([0.992, 0.949, 0.913, 0.938])
@@ -72,7 +66,7 @@ def correlations(degrees: Numbers, grades: Numbers) -> Numbers:
 
 
 def _taus(x: Numbers, y: Numbers) -> tuple[float, float]:
-    """Tau-b as scipy has it, and tau-c of the same count of pairs, which is the costly part of both."""
+    """Tau-b by scipy, and tau-c from the same count of pairs, which is the costly part of both."""
     tau_b = float(kendalltau(x, y, variant="b").statistic)
     n = len(x)
     pairs = n * (n - 1) / 2
@@ -88,10 +82,7 @@ def flattened(degrees: Numbers, ratings: Ratings) -> tuple[Numbers, Numbers]:
 
     Args:
         degrees: (items,) finite.
-        ratings: (items, raters) NaN for none.
-
-    Returns:
-        (ratings,) degrees and (ratings,) grades.
+        ratings: (items, raters), NaN for none.
 
     >>> flattened(np.array([0.1, 0.9]), np.array([[1.0, 2.0], [4.0, np.nan]]))
     (array([0.1, 0.1, 0.9]), array([1., 2., 4.]))
@@ -101,14 +92,11 @@ def flattened(degrees: Numbers, ratings: Ratings) -> tuple[Numbers, Numbers]:
 
 
 def of_each_rater(degrees: Numbers, ratings: Ratings) -> Numbers:
-    """(4,) the mean over raters of :func:`correlations` with each one's ratings; NaN where none is defined.
+    """(4,) :func:`correlations` with each rater's grades, averaged over raters; NaN where none is defined.
 
     Args:
         degrees: (items,) finite.
         ratings: (items, raters), a column for each rater; NaN for none.
-
-    >>> of_each_rater(np.array([0.1, 0.4, 0.9]), np.array([[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]])).round(3)
-    array([0., 0., 0., 0.])
     """
     single = [correlations(degrees[given], column[given]) for column in ratings.T if (given := ~np.isnan(column)).any()]
     table = np.array(single).reshape(-1, len(CORRELATIONS))
@@ -124,8 +112,8 @@ def accuracy(first: Numbers, second: Numbers, preferred: Numbers) -> float:
     Equal degrees count half, and so do equal votes: programs that toss a coin there come to the same on average.
 
     Args:
-        first: (pairs,) degrees of the one candidate.
-        second: (pairs,) degrees of the other.
+        first: (pairs,) degrees of the first candidate.
+        second: (pairs,) degrees of the second candidate.
         preferred: (pairs,) 1 for the first, -1 for the second, 0 for neither.
 
     >>> accuracy(np.array([0.9, 0.2, 0.5]), np.array([0.1, 0.3, 0.5]), np.array([1.0, 1.0, -1.0]))
@@ -137,16 +125,13 @@ def accuracy(first: Numbers, second: Numbers, preferred: Numbers) -> float:
 
 
 def estimates(statistic: Callable[[Positions], Numbers], items: int, draws: int, seed: int) -> list[Estimate]:
-    """Numbers of all items, each with the interval of its draws: items are drawn with replacement.
+    """Statistics of all items, each with the interval of bootstrap draws of the items, with replacement.
 
     Args:
-        statistic: Numbers of the items at some positions.
-        items: How many there are.
-        draws: How often they are drawn; 0 gives no intervals, and nor do fewer than 10 items.
-        seed: Of the draws.
-
-    Raises:
-        UserError: If ``draws`` is negative.
+        statistic: Computes the numbers of the items at given positions.
+        items: Number of items.
+        draws: Number of draws; with 0, or with fewer than 10 items, there are no intervals.
+        seed: Seed of the draws.
 
     >>> values = np.arange(100.0)
     >>> [print(one) for one in estimates(lambda at: np.array([values[at].mean()]), 100, 1000, seed=0)]

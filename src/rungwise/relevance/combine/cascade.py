@@ -28,12 +28,12 @@ Below = Literal["zero", "coarse"]
 
 
 class CaptionPairScorer(Protocol):
-    """What the fine source of a cascade must be able to do, as cross-encoders, bi-encoders and word vectors can.
+    """The contract of a cascade's fine source, kept by cross-encoders, bi-encoders and word vectors.
 
     Attributes:
         captions: (captions,) texts.
         symmetric: The order of two captions does not matter.
-        fingerprint: Hash of what besides the two texts decides a score.
+        fingerprint: Hash of what decides a score besides the two texts.
     """
 
     captions: tuple[str, ...]
@@ -47,19 +47,17 @@ class CaptionPairScorer(Protocol):
 
 @dataclass(frozen=True)
 class CascadeReport:
-    """What a cascade has done so far.
+    """Counts of a cascade's work so far.
 
     Attributes:
         considered: Pairs of captions the coarse source has scored.
-        refined: Those of them at or above the threshold.
+        refined: Number of considered pairs at or above the threshold.
         scored: Pairs that the fine source ran for; the other refined ones were repeated or cached.
-        pending: Pairs of the present block that it has still to run for.
-        seconds: What the fine source took.
+        pending: Pairs of the present block that the fine source has still to score.
+        seconds: Time that the fine source took.
         all_pairs: Pairs of different texts that full scoring would run for.
 
     >>> report = CascadeReport(considered=900, refined=90, scored=80, pending=0, seconds=4.0, all_pairs=1000)
-    >>> report.pairs_per_second, report.full_seconds
-    (20.0, 50.0)
     >>> print(report)
     80 pairs scored of 90 refined of 900 considered, 20.0 pairs/s; all 1000 pairs would take 50 s
     """
@@ -73,12 +71,12 @@ class CascadeReport:
 
     @property
     def pairs_per_second(self) -> float:
-        """Rate of the fine source; NaN before it ran."""
+        """Pairs that the fine source scores in a second; NaN before it ran."""
         return self.scored / self.seconds if self.seconds > 0 else float("nan")
 
     @property
     def full_seconds(self) -> float:
-        """How long the fine source would take for all pairs at this rate; NaN before it ran."""
+        """Estimated time of the fine source for all pairs; NaN before it ran."""
         return self.all_pairs / self.pairs_per_second
 
     def __str__(self) -> str:
@@ -98,16 +96,16 @@ class Cascade(CaptionPairSource):
         coarse: Scores every pair; any source that scores a caption against a caption.
         fine: Scores the pairs that passed, of the same captions.
         threshold: Pairs with a coarse score of at least this are refined. 0.8 is the paper's, for its coarse source.
-        below: What other pairs keep: ``"zero"`` (the authors' program) or their ``"coarse"`` score.
+        below: What other pairs get: ``"zero"`` (the authors' program) or their ``"coarse"`` score.
         cache: File of refined scores, written every few seconds; it is made when missing and serves any number of
-            sources and collections. None remembers them as long as this object lives.
-        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next two.
+            sources and collections. None keeps scores as long as this object lives.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         progress: Called with a report after every run of pairs.
 
     Attributes:
-        report: What was done so far.
+        report: Counts of the work so far.
 
     Raises:
         UserError: If the sources are of different captions, the coarse one scores no pairs of captions, the threshold
@@ -175,17 +173,17 @@ class Cascade(CaptionPairSource):
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of both sources."""
+        """The less certain of both sources."""
         return joint_frequencies((self.coarse.frequencies_from, getattr(self.fine, "frequencies_from", None)))
 
     @property
     def models(self) -> frozenset[str]:
-        """Those of both sources."""
+        """Picture models of both sources."""
         fine: frozenset[str] = getattr(self.fine, "models", frozenset())
         return self.coarse.models | fine
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice, the threshold and both sources."""
+        """The choice of references, the threshold and both sources."""
         return {
             **super().options(),
             "threshold": self.threshold,
@@ -195,11 +193,11 @@ class Cascade(CaptionPairSource):
         }
 
     def choices(self) -> Mapping[str, Any]:
-        """Its own, and what the coarse source is called."""
+        """The cascade's own choices, and what the coarse source is called."""
         return {**super().choices(), "of": self.coarse.called}
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
-        """(len(first), len(second)) float32 scores; the fine source runs for what passes and is not cached."""
+        """(len(first), len(second)) float32 scores; the fine source runs for new pairs at or above the threshold."""
         references, captions = caption_positions(first, second, self.shape[1])
         out = self.coarse.pair_block(references, captions)
         rows, columns = np.nonzero(out >= self.threshold)

@@ -24,13 +24,7 @@ class Combination(Degrees):
     """Base of what is made of sources of the same images and captions: give :meth:`combined`.
 
     Args:
-        sources: At least one.
-
-    Attributes:
-        sources: What it is made of.
-
-    Raises:
-        UserError: If the sources differ in shape or captions.
+        sources: At least one; a UserError if they differ in shape or captions.
     """
 
     def __init__(self, sources: Sequence[Degrees]) -> None:
@@ -48,12 +42,12 @@ class Combination(Degrees):
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of the sources."""
+        """The least that is known of one of the sources."""
         return joint_frequencies(source.frequencies_from for source in self.sources)
 
     @property
     def models(self) -> frozenset[str]:
-        """Those of all sources."""
+        """Picture models of all sources."""
         return frozenset().union(*(source.models for source in self.sources))
 
     @property
@@ -63,7 +57,7 @@ class Combination(Degrees):
 
     @abstractmethod
     def combined(self, blocks: Iterator[Block]) -> Block:
-        """One block of those of the sources, in their order."""
+        """One block from the blocks of the sources, which come in their order."""
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
         """(len(images), len(captions)) float32 degrees."""
@@ -78,7 +72,7 @@ class Combination(Degrees):
         return self.combined(caption_pairs(source).pair_block(first, second) for source in self.sources)
 
     def choices(self) -> Mapping[str, Any]:
-        """Its own, and what each source is called."""
+        """The combination's own choices, and what each source is called."""
         return {**super().choices(), "of": [source.called for source in self.sources]}
 
     def options(self) -> Mapping[str, Any]:
@@ -87,14 +81,7 @@ class Combination(Degrees):
 
 
 class WeightedSum(Combination):
-    """Sum of weight * degree over sources.
-
-    Args:
-        sources: At least one, all of the same images and captions.
-        weights: One per source.
-
-    Raises:
-        UserError: If the sources differ in shape or captions, or weights and sources in number.
+    """Sum of weight * degree over sources, with one weight for each source.
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
@@ -110,7 +97,7 @@ class WeightedSum(Combination):
         self.weights = tuple(float(weight) for weight in weights)
 
     def combined(self, blocks: Iterator[Block]) -> Block:
-        """Their weighted sum."""
+        """The weighted sum of the blocks."""
         total = np.float32(self.weights[0]) * next(blocks)
         for block, weight in zip(blocks, self.weights[1:], strict=True):
             total += np.float32(weight) * block
@@ -122,22 +109,10 @@ class WeightedSum(Combination):
 
 
 class Maximum(Combination):
-    """The highest degree that any source gives.
-
-    Args:
-        sources: At least one, all of the same images and captions.
-
-    Raises:
-        UserError: If the sources differ in shape or captions.
-
-    >>> from rungwise.relevance import CIDErD, TfIdf
-    >>> captions, of = ["a dog", "a cat", "the dog"], [0, 1, 2]
-    >>> Maximum([CIDErD(captions, of), TfIdf(captions, of)]).dense().round(2)[0]
-    array([5.  , 0.61, 0.61], dtype=float32)
-    """
+    """The highest degree that any source gives."""
 
     def combined(self, blocks: Iterator[Block]) -> Block:
-        """The highest of each place."""
+        """The elementwise maximum of the blocks."""
         highest = np.array(next(blocks))
         for block in blocks:
             np.maximum(highest, block, out=highest)
@@ -146,9 +121,6 @@ class Maximum(Combination):
 
 def mean(sources: Sequence[Degrees]) -> WeightedSum:
     """The average of sources.
-
-    Raises:
-        UserError: If there is no source, or they differ in shape or captions.
 
     >>> from rungwise.relevance import CIDErD, TfIdf
     >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
@@ -161,12 +133,9 @@ class Calibrated(Combination):
     """A source through a rising curve: straight lines between knots, level beyond them.
 
     Args:
-        source: What to calibrate.
+        source: Source to calibrate.
         knots: (knots,) degrees of the source, rising.
-        values: (knots,) what they become, not falling.
-
-    Raises:
-        UserError: If the knots do not rise, or the values fall, or one is NaN.
+        values: (knots,) calibrated degrees at the knots, not falling.
 
     >>> from rungwise.relevance import CIDErD
     >>> source = CIDErD(["a dog", "a cat"], [0, 1])
@@ -188,7 +157,7 @@ class Calibrated(Combination):
         self._curve = Curve(tuple(self.knots.tolist()), tuple(self.values.tolist()))
 
     def combined(self, blocks: Iterator[Block]) -> Block:
-        """The one block, through the curve."""
+        """The source's block, through the curve."""
         (block,) = blocks
         return self._curve.at(block).astype(np.float32)
 
@@ -208,8 +177,8 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, images: ArrayLi
     beyond the sample's ends becomes 0 or 1. Where few pairs have a degree at all, all of these are the sample.
 
     Args:
-        source: What to calibrate.
-        pairs: About how many pairs to sample.
+        source: Source to calibrate.
+        pairs: Number of pairs to sample, roughly.
         images: Positions of the images to sample from, such as those of the training split; None takes all.
 
     Raises:
@@ -231,7 +200,7 @@ def to_unit_interval(source: Degrees, *, pairs: int = 1_000_000, images: ArrayLi
 
 
 def _some_degrees(source: Degrees, pairs: int, images: ArrayLike | None) -> NDArray[Any]:
-    """Those of the pairs that are known, where they can be listed; those of a sample elsewhere."""
+    """Degrees of all known pairs where these can be listed, else of a sample."""
     listed = source.known_pairs()
     if listed is None:
         return sample(source, pairs=pairs, images=images).degrees
@@ -241,7 +210,7 @@ def _some_degrees(source: Degrees, pairs: int, images: ArrayLike | None) -> NDAr
 
 
 def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float64]:
-    """(pairs,) degrees of single pairs, asked image by image.
+    """(pairs,) degrees of single pairs, computed image by image.
 
     >>> from rungwise.relevance import CIDErD
     >>> pair_degrees(CIDErD(["a dog", "a cat"], [0, 1]), [1, 0, 1], [1, 1, 0])
@@ -256,11 +225,10 @@ def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDA
 
 
 def common_pairs(sources: Sequence[Degrees]) -> Positions | None:
-    """The pairs of which all sources have a degree, where they can be listed.
+    """(n, 2) ascending positions (image, caption) of the pairs that all sources know.
 
-    Returns:
-        (n, 2) positions (image, caption), ascending; None where no source lists its pairs. Those that do not are not
-        asked, so that a degree may still be NaN.
+    None where no source lists its pairs. Sources that do not list theirs are passed over, so that a degree may still be
+    NaN.
 
     >>> from rungwise.relevance import HumanJudgements
     >>> common_pairs([HumanJudgements([0, 1], [0, 1], [5, 4], (2, 2)), HumanJudgements([1, 1], [0, 1], [5, 4], (2, 2))])

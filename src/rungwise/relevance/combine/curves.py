@@ -22,16 +22,13 @@ class Curve:
 
     Attributes:
         knots: Rising degrees.
-        values: What they become, not falling.
+        values: Values at the knots, not falling.
 
     Raises:
         UserError: If knots and values differ in number, one is not finite, or they fall.
 
     >>> Curve((0.0, 2.0), (1.0, 5.0)).at([-1, 1, 9])
     array([1., 3., 5.])
-    >>> Curve((0.0, 2.0), (5.0, 1.0))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: calibration: knots must rise and values must not fall
     """
 
     knots: tuple[float, ...]
@@ -47,18 +44,18 @@ class Curve:
             raise UserError("calibration: knots must rise and values must not fall")
 
     def at(self, degrees: ArrayLike) -> Values:
-        """What degrees of any shape become; NaN stays NaN."""
+        """Values of the curve at degrees of any shape; NaN stays NaN."""
         return np.asarray(np.interp(np.asarray(degrees, np.float64), self.knots, self.values))
 
 
 def rising_curve(degrees: ArrayLike, grades: ArrayLike, *, blocks: int | None = None) -> Curve:
-    """The curve that fits grades best in squares among those that do not fall.
+    """The curve with the least squared error among those that do not fall.
 
     Args:
         degrees: (n,) finite, at least one.
         grades: (n,) finite.
-        blocks: Average so many equal shares of the pairs first, in order of their degrees, so that no end of the curve
-            stands on a single grade; None takes every pair by itself.
+        blocks: Number of equal shares of the pairs, in order of their degrees, that are averaged first, so that no end
+            of the curve stands on a single grade; None takes every pair by itself.
 
     >>> rising_curve([0, 1, 2, 3, 4], [0, 3, 1, 4, 5])
     Curve(knots=(0.0, 1.5, 3.0, 4.0), values=(0.0, 2.0, 4.0, 5.0))

@@ -37,38 +37,39 @@ from rungwise.relevance.combine.curves import Curve, Values, rising_curve
 Kind = Literal["isotonic", "monotone"]
 
 FEWEST = 30
-"""Judged pairs; from fewer no curve is learned."""
+"""Smallest number of judged pairs; from fewer no curve is learned."""
 MOST_SOURCES = 64
 MOST_KNOTS = 256
-"""Of a curve. A share of so many of the pairs is averaged for each at least."""
+"""Most knots of a curve: the pairs, in order of degree, are averaged in this many equal shares."""
 _SOME_KNOTS = 32
-"""Of one source among several: its curve is fitted to what the others leave, which is noisier."""
+"""Most knots of the curve of one source among several, which is fitted to what the others leave and so noisier."""
 _FOLDS = 5
 _ROUNDS = 5
 _SHRINKAGE = 0.5
 _LARGEST = 1e200
-"""Of a weight by its scale: times a degree in float32 it is still a number."""
+"""Largest weight divided by its scale: times a degree in float32 it is still a finite number."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What was learned, in plain numbers.
+    """A fitted regression in plain numbers.
 
     Attributes:
-        kind: See the module.
+        kind: Kind of regression, as in the module.
         names: (sources,) what the sources are called.
-        hashes: (sources,) their content hashes when this was fitted; empty where nobody said them.
+        hashes: (sources,) content hashes of the sources when this was fitted; empty where they were not given.
         judgements: Hash of the grades and of what they were fitted on.
-        pairs: How many grades there were.
-        low: The lowest of them.
-        high: The highest.
+        pairs: Number of grades.
+        low: Lowest grade.
+        high: Highest grade.
         centres: (sources,) mean degree of each source.
-        scales: (sources,) standard deviation; 1 where a source gave all pairs the same.
-        weights: (sources,) not negative; of ``"isotonic"`` alone.
-        curves: One, or with ``"monotone"`` one for each source.
-        pearson: With people, of grades that were left out of the fit; None where they could not be left out.
-        spearman: The same of ranks.
-        folds: In how many parts they were left out.
+        scales: (sources,) standard deviation of each source; 1 where it gave all pairs the same degree.
+        weights: (sources,) weights of ``"isotonic"``, not negative; empty with ``"monotone"``.
+        curves: One curve, or with ``"monotone"`` one for each source.
+        pearson: Pearson correlation with people, over grades that were left out of the fit; None where none could be
+            left out.
+        spearman: Spearman correlation over the same grades.
+        folds: Number of parts in which grades were left out in turn.
 
     >>> draw = np.random.default_rng(0)
     >>> degrees = draw.random((400, 2))
@@ -93,11 +94,7 @@ class Fit:
     folds: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together.
-
-        Raises:
-            UserError: If it does not.
-        """
+        """Refuse numbers that do not fit together."""
         sources, isotonic = len(self.names), self.kind == "isotonic"
         if self.kind not in get_args(Kind):
             raise UserError(f"fit: kind must be 'isotonic' or 'monotone', got {self.kind!r}")
@@ -117,7 +114,7 @@ class Fit:
             raise UserError("fit: a scale is too small for its weight, so that grades would be no numbers")
 
     def combined(self, columns: Iterable[NDArray[np.generic]]) -> Values:
-        """Grades of arrays of degrees, one for each source, all of one shape; NaN where one is NaN."""
+        """Grades from arrays of degrees, one array for each source, all of one shape; NaN where a degree is NaN."""
         total: Values | None = None
         for place, column in enumerate(columns):
             if self.kind == "isotonic":
@@ -131,11 +128,7 @@ class Fit:
         return self.curves[0].at(total) if self.kind == "isotonic" else np.clip(total, self.low, self.high)
 
     def apply(self, table: ArrayLike) -> Values:
-        """(n,) grades of (n, sources) degrees.
-
-        Raises:
-            UserError: If there is not one column for each source.
-        """
+        """(n,) grades of (n, sources) degrees."""
         rows = np.asarray(table, np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.names):
             raise UserError(f"fit: degrees of shape {rows.shape} where (pairs, {len(self.names)}) are wanted")
@@ -175,7 +168,7 @@ def fit_table(
     Args:
         table: (n, sources) degrees.
         grades: (n,) people's grades.
-        kind: See the module.
+        kind: Kind of regression, as in the module.
         groups: (n,) or (n, m) numbers, such as the image of each pair, or both images of a pair of captions: what
             shares a group with a fold is left out of the fit that is judged on it. None: each pair by itself.
         names: (sources,) what the sources are called; default: their numbers.
@@ -185,10 +178,6 @@ def fit_table(
     Raises:
         UserError: If shapes do not fit, a degree or a grade is not finite, there are fewer than 30 pairs, all grades
             are the same, or no source rises with them.
-
-    >>> fit_table([[1.0]] * 40, [2.0] * 40)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: fit: all 40 grades are 2; give judgements that differ
     """
     rows, wanted = np.asarray(table, np.float64), np.asarray(grades, np.float64)
     called = tuple(names) or tuple(f"source {place + 1}" for place in range(rows.shape[-1] if rows.ndim == 2 else 0))
@@ -224,7 +213,7 @@ def _refuse_unusable(rows: Values, wanted: Values, names: Sequence[str]) -> None
 
 
 def _groups(groups: ArrayLike | None, count: int) -> NDArray[np.int64]:
-    """(n, m)."""
+    """(n, m) groups; without any, each pair is a group of its own."""
     sharing = np.arange(count)[:, None] if groups is None else np.asarray(groups, np.int64)
     if sharing.ndim == 1:
         sharing = sharing[:, None]
@@ -262,10 +251,7 @@ def _learned(rows: Values, wanted: Values, kind: Kind, names: tuple[str, ...]) -
 def _additive(rows: Values, start: Values, wanted: Values) -> tuple[Curve, ...]:
     """A curve for each source by backfitting; the mean grade is shared out among them.
 
-    Args:
-        rows: (n, sources) degrees.
-        start: (n, sources) what each source adds to a grade in the weighted sum.
-        wanted: (n,) grades.
+    ``start`` is (n, sources): what each source adds to a grade in the weighted sum.
     """
     share = wanted.mean() / rows.shape[1]
     parts = start + share

@@ -19,31 +19,19 @@ from rungwise.relevance.combine.fit import MOST_KNOTS, MOST_SOURCES, Fit, Kind
 
 _FORMAT, _VERSION = "rungwise-combination", 1
 _LONGEST = 4000
-"""Characters of a text in the file."""
+"""Most characters of a text in the file."""
 _LARGEST = 1e30
 _MOST_PAIRS = 1 << 53
 
 
 def write_fit(fit: Fit, path: Path | str) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        UserError: If the place cannot be written.
-
-    >>> import tempfile
-    >>> curves = (Curve((0.0, 1.0), (0.0, 5.0)),)
-    >>> fit = Fit("isotonic", ("words",), (), "", 30, 0.0, 5.0, (0.0,), (1.0,), (1.0,), curves)
-    >>> file = Path(tempfile.mkdtemp()) / "fit.json"
-    >>> write_fit(fit, file)
-    >>> read_fit(file) == fit
-    True
-    """
+    """Write a file, whole or not at all."""
     with replacing(Path(path)) as draft:
         draft.write_text(json.dumps(as_json(fit), allow_nan=False, indent=1) + "\n", encoding="ascii")
 
 
 def as_json(fit: Fit) -> dict[str, Any]:
-    """As plain numbers, lists and texts, which JSON gives back to the bit; with a checksum of all of them."""
+    """Plain numbers, lists and texts that JSON gives back to the bit, with a checksum of all of them."""
     content: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -66,11 +54,15 @@ def read_fit(path: Path | str) -> Fit:
     """Read and check a file that :func:`write_fit` wrote.
 
     Raises:
-        UserError: In one line, if there is none, or it is damaged, was altered, is of another version or no fit.
+        UserError: In one line, if the file is missing, damaged, altered, of another version or no fit.
 
-    >>> read_fit("nowhere.json")
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.json: ...
+    >>> import tempfile
+    >>> curves = (Curve((0.0, 1.0), (0.0, 5.0)),)
+    >>> fit = Fit("isotonic", ("words",), (), "", 30, 0.0, 5.0, (0.0,), (1.0,), (1.0,), curves)
+    >>> file = Path(tempfile.mkdtemp()) / "fit.json"
+    >>> write_fit(fit, file)
+    >>> read_fit(file) == fit
+    True
     """
     value = read_json(user_path(path))
     if not isinstance(value, dict) or value.get("format") != _FORMAT:
@@ -103,7 +95,7 @@ _Count = Annotated[int, Field(strict=True, ge=0, lt=_MOST_PAIRS)]
 
 @dataclass(frozen=True)
 class _Measured:
-    """How well the fit agrees with people, of grades that were left out."""
+    """Agreement of the fit with grades that were left out."""
 
     pearson: _Correlation | None
     spearman: _Correlation | None
@@ -112,7 +104,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _File:
-    """What a file says, in the words of :func:`as_json`."""
+    """The content of a file, with the keys of :func:`as_json`."""
 
     format: str
     version: int
@@ -129,7 +121,7 @@ class _File:
     cross_validated: _Measured
 
     def fit(self) -> Fit:
-        """The fit itself, whose parts are compared with each other."""
+        """The fit itself, which checks that its parts fit together."""
         return Fit(
             kind=self.kind,
             names=self.sources,

@@ -1,6 +1,6 @@
-"""Sources combined as people's judgements say: degrees in people's units.
+"""Sources combined by a regression on people's judgements: degrees in people's units.
 
-Whoever judges such degrees by the judgements that they were fitted to has measured nothing:
+Judging such degrees by the judgements that they were fitted to measures nothing:
 :attr:`rungwise.relevance.combine.fit.Fit.pearson` is of grades that were left out.
 """
 
@@ -24,11 +24,8 @@ class Combined(Combination):
     """A rising regression of sources on people's grades.
 
     Args:
-        sources: At least one, all of the same images and captions.
-        fitted: What was learned, here or on other pairs; None until :meth:`fit`.
-
-    Attributes:
-        fitted: As given.
+        sources: Sources of the same images and captions, at least one.
+        fitted: Regression learned here or on other pairs; None until :meth:`fit`.
 
     Raises:
         UserError: If the sources differ in shape or captions, or are not those that it was learned from.
@@ -59,15 +56,15 @@ class Combined(Combination):
         """Learn from people's judgements of images and captions.
 
         Args:
-            judgements: Such as :class:`~rungwise.relevance.human.source.HumanJudgements`, of the same images and
-                captions.
-            kind: See :mod:`rungwise.relevance.combine.fit`.
+            judgements: Degrees such as :class:`~rungwise.relevance.human.source.HumanJudgements`, of the same images
+                and captions.
+            kind: Kind of regression, as in :mod:`rungwise.relevance.combine.fit`.
 
         Returns:
             The combination that was learned; this one stays as it was.
 
         Raises:
-            UserError: If the judgements are of other data or cannot be listed, or as :meth:`fit_pairs`.
+            UserError: If the judgements are of other data or cannot be listed, or for the reasons of :meth:`fit_pairs`.
         """
         pairs = judgements.known_pairs()
         if judgements.shape != self.shape:
@@ -85,16 +82,13 @@ class Combined(Combination):
     def fit_pairs(
         self, images: ArrayLike, captions: ArrayLike, grades: ArrayLike, *, kind: Kind = "isotonic"
     ) -> Combined:
-        """Learn from grades of pairs.
+        """Learn from grades of pairs, as :meth:`fit` does.
 
         Args:
             images: (pairs,) positions.
             captions: (pairs,) positions.
             grades: (pairs,) people's grades, on any scale.
-            kind: See :mod:`rungwise.relevance.combine.fit`.
-
-        Returns:
-            The combination that was learned; this one stays as it was.
+            kind: Kind of regression, as in :mod:`rungwise.relevance.combine.fit`.
 
         Raises:
             UserError: If the three differ in length, a position does not exist, a source does not know all pairs, there
@@ -124,19 +118,11 @@ class Combined(Combination):
         return type(self)(self.sources, learned)
 
     def combined(self, blocks: Iterator[Block]) -> Block:
-        """The grades that people would give.
-
-        Raises:
-            UserError: If nothing was learned.
-        """
+        """The grades that people would give; a UserError if nothing was learned."""
         return self._known().combined(blocks).astype(np.float32)
 
     def options(self) -> Mapping[str, Any]:
-        """What was learned, and the hash of each source.
-
-        Raises:
-            UserError: If nothing was learned.
-        """
+        """The fitted regression, and the hash of each source; a UserError if nothing was learned."""
         return {"fit": as_json(self._known()), **super().options()}
 
     def _known(self) -> Fit:

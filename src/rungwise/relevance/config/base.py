@@ -1,4 +1,4 @@
-"""What the configurations of all sources have in common."""
+"""The base of the configurations of all sources."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def _uncounted(_: str, __: int, ___: int) -> None:
 
 @dataclass(frozen=True)
 class Building:
-    """What a source is told while it is built.
+    """Settings and callbacks for building a source.
 
     Attributes:
         train: Names of the splits that count as training data.
         whole: The collection that the data are a part of, whose training split can be asked for; None: the data.
         say: Takes a line that the user should read, such as the device in use.
         progress: Takes a line on what is done so far, many times a second; show the latest now and then.
-        work: Takes what is counted, how many more of it are done, and of how many.
-        cache: Folder where what sources computed of captions is kept and found again; None keeps nothing.
+        work: Takes the name of what is counted, how many more are done, and the total.
+        cache: Folder where numbers that sources compute of captions are kept and found again; None keeps nothing.
         frequencies: Whose captions count how rare words are, where a source does not say it; None as the source has it.
-        option: What an option is called in messages, by its name in the configuration.
-        share: Does what can be done for some captions at a time.
+        option: The name of an option in messages, by its name in the configuration.
+        share: Executor of work that can be done for some captions at a time.
     """
 
     train: Sequence[str] = ("train",)
@@ -72,16 +72,16 @@ class SourceConfig(ABC):
     NEEDS: ClassVar[Mapping[str, str]] = {}
     """Options without a default, and what to give for each."""
     IN_SHARDS: ClassVar[bool] = False
-    """Its best candidates can be found shard by shard; see :mod:`rungwise.relevance.precomputed.shards`."""
+    """Whether the best candidates can be found shard by shard (:mod:`rungwise.relevance.precomputed.shards`)."""
 
     kind: str = field(default="", init=False)
 
     def build(self, data: ImageCaptions, *, building: Building | None = None) -> Degrees:
-        """The source on a collection; with ``data.split("train")`` it knows the training split alone.
+        """The source built on a collection; built on ``data.split("train")`` it knows the training split alone.
 
         Args:
             data: Images and captions.
-            building: Names of the training splits, and where lines for the user go; None says nothing.
+            building: Settings and callbacks; None prints nothing.
 
         Raises:
             UserError: If there are no captions, an option is missing or does not fit, or what the source needs cannot
@@ -103,11 +103,11 @@ class SourceConfig(ABC):
 
     @property
     def pairs_are_costly(self) -> bool:
-        """Every pair of captions costs a run of a model."""
+        """Whether every pair of captions costs a run of a model."""
         return False
 
     def _recipe(self, data: ImageCaptions, building: Building) -> Recipe | None:
-        """How what it computes is kept; None where that would not pay."""
+        """How the source's numbers are kept and restored; None where keeping them would not pay."""
         return None
 
     @abstractmethod
@@ -141,21 +141,17 @@ class CaptionPairsConfig(CaptionsConfig):
 
 
 def training_images(data: ImageCaptions, train: Sequence[str] = ("train",)) -> Positions:
-    """Positions of the images of the training splits; none where the data have no such split.
-
-    >>> training_images(ImageCaptions(("a", "b"), (), np.array([]), splits=("test", "train")))
-    array([1])
-    """
+    """Positions of the images of the training splits; none where the data have no such split."""
     return np.flatnonzero([split in train for split in data.splits]).astype(np.int64)
 
 
 class Counter:
-    """Turns numbers of what was just done into a line on what is done so far.
+    """Turns counts of finished items into a line on the progress so far.
 
     Args:
-        building: Takes the line, and the count.
-        what: Is counted.
-        total: How many there will be; 0 where that is not known, and then nothing is counted.
+        building: Receiver of the line and of the count.
+        what: Name of what is counted.
+        total: Number of items to come; 0 where that is not known, and then no work is reported.
 
     >>> counter = Counter(Building(progress=print), "pairs scored")
     >>> counter(64)

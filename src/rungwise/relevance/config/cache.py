@@ -1,4 +1,4 @@
-"""A source made once: what it computed of captions is kept, and found by a hash of all that it depends on."""
+"""A source made once: its numbers of captions are kept, and found again by a hash of all that they depend on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.storage.cache import CachedSource, KeptFolder
 
 METHOD = 1
-"""Of making what is kept: raised by whoever changes a number that a source computes of a caption."""
+"""Version of the computation: whoever changes a number that a source computes of a caption raises it."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Recipe:
 
     Attributes:
         depends_on: All that its numbers depend on besides the captions: values that JSON can hold.
-        keep: What is kept of a source that was made.
-        restore: The source from what was kept.
+        keep: Turns a built source into what is kept of it.
+        restore: Turns what was kept into the source.
     """
 
     depends_on: Mapping[str, Any]
@@ -45,20 +45,17 @@ def made_once(
     make: Callable[[], Degrees],
     say: Callable[[str], None],
 ) -> Degrees:
-    """A source that was kept, or one that is made now and kept; says which, how long it took and where it is.
+    """A source restored from the cache, or built now and kept; reports which, how long it took and where it is.
 
-    A folder that cannot be written or an entry that is damaged costs the time of making it, and nothing else.
+    A folder that cannot be written or an entry that is damaged costs the time of building, and nothing else.
 
     Args:
-        kind: Of the source.
-        data: Whose captions.
-        recipe: How it is kept; None for one that is not worth keeping.
+        kind: Kind of the source.
+        data: Collection of the captions.
+        recipe: How the source is kept; None for one that is not worth keeping.
         cache: Folder of what is kept.
-        make: Makes it.
-        say: Takes a line for a person.
-
-    Raises:
-        UserError: As ``make``.
+        make: Builds the source.
+        say: Takes a line for the user.
     """
     title = f"relevance: {kind} of {data.name}, {len(data.captions):,} captions"
     if recipe is None:
@@ -93,18 +90,7 @@ def made_once(
 
 
 def files_hash(folder: Path) -> str:
-    """Hash of the names and contents of all files in a folder and below.
-
-    Raises:
-        UserError: If one cannot be read.
-
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp())
-    >>> empty = files_hash(place)
-    >>> _ = (place / "a").write_text("a")
-    >>> files_hash(place) == empty
-    False
-    """
+    """Hash of the names and contents of all files in a folder and below."""
     paths = sorted(one for one in folder.rglob("*") if one.is_file())
     return digest_of_json([[path.relative_to(folder).as_posix(), digest_of(path)] for path in paths])
 

@@ -118,7 +118,7 @@ class PairModelConfig(SourceModelConfig):
     batch_size: Size = 64
 
     def missing(self) -> dict[str, str]:
-        """See :class:`SourceConfig`; the scale is none of them where the model's folder says it."""
+        """Options that must be given and were not; the scale is not missing where the model's folder says it."""
         missing = super().missing()
         if self.model is not None and "scale" in missing:
             if said_scale(self.model) is not None:
@@ -134,7 +134,7 @@ class PairModelConfig(SourceModelConfig):
         progress: Callable[[int], None] | None = None,
         cache: Path | None = None,
     ) -> CrossEncoder:
-        """The source itself, which a cascade has as its fine one."""
+        """The cross-encoder itself, which a cascade uses as its fine source."""
         from rungwise.relevance.embedding import cross_encoder
 
         assert self.model is not None, "missing() says so before"
@@ -165,7 +165,7 @@ class CrossEncoderConfig(PairModelConfig):
 
     @property
     def pairs_are_costly(self) -> bool:
-        """Every pair of captions costs a run of the model."""
+        """True: every pair of captions costs a run of the model."""
         return True
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:

@@ -201,7 +201,7 @@ class CombineConfig(SourceConfig):
 
     @property
     def pairs_are_costly(self) -> bool:
-        """One of the sources runs a model for every pair."""
+        """Whether one of the sources runs a model for every pair."""
         return any(source_config(part).pairs_are_costly for part in self.of if names_source(part))
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
@@ -242,7 +242,7 @@ class CombineConfig(SourceConfig):
                 return Maximum(sources)
 
     def _refuse_idle(self, building: Building) -> None:
-        """What would change nothing is a misunderstanding."""
+        """Refuse options that would change nothing, which is a misunderstanding."""
         learned = self.fit is not None or self.fitted is not None
         ways = building.option("fit"), building.option("fitted")
         if self.fit is not None and self.fitted is not None:
@@ -267,7 +267,7 @@ class CombineConfig(SourceConfig):
         return people
 
     def _told(self, combined: Combined, building: Building) -> Combined:
-        """The combination, after what was learned is said, and written where that is asked for."""
+        """Report what was learned, write it where that is asked for, and return the combination."""
         from rungwise.relevance.combine.fit_file import write_fit
 
         assert combined.fitted is not None, "it was learned or read"
@@ -302,8 +302,9 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
     """The configuration of a source from its name, or from a mapping with its ``kind`` and options.
 
     Args:
-        value: Such as ``"tfidf"``, ``{"kind": "tfidf", "tokenizer": "unicode"}``, or that mapping as a text in braces.
-        where: What to name in an error.
+        value: Name or options of a source, such as ``"tfidf"``, ``{"kind": "tfidf", "tokenizer": "unicode"}``, or that
+            mapping as a text in braces.
+        where: Place that an error names.
 
     Raises:
         UserError: If there is no such source, or an option is unknown or of the wrong type.
@@ -336,7 +337,7 @@ AnySource = Annotated[SourceConfig, BeforeValidator(source_config)]
 AnySourceOrNone = Annotated[
     SourceConfig | None, BeforeValidator(lambda value: None if value is None else source_config(value))
 ]
-"""The same where there may be none."""
+"""A field of a configuration that holds a source or None."""
 
 
 def degrees_of(
@@ -351,13 +352,13 @@ def degrees_of(
     Args:
         value: What :func:`source_config` takes, or the path of a folder that
             :meth:`rungwise.relevance.base.Degrees.save` made; a folder that has the name of a source is ``./name``.
-        data: The collection that the degrees must be of.
-        building: See :meth:`SourceConfig.build`.
-        where: What to name in an error.
+        data: The collection, which the degrees must belong to.
+        building: Settings and callbacks for building a source.
+        where: Place that an error names.
 
     Raises:
-        UserError: As :func:`source_config` and ``build``; or if there is no such folder, or its degrees are of other
-            data.
+        UserError: For the reasons of :func:`source_config` and ``build``; or if there is no such folder, or its degrees
+            are of other data.
     """
     if not isinstance(value, str) or names_source(value):
         return source_config(value, where).build(data, building=building)

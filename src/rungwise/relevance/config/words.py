@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rungwise.relevance.lexical.ngrams import DocumentFrequencies
 
 LONGEST_NGRAM = 100
-"""Words; captions are shorter, and each order costs a pass through all of them."""
+"""Most words of an n-gram; captions are shorter, and each order costs a pass through all of them."""
 Tokenizer = Literal["ptb", "unicode", "whitespace", "icu", "bigrams"]
 
 TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {

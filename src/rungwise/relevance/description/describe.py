@@ -16,17 +16,17 @@ from rungwise.relevance.precomputed.saved_degrees import SavedDegrees
 BINS = 20
 BAR = 40
 _RELEVANT_FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}
-"""Sources on whose scale it is known: what is said is true, a label is shared, sentence models agree."""
+"""Lowest relevant degree of sources with a known scale: all that is said is true, a label is shared, models agree."""
 _RELEVANT_SHARE = 0.005
-"""Of the pairs of other sources: one picture in 200 is relevant to a caption."""
+"""Share of relevant pairs for other sources: one picture in 200 is relevant to a caption."""
 _ROUNDING = 1e-6
-"""By which degrees that ought to be the same may differ."""
+"""Largest difference between degrees that ought to be the same."""
 _NO_OTHERS = "thresholds need pairs that were not written for each other, and there are none"
 
 
 @dataclass(frozen=True)
 class DegreeSample:
-    """A block of degrees: some images with their own captions, or with any where ownership is not known.
+    """Degrees of sampled images with their own captions, or with any captions where ownership is not known.
 
     Attributes:
         images: (m,) positions.
@@ -42,7 +42,7 @@ class DegreeSample:
 
     @property
     def others(self) -> Block:
-        """The degrees of pairs that were not written for each other, without those that are not known (NaN)."""
+        """The known degrees of pairs that were not written for each other."""
         return self.degrees[~self.own & ~np.isnan(self.degrees)]
 
 
@@ -56,11 +56,11 @@ def sample(
     """Degrees of about ``pairs`` pairs: images drawn at random, and the captions of these images.
 
     Args:
-        source: Whose degrees.
-        pairs: About how many pairs.
+        source: Source to sample.
+        pairs: Number of pairs, roughly.
         images: Positions of the images to draw from, such as those of the training split; None takes all.
-        captions: Positions of the captions to draw from; None takes all, or those of ``images`` where the source
-            knows whose captions they are.
+        captions: Positions of the captions to draw from; None takes all, or those of ``images`` where the source knows
+            the image of each caption.
 
     Raises:
         UserError: If there are no images or no captions, or a position does not exist.
@@ -104,10 +104,10 @@ def thresholds(
     """Degrees that cut the non-paired candidates into rungs of given shares, measured on a sample.
 
     Args:
-        source: Whose scale the thresholds are on; they mean nothing for another source.
+        source: Source whose scale the thresholds are on; they mean nothing for another source.
         shares: Share of candidates in each rung but the last, from the top: ``(0.001, 0.01)`` puts the best 0.1 % on
             the first rung and the next 1 % on the second.
-        pairs: About how many pairs to sample; at least some tens must fall on each rung.
+        pairs: Number of pairs to sample, roughly; at least some tens must fall on each rung.
         images: Positions of the images to measure on, such as those of the training split; None takes all.
         captions: Positions of the captions; None takes all, or those of ``images`` where the source knows them.
 
@@ -148,8 +148,8 @@ def relevant_from(source: object, degrees: ArrayLike) -> tuple[float, str]:
     """The least degree that counts as relevant, and why in a few words.
 
     Args:
-        source: Where the degrees are from: a source, degrees that one saved, or a bare matrix.
-        degrees: Degrees of some pairs, of any shape; NaN where there is none. At least one is a number.
+        source: Origin of the degrees: a source, degrees that one saved, or a bare matrix.
+        degrees: Degrees of some pairs, of any shape, NaN where there is none; at least one is a number.
 
     >>> relevant_from(None, [0.0, 0.25, 0.25, 1.0])
     (0.999999, 'so that 25.00% of the pairs are')
@@ -175,20 +175,17 @@ def rung_shares(
     images: ArrayLike | None = None,
     captions: ArrayLike | None = None,
 ) -> tuple[float, ...]:
-    """What share of the candidates is on each rung but the last: what :func:`thresholds` reached of what was asked.
+    """Share of the candidates on each rung but the last: how near :func:`thresholds` came to the shares it was given.
 
     Args:
-        source: Whose degrees the thresholds are on.
+        source: Source whose degrees the thresholds are on.
         thresholds: Falling degrees.
-        pairs: About how many pairs to sample; with the number of :func:`thresholds` these are the same pairs.
-        images: See :func:`thresholds`.
-        captions: See :func:`thresholds`.
+        pairs: Number of pairs to sample, roughly; with the number given to :func:`thresholds` these are the same pairs.
+        images: Positions of the images to measure on; None takes all.
+        captions: Positions of the captions; None as in :func:`thresholds`.
 
     Returns:
-        One share per threshold.
-
-    Raises:
-        UserError: If the source has no pairs but those written for each other.
+        One share per threshold; a UserError if all pairs were written for each other.
 
     >>> from rungwise.relevance import Labels
     >>> source = Labels(["dog", "dog", "cat", "car"], [0, 1, 2, 3])
@@ -207,14 +204,14 @@ class Description:
     """A source's degrees in numbers; prints as text.
 
     Attributes:
-        name: Of the source.
-        pairs: How many pairs were sampled.
+        name: Name of the source.
+        pairs: Number of sampled pairs.
         own: Mean degree of captions with their own image; NaN where none is known.
         others: Mean degree of all other pairs.
         zeros: Share of other pairs with degree 0.
         percentiles: Degree of other pairs at 1, 10, 50, 90, 99, 99.9 %.
-        edges: (bins + 1,) of the histogram of other pairs.
-        counts: (bins,) pairs in each bin.
+        edges: (bins + 1,) edges of the histogram of other pairs.
+        counts: (bins,) number of pairs in each bin.
         shares: Threshold to share of other pairs at or above it.
     """
 
@@ -247,10 +244,10 @@ def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_00
     """Histogram, percentiles and shares above thresholds of a sample of pairs.
 
     Args:
-        source: What to describe.
-        at: Thresholds whose shares are wanted.
-        pairs: About how many pairs to sample.
-        name: For the print; empty takes the source's class.
+        source: Source to describe.
+        at: Thresholds whose shares are shown.
+        pairs: Number of pairs to sample, roughly.
+        name: Name of the source in print; empty takes the source's class.
 
     >>> from rungwise.relevance import CIDErD
     >>> print(describe(CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3]), at=[0.5]))

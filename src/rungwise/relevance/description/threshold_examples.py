@@ -1,4 +1,4 @@
-"""Example pairs between one threshold and the next, so that a person can see what the thresholds part."""
+"""Example pairs between one threshold and the next, so that a person can see what the thresholds separate."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Rung:
     """Pairs of like relevance.
 
     Attributes:
-        low: The lowest degree that belongs to it; -inf for the last rung.
-        high: The lowest degree of the rung above, which does not belong to it; inf for the first.
-        share: Share of the pairs, written for each other ones aside.
+        low: Lowest degree of the rung; -inf for the last rung.
+        high: Lowest degree of the rung above, which does not belong to this one; inf for the first.
+        share: Share of all pairs that are not written for each other.
         images: (n,) positions of example pairs' images, by falling degree.
-        captions: (n,) positions of their captions.
-        degrees: (n,) their degrees.
+        captions: (n,) positions of the example pairs' captions.
+        degrees: (n,) degrees of the example pairs.
     """
 
     low: float
@@ -60,10 +60,10 @@ def rungs(source: Degrees, thresholds: Sequence[float], *, examples: int = 5, pa
     """The rungs that thresholds cut, with example pairs from the top of each to its bottom.
 
     Args:
-        source: Whose degrees the thresholds are on.
+        source: Source whose degrees the thresholds are on.
         thresholds: Falling degrees; one that equals a degree puts it on the upper rung.
         examples: Pairs of each rung, evenly spread over its pairs by falling degree, so that both of its ends are seen.
-        pairs: About how many pairs to sample.
+        pairs: Number of pairs to sample, roughly.
 
     Returns:
         One rung more than thresholds, the most relevant first.
@@ -116,16 +116,7 @@ def _rung(
 
 
 def render_rungs(found: Sequence[Rung], data: ImageCaptions) -> RenderableType:
-    """The rungs as tables for the terminal: degree, the image's id and first caption, the other image's caption.
-
-    >>> data = ImageCaptions(("a.jpg", "b.jpg"), ("a dog", "a pup"), np.array([0, 1]))
-    >>> one = Rung(0.5, np.inf, 0.25, np.array([0]), np.array([1]), np.array([0.75], np.float32))
-    >>> from rich.console import Console
-    >>> Console(width=80).print(render_rungs([one], data))
-    rung 1: 0.5 and above, 25% of pairs
-      degree   image   its first caption   caption
-       0.750   a.jpg   a dog               a pup
-    """
+    """The rungs as tables for the terminal: degree, the image's id and first caption, the other image's caption."""
     parts: list[RenderableType] = []
     for number, rung in enumerate(found, start=1):
         parts.append(Text(_title(number, rung)))
@@ -143,17 +134,12 @@ def render_rungs(found: Sequence[Rung], data: ImageCaptions) -> RenderableType:
 
 
 def rungs_page(found: Sequence[Rung], data: ImageCaptions, title: str) -> str:
-    """The rungs as one HTML page that needs no other file: pictures are inside, scripts there are none.
+    """The rungs as one HTML page that needs no other file and no script: pictures are embedded.
 
     Args:
-        found: What :func:`rungs` found.
-        data: Captions, and pictures where there are; a picture that cannot be read is said so in its place.
+        found: Rungs as :func:`rungs` returns them.
+        data: Captions, and pictures where there are; a picture that cannot be read is replaced by the reason.
         title: Source and collection.
-
-    >>> data = ImageCaptions(("a.jpg", "b.jpg"), ("a <b>", "a pup"), np.array([0, 1]))
-    >>> one = Rung(0.5, np.inf, 0.25, np.array([0]), np.array([1]), np.array([0.75], np.float32))
-    >>> "a &lt;b&gt;" in rungs_page([one], data, "degrees")
-    True
     """
     sections = []
     for number, rung in enumerate(found, start=1):

@@ -1,4 +1,4 @@
-"""What sources share that give each caption a vector: the score of two captions is the cosine of their vectors."""
+"""The base of sources that give each caption a vector: the score of two captions is the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class VectorSource(CaptionPairSource):
     @property
     @abstractmethod
     def vectors(self) -> NDArray[np.float32]:
-        """(captions, dimension) of length 1, or 0 where a caption has no vector; computed when first asked for."""
+        """(captions, dimension) vectors of length 1, or 0 where a caption has none; computed when first asked for."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Hash of what besides the two texts decides a score, whatever the collection."""
+        """Hash of what decides a score besides the two texts, whatever the collection."""
 
     def choices(self) -> Mapping[str, Any]:
         """The options, with the fingerprint in place of the captions' own vectors."""
@@ -55,7 +55,7 @@ class VectorSource(CaptionPairSource):
         return steady_products(_rows(self.vectors, references), _rows(self.vectors, captions))
 
     def run(self, direction: Direction) -> int:
-        """How many queries are compared at a time: few, since shards hold a multiple of them."""
+        """Number of queries that are compared at a time: few, since shards hold a multiple of them."""
         return min(_QUERIES, super().run(direction))
 
     def pair_scores(self, first: Positions, second: Positions) -> NDArray[np.float32]:
@@ -64,7 +64,7 @@ class VectorSource(CaptionPairSource):
 
 
 def _rows(vectors: NDArray[np.float32], places: Positions) -> NDArray[np.float32]:
-    """Those of some captions, without a copy where they follow each other, as those of all images mostly do."""
+    """The vectors of some captions, as a view where the captions follow each other, as those of all images often do."""
     if len(places) and (np.diff(places) == 1).all():
         return vectors[places[0] : places[-1] + 1]
     return vectors[places]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _RUN = 4096
-"""Captions encoded between two reports of progress."""
+"""Number of captions that are encoded between two reports of progress."""
 
 
 class BiEncoder(VectorSource):
@@ -36,13 +36,13 @@ class BiEncoder(VectorSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         model: A name on the Hugging Face hub, a local folder, :data:`PACKAGED_MODEL`, or a model that is loaded.
-        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
-        images: Number of images.
+        images: Number of images, where the last ones have no caption.
         batch_size: Captions per pass.
         precision: ``"bfloat16"`` is about twice as fast where the processor has it, at a cosine of .998 to float32.
-        device: Such as ``"cuda"``; None takes it where there is one. A model that is loaded stays where it is.
+        device: Device such as ``"cuda"``; None takes ``"cuda"`` where there is one. A loaded model stays where it is.
         progress: Called with the number of captions that were encoded since the last call.
 
     Raises:
@@ -80,7 +80,7 @@ class BiEncoder(VectorSource):
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
-        """(captions, dimension) of length 1."""
+        """(captions, dimension) vectors of length 1."""
         import torch
 
         texts = sorted(dict.fromkeys(self.captions), key=len, reverse=True)
@@ -117,5 +117,5 @@ class BiEncoder(VectorSource):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice and the model's fingerprint."""
+        """The choice of references and the model's fingerprint."""
         return {**super().options(), "model": self.fingerprint}

@@ -33,7 +33,7 @@ from rungwise.relevance.embedding.base import VectorSource
 from rungwise.similarity.arrays import unit_rows
 
 Nouns = Collection[str] | Callable[[Sequence[str]], Sequence[bool]]
-"""Words that are nouns, or what tells of each token of a caption whether it is one."""
+"""Words that are nouns, or a function that marks the nouns among the tokens of a caption."""
 
 
 class CBoW(VectorSource):
@@ -50,18 +50,18 @@ class CBoW(VectorSource):
         stop_words: Words that are left out. The ladder paper and its authors' program leave none out.
         nouns: Words that are nouns, or a callable that marks them; :func:`rungwise.language.word_vectors.nouns_from`
             makes one of a part-of-speech tagger.
-        noun_weight: What a noun counts; the authors take 2.
-        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
+        noun_weight: Weight of a noun; the authors take 2.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
-        images: Number of images.
+        images: Number of images, where the last ones have no caption.
 
     Attributes:
         unknown_share: Share of the tokens, stop words aside, that have no vector, 0..1.
-        unknown_words: These words with their counts, the most frequent first.
+        unknown_words: Words without a vector and their counts, the most frequent first.
 
     Raises:
-        UserError: If the file is no file of word vectors, or knows none of the words.
+        UserError: If the file holds no word vectors, or knows none of the words.
 
     >>> words = WordVectors({"dog": 0, "pup": 1, "car": 2}, np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32))
     >>> source = CBoW(["a dog", "a pup", "a car"], [0, 1, 2], words)
@@ -124,7 +124,7 @@ class CBoW(VectorSource):
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """(captions, dimension) of length 1, or 0 where no word has a vector."""
+        """(captions, dimension) vectors of length 1, or 0 where no word has a vector."""
         return self._vectors
 
     @cached_property
@@ -149,12 +149,12 @@ class CBoW(VectorSource):
         return digest_of_parts([np.asarray(self._vectors, "<f4")])
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice and the captions' vectors, by their hash."""
+        """The choice of references, and the hash of the captions' vectors."""
         return {**super().options(), "vectors": self._content}
 
 
 def _stamp(path: Path | str) -> tuple[int, int, int] | None:
-    """What changes when a file is replaced or written to; None where there is none."""
+    """Inode, size and time of a file, which change when it is replaced or written to; None where there is none."""
     try:
         about = user_path(path).stat()
     except (OSError, ValueError):

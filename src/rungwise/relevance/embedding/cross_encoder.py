@@ -26,10 +26,10 @@ from rungwise.relevance.captions import CaptionPairSource
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64
-"""What a pair takes while it waits for its score: positions, texts' numbers, order."""
+"""Bytes that a pair takes while it waits for its score: positions, texts' numbers, order."""
 
 Scale = Literal["raw", "sigmoid", "softmax"] | tuple[float, float]
-"""How a model's output becomes a degree; see :class:`CrossEncoder`."""
+"""How a model's output becomes a degree, as :class:`CrossEncoder` lists."""
 
 
 class CrossEncoder(CaptionPairSource):
@@ -48,20 +48,20 @@ class CrossEncoder(CaptionPairSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         model: A name on the Hugging Face hub or a local folder.
-        scale: See above.
-        output: Which of the model's outputs counts, where it has several.
+        scale: How the output becomes a degree, as listed above.
+        output: Position of the output that counts, where the model has several.
         symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
             cost one run. False keeps the reference first, as the paper's (t_q, t_p).
-        reference: See :class:`rungwise.relevance.captions.CaptionPairSource`, as the next three.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
-        images: Number of images.
+        images: Number of images, where the last ones have no caption.
         batch_size: Pairs per pass; pairs of like length go together.
         max_length: Tokens of a pair beyond which both are cut; None takes the model's own limit.
         precision: ``"bfloat16"`` is two to three times as fast where the processor has it.
-        device: Such as ``"cuda"``; None takes it where there is one.
+        device: Device such as ``"cuda"``; None takes ``"cuda"`` where there is one.
         cache: File of scores, made when missing, so that no pair is scored twice: not in a second run, and not in the
-            next epoch of a training. None keeps none.
+            next epoch of a training. None caches nothing.
         progress: Called with the number of pairs that were scored since the last call.
 
     Raises:
@@ -126,7 +126,7 @@ class CrossEncoder(CaptionPairSource):
         return weights_hash(network.state_dict(), f"{model} {besides}")
 
     def options(self) -> Mapping[str, Any]:
-        """The reference choice and the model's fingerprint."""
+        """The choice of references and the model's fingerprint."""
         return {**super().options(), "model": self.fingerprint}
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
@@ -159,11 +159,11 @@ class CrossEncoder(CaptionPairSource):
         return self._scored(*np.divmod(keys, width))[place]
 
     def _ordered(self, first: Positions, second: Positions) -> tuple[Positions, Positions]:
-        """Pairs of numbers of texts, each in the order in which the model gets it."""
+        """Pairs of text numbers, each in the order in which the model gets it."""
         return (np.minimum(first, second), np.maximum(first, second)) if self.symmetric else (first, second)
 
     def _scored(self, first: Positions, second: Positions) -> NDArray[np.float32]:
-        """(n,) float32 scores of pairs of numbers of texts, from the cache where there is one."""
+        """(n,) float32 scores of pairs of text numbers, from the cache where there is one."""
         if self._cache is None:
             return self._computed(first, second)
         return self._cache.completed(
@@ -177,7 +177,7 @@ class CrossEncoder(CaptionPairSource):
         return Keys(self._texts, self.fingerprint, symmetric=self.symmetric)
 
     def _computed(self, first: Positions, second: Positions) -> NDArray[np.float32]:
-        """(n,) float32 scores of pairs of numbers of texts; pairs of like length go together, the longest first."""
+        """(n,) float32 scores of pairs of text numbers; pairs of like length go together, the longest first."""
         order = np.argsort(-(self._lengths[first] + self._lengths[second]), kind="stable")
         scores = np.empty(len(order), np.float32)
         for start in range(0, len(order), self.batch_size):

@@ -25,16 +25,16 @@ _ROWS = 1024
 
 
 class ModelScores(ArrayRelevance):
-    """S of a model as R.
+    """A model's similarity S as relevance R.
 
     Args:
         scores: (images, captions) numbers, or an object whose ``block`` takes positions of images and of captions.
         image_of_caption: (captions,) the position of each caption's image.
         model: The model's fingerprint, as results name it.
         images: Number of images.
-        scored: Hash of what was scored, pictures included; needed where ``scores`` is an object, whose numbers nobody
-            has seen.
-        captions: (captions,) texts, so that the degrees know whose they are.
+        scored: Hash of what was scored, pictures included; needed where ``scores`` is an object, whose numbers cannot
+            be hashed.
+        captions: (captions,) texts, so that the degrees can be compared with those of other sources.
         made_of: Fingerprints of the models that this one is made of, such as the members of an average.
 
     Raises:
@@ -79,14 +79,7 @@ class ModelScores(ArrayRelevance):
         model: str,
         captions: Sequence[str] | None = None,
     ) -> ModelScores:
-        """The cosine of both sides' vectors.
-
-        Args:
-            image_vectors: (images, D) of any lengths.
-            text_vectors: (captions, D) likewise.
-            image_of_caption: See the class.
-            model: Likewise.
-            captions: Likewise.
+        """The cosine of both sides' vectors: (images, D) and (captions, D), of any lengths.
 
         Raises:
             UserError: If vectors are not finite, or of different widths or numbers.
@@ -111,11 +104,7 @@ class ModelScores(ArrayRelevance):
         return self.made_of | {self.model}
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
-        """(len(images), len(captions)) float32 scores.
-
-        Raises:
-            UserError: If one is not finite.
-        """
+        """(len(images), len(captions)) float32 scores; a UserError if one is not finite."""
         found = super().block(images, captions)
         if not np.isfinite(found).all():
             raise UserError("model scores: a score is NaN or infinite; score the pairs anew")
@@ -130,7 +119,7 @@ class ModelScores(ArrayRelevance):
         return {"model": self.model} | ({"scored": self._scored} if self._scored else {})
 
     def hashed(self) -> Iterator[bytes]:
-        """Ownership, and the scores where they are a matrix."""
+        """The image of each caption, and the scores where they are a matrix."""
         yield np.ascontiguousarray(self.image_of_caption, "<i8").tobytes()
         if self._matrix is not None:
             for start in range(0, len(self._matrix), _ROWS):
@@ -138,7 +127,7 @@ class ModelScores(ArrayRelevance):
 
 
 class _Cosines:
-    """Of vectors of length 1, a block at a time."""
+    """Cosines of vectors of length 1, a block at a time."""
 
     def __init__(self, images: Block, texts: Block) -> None:
         self._images, self._texts = images, texts

@@ -20,16 +20,16 @@ from rungwise.data.files.number_files import read_numbers
 
 _IMAGES, _IDS, _MODEL = "images", "image_ids", "model"
 _LONGEST = 200
-"""Characters of a fingerprint."""
+"""Most characters of a fingerprint."""
 
 
 class PictureVectors(NamedTuple):
-    """What a file holds.
+    """The content of a file of picture vectors.
 
     Attributes:
-        vectors: (images, D).
+        vectors: (images, D) vectors.
         model: Fingerprint of the model that made them; empty where the file does not say it.
-        ids: (images,) of the images; empty where the file does not say them.
+        ids: (images,) ids of the images; empty where the file does not say them.
     """
 
     vectors: NDArray[Any]
@@ -41,8 +41,8 @@ class PictureVectors(NamedTuple):
 
         Args:
             data: The collection.
-            whole: What it is a part of, whose rows the file may hold in its order.
-            path: For messages.
+            whole: The collection that ``data`` is a part of; the file may hold all of its rows, in its order.
+            path: The file's path, for messages.
 
         Raises:
             UserError: If the file has no row of an image, or rows of neither collection.
@@ -74,9 +74,9 @@ def write_picture_vectors(path: Path | str, vectors: ArrayLike, model: str, imag
 
     Args:
         path: The file, which ends with ``.npz``.
-        vectors: (images, D).
+        vectors: (images, D) vectors.
         model: Fingerprint of the model that made them.
-        image_ids: (images,).
+        image_ids: (images,) ids of the images.
 
     Raises:
         UserError: If the place cannot be written, or has another ending.
@@ -94,13 +94,7 @@ def write_picture_vectors(path: Path | str, vectors: ArrayLike, model: str, imag
 
 
 def require_ending(path: Path) -> None:
-    """Refuse a name that :func:`write_picture_vectors` would refuse.
-
-    Raises:
-        UserError: If it has another ending than ``.npz``.
-
-    >>> require_ending(Path("vectors.npz"))
-    """
+    """Refuse a name with another ending than ``.npz``, which :func:`write_picture_vectors` would refuse."""
     if path.suffix.lower() != ".npz":
         raise UserError(f"{path}: vectors are written as .npz; choose a name with this ending")
 
@@ -129,11 +123,7 @@ def read_picture_vectors(path: Path | str) -> PictureVectors:
 
 
 def _of_archive(archive: Any, names: tuple[str, ...]) -> PictureVectors:
-    """See :class:`PictureVectors`.
-
-    Raises:
-        ValueError: If the arrays are other ones, or do not fit together.
-    """
+    """The content of an archive; a ValueError if the arrays are other ones, or do not fit together."""
     if len(names) == 1:
         return PictureVectors(archive[names[0]], "", ())
     if _IMAGES not in names:

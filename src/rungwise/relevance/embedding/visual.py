@@ -48,16 +48,16 @@ class ImagePairs(Protocol):
 
 
 class Visual(Degrees):
-    """Similarity of pictures, by the vectors of any encoder of pictures; see the module.
+    """Similarity of pictures by the vectors of any picture encoder, with the formulas of the module.
 
     Args:
-        vectors: (images, D) of any lengths; a picture without one is a row of zeros.
+        vectors: (images, D) vectors of any lengths; a picture without one is a row of zeros.
         image_of_caption: (captions,) the position of each caption's image.
-        through: Lend by this source of the same images and captions; None compares pictures alone.
-        neighbours: How many pictures lend, the picture itself included.
+        through: Source of the same images and captions whose degrees the neighbours lend; None compares pictures alone.
+        neighbours: Number of pictures that lend, the picture itself included.
         lending: The best that one of them lends (max), or the mean of all (mean).
         model: Fingerprint of the model that made the vectors; empty where it is not known.
-        captions: (captions,) texts, so that the degrees know whose they are.
+        captions: (captions,) texts, so that the degrees can be compared with those of other sources.
 
     Raises:
         UserError: If vectors are no finite (images, D) numbers, an image position does not exist, the source is of
@@ -121,18 +121,18 @@ class Visual(Degrees):
 
     @property
     def models(self) -> frozenset[str]:
-        """The model of the vectors, where it is known, and those of the source that it lends by."""
+        """The model of the vectors, where it is known, and the models of the lending source."""
         own = frozenset((self.model,)) if self.model else frozenset()
         return own if self.through is None else own | self.through.models
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of the source that it lends by."""
+        """Whose captions the lending source counted words in."""
         return None if self.through is None else self.through.frequencies_from
 
     @property
     def of_caption_pairs(self) -> bool:
-        """Of pictures alone: the picture of a caption stands for it."""
+        """Whether captions can be compared by their pictures: only without a lending source."""
         return self.through is None
 
     def image_block(self, first: ArrayLike, second: ArrayLike) -> Block:
@@ -168,12 +168,12 @@ class Visual(Degrees):
         return out
 
     def _lent(self, lent: Block, of: Positions, cosines: Block) -> Block:
-        """(images, captions) what (lenders, captions) degrees become.
+        """(images, captions) degrees from (lenders, captions) degrees.
 
         Args:
             lent: Degrees of the lenders.
-            of: (images, neighbours) the lenders of each image.
-            cosines: (images, neighbours).
+            of: (images, neighbours) positions of each image's lenders.
+            cosines: (images, neighbours) cosines of each image with its lenders.
         """
         weights = np.maximum(cosines, 0)
         total = weights[:, :1] * lent[of[:, 0]]
@@ -183,7 +183,7 @@ class Visual(Degrees):
         return total if self.lending == "max" else total / weights.sum(axis=1, keepdims=True)
 
     def _nearest(self) -> tuple[Positions, Block]:
-        """(images, neighbours) positions of the nearest images, and their cosines; found when first asked for."""
+        """(images, neighbours) positions of the nearest images, and their cosines; computed on first use."""
         if self._near is None:
             images = self.shape[0]
             places = np.empty((images, self.neighbours), np.int64)
@@ -199,17 +199,17 @@ class Visual(Degrees):
         return self._near
 
     def options(self) -> Mapping[str, Any]:
-        """The model, and how it lends."""
+        """The model, and how captions are lent."""
         if self.through is None:
             return {"model": self.model}
         lends = {"neighbours": self.neighbours, "lending": self.lending, "source": self.through.content_hash()}
         return {"model": self.model, **lends}
 
     def choices(self) -> Mapping[str, Any]:
-        """Its own, and what the source is called that it lends by."""
+        """The source's own choices, and what the lending source is called."""
         return {**super().choices(), **({} if self.through is None else {"of": self.through.called})}
 
     def hashed(self) -> Iterator[bytes]:
-        """Vectors and ownership."""
+        """Vectors, and the image of each caption."""
         yield np.ascontiguousarray(self.vectors).tobytes()
         yield np.ascontiguousarray(self.image_of_caption, "<i8").tobytes()

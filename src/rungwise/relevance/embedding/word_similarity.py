@@ -1,4 +1,4 @@
-"""How like two words are, by their vectors: what lets scene graphs see that a pup is nearly a dog."""
+"""Likeness of two words by their vectors, which lets scene graphs see that a pup is nearly a dog."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ from rungwise.language.word_vectors import WordVectors, load_word_vectors
 from rungwise.similarity.arrays import unit_rows
 
 LEAST_OF_SENTENCES = 0.4
-"""The cosine from which words are alike by the packaged model: on caption pairs that people rated (CxC), correlations
-are within .01 of the best from .2 to .5, and rows of alike facts are thirty times shorter than from .2."""
+"""Lowest cosine of words that are alike by the packaged model: on caption pairs that people rated (CxC), correlations
+are within .01 of the best from .2 to .5, and rows of alike facts are thirty times shorter than from .2.
+"""
 LEAST_OF_WORDS = 0.6
-"""The same for GloVe's vectors of 50 dimensions."""
+"""Lowest cosine of words that are alike by GloVe's vectors of 50 dimensions."""
 
 
 @dataclass(frozen=True)
 class WordSimilarity:
-    """Vectors of words, whose cosine says how alike they are.
+    """Vectors of words, whose cosine is their likeness.
 
     Attributes:
         vectors: Words to (words, dimension) float32 vectors of length 1, or 0 where a word has none.
-        least: The cosine from which words are alike: it becomes a degree of 0, a cosine of 1 becomes 1.
+        least: Cosine that becomes a degree of 0, below 1; a cosine of 1 becomes 1.
         fingerprint: Hash of what decides the vectors.
-
-    Raises:
-        UserError: If ``least`` is not below 1.
     """
 
     vectors: Callable[[Sequence[str]], NDArray[np.float32]]
@@ -52,16 +50,7 @@ def _check_least(least: float) -> None:
 def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_OF_WORDS) -> WordSimilarity:
     """Likeness by word vectors; a term of several words has the sum of theirs.
 
-    Args:
-        vectors: A file in GloVe's or word2vec's layout, or vectors that are loaded.
-        least: See :class:`WordSimilarity`.
-
-    Raises:
-        UserError: If the file is none of word vectors.
-
-    >>> words = WordVectors({"dog": 0, "pup": 1}, np.array([[1, 0], [0.8, 0.6]], np.float32))
-    >>> by_word_vectors(words).vectors(["pup", "unknown"]).round(1).tolist()
-    [[0.800000011920929, 0.6000000238418579], [0.0, 0.0]]
+    ``vectors`` is a file in GloVe's or word2vec's layout, or vectors that are loaded.
     """
     _check_least(least)  # before a file is read
     fingerprint = vectors.fingerprint if isinstance(vectors, WordVectors) else digest_of(user_path(vectors))
@@ -84,12 +73,7 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
 def by_sentences(
     model: Path | str = PACKAGED_MODEL, *, least: float = LEAST_OF_SENTENCES, device: str | None = None
 ) -> WordSimilarity:
-    """Likeness by a sentence model, which knows any word.
-
-    Args:
-        model: As :class:`rungwise.relevance.BiEncoder` takes it.
-        least: See :class:`WordSimilarity`.
-        device: Such as ``"cuda"``; None takes it where there is one.
+    """Likeness by a sentence model, which knows any word; ``model`` and ``device`` are those of :class:`BiEncoder`.
 
     Raises:
         UserError: If sentence-transformers is not installed or the model cannot be loaded.

@@ -23,7 +23,7 @@ from rungwise.relevance.human.ids import Finder
 from rungwise.relevance.human.log import RIGHT_FROM, is_judgement_line, read_judgements
 
 DEGREES = {"right": 1.0, "close": 0.5, "wrong": 0.0}
-"""What the grades of a search stand for; ``rungwise.index.layout.feedback`` writes them."""
+"""Degree of each grade of a search, by the words that ``rungwise.index.layout.feedback`` writes."""
 _SEARCH_RIGHT_FROM = 1.0
 
 Positions = NDArray[np.int64]
@@ -35,12 +35,12 @@ class Placed:
 
     Attributes:
         images: (n,) position of each judgement's picture.
-        captions: (n,) position of its caption.
-        grades: (n,) float64: 1 to 4 of a judgement file, 0 to 1 of searches.
-        graders: Who gave them, in alphabetical order; somebody without a name is not among them.
-        right_from: The mean grade from which a pair counts as right, unless somebody says otherwise.
+        captions: (n,) position of each judgement's caption.
+        grades: (n,) float64: 1 to 4 from a judgement file, 0 to 1 from searches.
+        graders: Names of the graders in alphabetical order; graders without a name are not among them.
+        right_from: Default mean grade from which a pair counts as right.
         issues: Judgements that were left out, and damaged lines.
-        hashes: SHA-256 of each file they came from, by its name; with folders, where two files have one name.
+        hashes: SHA-256 of each file, by its name; with folders where two files have one name.
     """
 
     images: Positions
@@ -52,14 +52,7 @@ class Placed:
     hashes: dict[str, str]
 
     def means(self) -> tuple[Positions, NDArray[np.float64]]:
-        """(pairs, 2) positions (picture, caption), ascending, and (pairs,) the mean grade of each over its graders.
-
-        >>> none: NDArray[np.int64] = np.zeros(3, np.int64)
-        >>> placed = Placed(np.array([1, 0, 1]), none, np.array([4.0, 1.0, 3.0]), ("Ada", "Bo"), 3.0, (), {})
-        >>> placed.means()
-        (array([[0, 0],
-               [1, 0]]), array([1. , 3.5]))
-        """
+        """(pairs, 2) ascending positions (picture, caption), and (pairs,) the mean grade of each over its graders."""
         pairs, place = np.unique(np.stack([self.images, self.captions], axis=1), axis=0, return_inverse=True)
         place = place.reshape(-1)
         counts = np.bincount(place, minlength=len(pairs))
@@ -67,10 +60,9 @@ class Placed:
         return pairs, sums / np.maximum(counts, 1)
 
     def right(self, right_from: float | None = None) -> Positions:
-        """(pairs, 2) positions (picture, caption) of the pairs that people called right, ascending.
+        """(pairs, 2) ascending positions (picture, caption) of the pairs that people called right.
 
-        Args:
-            right_from: The mean grade from which a pair is right; that of the file's own scale unless given.
+        ``right_from`` is the mean grade from which a pair is right; by default that of the file's own scale.
         """
         pairs, means = self.means()
         # Means of whole grades may miss a bound by the last bit.
@@ -78,17 +70,7 @@ class Placed:
 
 
 def is_of_people(path: Path) -> bool:
-    """Whether a file is one of judgements or of grades of searches, known by what it holds.
-
-    Raises:
-        UserError: If it cannot be read.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "grades.csv"
-    >>> _ = file.write_text("image,caption,grade")
-    >>> is_of_people(file)
-    False
-    """
+    """Whether a file holds judgements or grades of searches, known by its content; a UserError if it cannot be read."""
     return sealed_lines.a_sealed_line(path) is not None
 
 
@@ -96,17 +78,13 @@ def refuse_other_captions(path: Path | str, other: Sequence[Issue], same: int, j
     """Refuse a file of which most judgements are of captions with another text: it belongs to another collection.
 
     Args:
-        path: The file.
+        path: The file, for the message.
         other: Judgements of captions with another text.
-        same: How many are of captions with the same text.
-        judgements: How many there are.
+        same: Number of judgements of captions with the same text.
+        judgements: Number of all judgements.
 
     Raises:
-        UserError: If there are more of the former.
-
-    >>> refuse_other_captions("judgements.jsonl", [Issue("", "it, line 1", "'a#0' had another text")], 0, 1)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: judgements.jsonl: 1 of its 1 judgements are of other captions, the first at line...
+        UserError: If ``other`` has more judgements than ``same``.
     """
     if len(other) > same:
         raise UserError(
@@ -116,7 +94,7 @@ def refuse_other_captions(path: Path | str, other: Sequence[Issue], same: int, j
 
 
 def place_judgements(paths: Path | str | Sequence[Path | str], data: ImageCaptions) -> Placed:
-    """The judgements of one file, or of several of one kind, placed in a collection.
+    """Read the judgements of one file, or of several of one kind, and place them in a collection.
 
     Judgements of pictures or captions that the collection lacks are listed, and so are those of captions that have
     another text by now. Grades of searches that are no caption are listed as well. Of one person and one pair, the
@@ -178,7 +156,7 @@ class _Part:
 
 
 def _latest(given: Sequence[_Given]) -> list[_Given]:
-    """Of one person and one pair the latest; all of those without a name, who may be several."""
+    """The latest judgement of each person and pair; all judgements without a name, which may be of several people."""
     last: dict[tuple[int, int, str, int], _Given] = {}
     for number, one in enumerate(given):
         key = one.image, one.caption, one.who, -1 if one.who else number
@@ -188,7 +166,7 @@ def _latest(given: Sequence[_Given]) -> list[_Given]:
 
 
 def _told_apart(paths: Sequence[Path]) -> list[str]:
-    """Names of files, with as many of their folders as tell all of them apart."""
+    """Names of files, with as many of their folders as it takes to make all names different."""
     whole = [path.absolute().parts for path in paths]
     parts = next(
         (count for count in range(1, max(map(len, whole)) + 1) if len({one[-count:] for one in whole}) == len(whole)), 1
@@ -204,7 +182,7 @@ def _place(path: Path, data: ImageCaptions) -> _Part:
 
 
 class _Gathered:
-    """What is found of a file, one judgement after the other."""
+    """Judgements and issues of one file, collected line by line."""
 
     def __init__(self, path: Path, data: ImageCaptions) -> None:
         self.path, self.data = path, data
@@ -213,7 +191,7 @@ class _Gathered:
         self._image = Finder(data.image_ids)
 
     def image(self, image_id: str, line: int) -> int | None:
-        """Position of a picture; None where it is unknown, which is listed."""
+        """Position of a picture; an unknown one becomes an issue and None."""
         found = self._image(image_id)
         if found is None:
             self.issue("judgement of an unknown image", line, repr(image_id))

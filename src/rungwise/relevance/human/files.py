@@ -35,10 +35,9 @@ _SIDES: dict[Between, tuple[str, str]] = {
 
 
 def read_judged(paths: Sequence[Path | str]) -> Judged:
-    r"""What people judged in a file; Pascal-50S comes in two MAT files, votes and categories, in any order.
+    r"""Read a file of people's judgements, whose layout is known by its content; Pascal-50S comes in two MAT files.
 
-    Args:
-        paths: One file, or the two of Pascal-50S.
+    ``paths`` is one file, or Pascal-50S's votes and categories in any order.
 
     Raises:
         UserError: If a file cannot be read or is none of these; or a line has another form, which is named.
@@ -158,7 +157,7 @@ def _table(table: JudgementRows, between: Between, first: str, second: str) -> R
 def _pairs(
     between: Between, layout: Layout, rows: Sequence[tuple[str, str, str, list[float]]], path: Path
 ) -> RatedPairs:
-    """Lines of one pair are ratings of it."""
+    """Rated pairs; several lines of one pair are its ratings."""
     if not rows:
         raise UserError(f"{path}: holds no judgement; give a file with some")
     together: dict[tuple[str, str], list[float]] = {}

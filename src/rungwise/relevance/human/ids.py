@@ -18,10 +18,7 @@ _LAST_NUMBER = re.compile(r"(?:^|_)([0-9]{1,18})$")
 
 
 class Finder:
-    """Position of an id: as it stands, or the one item that has it as the name or final number of its file.
-
-    Args:
-        ids: Of the items, in the order of their positions.
+    """Finds the position of an id: by exact id, or by the only file of that name or final number.
 
     >>> find = Finder(("COCO_val2014_000000391895.jpg", "b.jpg"))
     >>> find("391895"), find("b"), find("c")
@@ -36,7 +33,7 @@ class Finder:
                 self._loose[name] = None if name in self._loose else position
 
     def __call__(self, one: str) -> int | None:
-        """None where there is no such item, or no single one."""
+        """The position; None where no item matches, or several do."""
         bare = one.rpartition(":")[2]
         for name in (one, bare):
             if (position := self._exact.get(name, self._loose.get(name))) is not None:
@@ -53,16 +50,10 @@ def _other_names(one: str) -> set[str]:
 
 
 def read_id_lists(path: Path) -> dict[str, list[str]]:
-    r"""JSON ``{id: [ids]}``, as ECCV Caption's positives and its program's ranked lists are.
+    r"""JSON ``{id: [ids]}``, the form of ECCV Caption's positives and of its program's ranked lists.
 
     Raises:
         UserError: If the file cannot be read or holds anything else.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "lists.json"
-    >>> _ = file.write_text('{"7": [70, 71]}')
-    >>> read_id_lists(file)
-    {'7': ['70', '71']}
     """
     content = parse_json(read_text(path), path)
     if not isinstance(content, dict) or not all(isinstance(value, list) for value in content.values()):

@@ -71,11 +71,11 @@ class Labels(Degrees):
         self._names = names
 
     def options(self) -> Mapping[str, Any]:
-        """How labels make a degree."""
+        """The rule that makes a degree of labels."""
         return {"degree": self.degree}
 
     def hashed(self) -> Iterator[bytes]:
-        """Names of the labels, and who has which."""
+        """Names of the labels, and the items that have each."""
         yield "\0".join(self._names).encode("utf-8", "surrogatepass")
         for side in (self._images, self._captions):
             yield side.indptr.astype("<i8").tobytes()
@@ -93,7 +93,7 @@ class Labels(Degrees):
 
 
 def labels_of(given: str | int | Sequence[str | int]) -> tuple[str, ...]:
-    """The labels of one item, each once.
+    """The labels of one item as texts, each once.
 
     >>> labels_of("art"), labels_of(["art", 3, "art"]), labels_of(())
     (('art',), ('art', '3'), ())

@@ -1,4 +1,4 @@
-"""The judgement file: what people said of how well captions describe pictures, a line each.
+"""The judgement file: people's grades of how well captions describe pictures, a line each.
 
 Grades are those of Flickr8K's experts (Hodosh, Young, Hockenmaier 2013). A line says which picture and which caption,
 the grade, who gave it and when, and the hash of the text that was read, so that a judgement is never taken for one of
@@ -34,12 +34,12 @@ GRADES: dict[int, str] = {
     2: "has something to do with the picture",
     1: "has nothing to do with the picture",
 }
-"""What each grade means."""
+"""Meaning of each grade."""
 RIGHT_FROM = 3.0
-"""The mean grade from which a pair counts as right, unless somebody says otherwise."""
+"""Default mean grade from which a pair counts as right."""
 
 MOST_BYTES = 64 << 20
-"""Of the file: some two hundred thousand judgements."""
+"""Largest size of the file: some two hundred thousand judgements."""
 _LONGEST_ID, _LONGEST_NAME, _LONGEST_TIME = 8_000, 200, 40
 _FIELDS = {"image", "caption", "grade", "who", "when", "text_hash"}
 _HASH = re.compile("[0-9a-f]{64}")
@@ -47,23 +47,21 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a person said of one caption and one picture.
+    """One person's judgement of one caption and one picture.
 
     Attributes:
         image: Id of the picture.
         caption: Id of the caption.
-        grade: 1 to 4, see :data:`GRADES`; None takes back what the person said before.
+        grade: A key of :data:`GRADES`; None takes back the person's earlier judgement.
         who: The person's name.
-        when: In UTC, as ISO 8601 has it.
+        when: Time in UTC, in ISO 8601.
         text_hash: SHA-256 of the caption's text.
-        direction: Which of both was the query, ``"i2t"`` the picture and ``"t2i"`` the caption; empty if nobody says.
+        direction: Which of both was the query, ``"i2t"`` the picture and ``"t2i"`` the caption; empty where unknown.
 
     Raises:
         UserError: If a part is empty, too long, or no grade.
 
     >>> from rungwise.core.disk.sealed_lines import hash_of_text
-    >>> Judgement("boat-7", "boat-7#0", 4, "Ada", now(), hash_of_text("a red boat")).meaning
-    'describes the picture without errors'
     >>> Judgement("boat-7", "boat-7#0", 5, "Ada", now(), hash_of_text("a red boat"))
     Traceback (most recent call last):
     rungwise.core.errors.UserError: grade 5: give a whole number from 1 to 4
@@ -102,11 +100,11 @@ class Judgement:
 
     @property
     def meaning(self) -> str:
-        """Of the grade, in words; empty where it takes something back."""
+        """The grade in words; empty for a judgement that takes one back."""
         return "" if self.grade is None else GRADES[self.grade]
 
     def line(self) -> bytes:
-        """As the file has it."""
+        """The judgement as a line of the file, with its checksum."""
         plain = {
             "image": self.image,
             "caption": self.caption,
@@ -123,12 +121,9 @@ class Judgements:
     """The judgements that count.
 
     Attributes:
-        kept: One for each person and pair, the oldest first.
-        lines: (kept,) the line of each in the file, from 1.
-        issues: Lines that are damaged, one each.
-
-    >>> len(Judgements(()))
-    0
+        kept: One judgement for each person and pair, the oldest first.
+        lines: (kept,) line number of each in the file, from 1.
+        issues: Damaged lines.
     """
 
     kept: tuple[Judgement, ...]
@@ -136,21 +131,21 @@ class Judgements:
     issues: tuple[Issue, ...] = ()
 
     def __iter__(self) -> Iterator[Judgement]:
-        """Over the judgements that count."""
+        """Iterate over the judgements that count."""
         return iter(self.kept)
 
     def __len__(self) -> int:
-        """How many count."""
+        """Number of judgements that count."""
         return len(self.kept)
 
     @property
     def graders(self) -> tuple[str, ...]:
-        """Who gave them, in alphabetical order."""
+        """Names of the graders, in alphabetical order."""
         return tuple(sorted({one.who for one in self.kept}))
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Ids of the pairs that were judged, in the order in which they came first."""
+        """Ids of the judged pairs, by first appearance."""
         return tuple(dict.fromkeys(one.pair for one in self.kept))
 
     def by(self, who: str) -> dict[tuple[str, str], int]:
@@ -158,10 +153,10 @@ class Judgements:
         return {one.pair: one.grade for one in self.kept if one.who == who and one.grade is not None}
 
     def ratings(self, *, texts_apart: bool = False) -> NDArray[np.float64]:
-        """(graders, pairs) grades, NaN where somebody did not grade a pair.
+        """(graders, pairs) grades, NaN where a grader did not grade a pair.
 
-        Args:
-            texts_apart: A pair whose caption was changed in between is two, since its graders did not read the same.
+        With ``texts_apart``, a pair whose caption was changed in between counts as two, since its graders read
+        different texts.
 
         >>> when, text = now(), sealed_lines.hash_of_text("a dog")
         >>> first, second = (Judgement("a", f"{one}#0", 4, one, when, text) for one in ("Ada", "Bo"))
@@ -179,19 +174,12 @@ class Judgements:
 
 
 def now() -> str:
-    """The time of a judgement that is given now."""
+    """The present time, as a judgement holds it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_judgements(path: Path) -> Judgements:
-    """The judgements of a file; none where there is no file.
-
-    Raises:
-        UserError: If it cannot be read.
-
-    >>> len(read_judgements(Path("nowhere.jsonl")))
-    0
-    """
+    """The judgements of a file; none where there is no file. A UserError if it cannot be read."""
     lines, damaged = sealed_lines.read_sealed(path, _parsed)
     found: dict[tuple[str, str, str], tuple[int, Judgement]] = {}
     for number, one in lines:
@@ -204,7 +192,7 @@ def read_judgements(path: Path) -> Judgements:
 
 
 def add_judgement(path: Path, judgement: Judgement) -> None:
-    """Keep a judgement; it survives a power cut once this returns. Others may add some at the same time.
+    """Add a judgement to the file; once this returns it survives a power cut. Other processes may add at the same time.
 
     Raises:
         UserError: If the file has :data:`MOST_BYTES` already or holds something else, or the place cannot be written.
@@ -227,18 +215,10 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
 
 
 def require_place(path: Path) -> None:
-    """Refuse a place where no judgement could be kept, before anybody is asked; the file is not made.
+    """Refuse a place where no judgement could be written, before anybody is asked; the file is not made.
 
     Raises:
         UserError: If the file holds something else than judgements, or the place cannot be written.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "captions.csv"
-    >>> require_place(file)
-    >>> _ = file.write_text("image,caption")
-    >>> require_place(file)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: ...captions.csv: holds something else than judgements; name another file
     """
     with _adding_alone(path):
         if os.path.lexists(path):
@@ -247,13 +227,7 @@ def require_place(path: Path) -> None:
 
 
 def refuse_other_file(path: Path) -> None:
-    """Refuse a file that holds something else than judgements; none, or an empty one, will do.
-
-    Raises:
-        UserError: If it does, or cannot be read.
-
-    >>> refuse_other_file(Path("nowhere.jsonl"))
-    """
+    """Refuse a file that holds something else than judgements, or cannot be read; a missing or empty one passes."""
     if not is_regular(path) or not path.stat().st_size:
         return
     line = sealed_lines.a_sealed_line(path)
@@ -263,7 +237,7 @@ def refuse_other_file(path: Path) -> None:
 
 @contextmanager
 def _adding_alone(path: Path) -> Iterator[None]:
-    """Within it nobody else adds to a judgement file; what refuses to be written is one line."""
+    """Lock a judgement file against other writers; what cannot be written becomes an error of one line."""
     with explained(path):
         make_folder(path.parent)
         with writing_alone(path.parent, name=f".{path.name}.lock"):
@@ -272,11 +246,7 @@ def _adding_alone(path: Path) -> Iterator[None]:
 
 
 def is_judgement_line(line: bytes) -> bool:
-    """Whether a line is one of a judgement file, be it damaged or not.
-
-    >>> is_judgement_line(b"image,caption,grade")
-    False
-    """
+    """Whether a line belongs to a judgement file, be it damaged or not."""
     return sealed_lines.is_sealed(line) and b'"image"' in line and b'"caption"' in line
 
 

@@ -22,7 +22,7 @@ _TRIPLET, _PAIR = 4, 3
 
 
 def mat_preferences(paths: Sequence[Path]) -> Preferences:
-    """Preferences of the published MAT files.
+    """Preferences from the published MAT files.
 
     Args:
         paths: ``consensus_pascal.mat``, and ``pair_pascal.mat`` if it is there, in any order. Without the second one
@@ -83,7 +83,7 @@ def _preferences(
 
 
 def _together(judgements: Iterable[tuple[str, str, str, float]]) -> list[list[tuple[str, str, str, float]]]:
-    """Judgements that stand together and are of the same two candidates."""
+    """Group consecutive judgements of the same two candidates."""
     groups: list[list[tuple[str, str, str, float]]] = []
     for one in judgements:
         if not groups or groups[-1][0][1:3] != one[1:3]:

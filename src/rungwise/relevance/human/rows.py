@@ -1,6 +1,6 @@
-"""The rows of a file of judgements, whatever they are written in: CSV, TSV, JSON or JSON lines.
+"""The rows of a file of judgements in any of its formats: CSV, TSV, JSON or JSON lines.
 
-Columns are known by name, case and outer blanks do not matter. Cells are texts in a table and values in JSON.
+Columns are known by name; case and outer blanks do not matter. Cells are texts in a table and values in JSON.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Cells = Mapping[str, object]
 """Values by column, in lower case."""
 
 LARGEST_GRADE = float(np.finfo(np.float32).max)
-"""Degrees are numbers of 32 bits."""
+"""Largest absolute value of a grade: degrees are numbers of 32 bits."""
 
 RATING = re.compile(r"(?:annotator|grade|judge|rater|rating|score)s?[ _-]?[0-9]{1,3}")
-"""A column that holds the ratings of one person, such as ``score_1``."""
+"""Name of a column that holds the ratings of one person, such as ``score_1``."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class JudgementRows:
     Attributes:
         path: The file.
         columns: Names in lower case, in their order.
-        rows: Place and cells of each.
+        rows: Place and cells of each row.
     """
 
     path: Path
@@ -49,32 +49,20 @@ def rows_of(path: Path) -> JudgementRows:
 
     Raises:
         UserError: If the file cannot be read, or is none of these.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "judgements"
-    >>> _ = file.write_text('{"video": "v1", "scores": [3, 4]}\n')
-    >>> rows_of(file).columns, [cells["scores"] for _, cells in rows_of(file).rows]
-    (('video', 'scores'), [[3, 4]])
     """
     text = read_text(path)
     return _json(path, text) if text.lstrip()[:1] in ("[", "{") else table_rows(path, text)
 
 
 def table_rows(path: Path, text: str | None = None) -> JudgementRows:
-    r"""The rows of a CSV or TSV; tabs count where the header has one.
+    r"""The rows of a CSV or TSV; the delimiter is the tab where the header has one.
 
     Args:
         path: The file.
-        text: What it holds, where that was read already.
+        text: Content of the file, where it was read already.
 
     Raises:
         UserError: If the file cannot be read; while rows are read, if quotation marks are wrong.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "grades.csv"
-    >>> _ = file.write_text("Image,caption ,grade\na,b,3\n")
-    >>> table_rows(file).columns, [cells for _, cells in table_rows(file).rows]
-    (('image', 'caption', 'grade'), [{'image': 'a', 'caption': 'b', 'grade': '3'}])
     """
     text = read_text(path) if text is None else text
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
@@ -111,18 +99,15 @@ def _json(path: Path, text: str) -> JudgementRows:
 
 
 def text_of(cells: Cells, columns: Sequence[str], where: str) -> str:
-    """The text of the first of some columns, without outer blanks; empty where there is none.
+    """The text of the first of some columns that is there, without outer blanks; empty where there is none.
 
     Args:
-        cells: Of the row.
-        columns: Names that are taken for one another.
+        cells: Cells of the row.
+        columns: Names that mean the same.
         where: Place of the row.
 
     Raises:
         UserError: If the cell holds a list or an object.
-
-    >>> text_of({"video_id": 7}, ("video", "video_id"), "entry 1"), text_of({}, ("video",), "entry 2")
-    ('7', '')
     """
     value = next((cells[name] for name in columns if cells.get(name) is not None), "")
     if not isinstance(value, str | int | float):
@@ -134,12 +119,12 @@ def texts_of(cells: Cells, column: str, where: str) -> tuple[str, ...]:
     """The texts of a list: in JSON, as JSON in a cell, or in columns such as ``reference_1``.
 
     Args:
-        cells: Of the row.
-        column: Its name in the plural, such as ``references``.
+        cells: Cells of the row.
+        column: Name of the column in the plural, such as ``references``.
         where: Place of the row.
 
     Raises:
-        UserError: If there is something else than texts.
+        UserError: If the list holds something else than texts.
 
     >>> texts_of({"references": ["a dog", "dogs"]}, "references", "entry 1")
     ('a dog', 'dogs')
@@ -158,15 +143,15 @@ def texts_of(cells: Cells, column: str, where: str) -> tuple[str, ...]:
 
 
 def ratings_of(cells: Cells, columns: Sequence[str], where: str) -> list[float]:
-    """The ratings of a row: one of a column, a list in a column, or those of columns such as ``score_1``.
+    """The ratings of a row: one in a column, a list in a column, or those of columns such as ``score_1``.
 
     Args:
-        cells: Of the row.
+        cells: Cells of the row.
         columns: Names of a column that holds all ratings; the first present one counts.
         where: Place of the row.
 
     Returns:
-        At least one; NaN for an empty cell beside others, since columns may be persons.
+        At least one rating; NaN for an empty cell beside others, since columns may be persons.
 
     Raises:
         UserError: If a rating is no number, or there is none.
@@ -194,21 +179,7 @@ def ratings_of(cells: Cells, columns: Sequence[str], where: str) -> list[float]:
 
 
 def grade_of(cell: object, where: str) -> float:
-    """The number that a cell holds.
-
-    Args:
-        cell: A text or a number.
-        where: Place of the row.
-
-    Raises:
-        UserError: If it is no finite number, or one beyond the range of degrees.
-
-    >>> grade_of(" 3.5", "line 2")
-    3.5
-    >>> grade_of("good", "line 2")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: line 2: 'good' is no grade; write a number
-    """
+    """The number in a cell; a UserError that names ``where`` if it is not finite or beyond the range of degrees."""
     grade = number_of(cell)
     if grade is None:
         raise UserError(f"{where}: {repr('' if cell is None else cell)[:80]} is no grade; write a number")
@@ -216,7 +187,7 @@ def grade_of(cell: object, where: str) -> float:
 
 
 def number_of(cell: object) -> float | None:
-    """The number that a cell holds, None where it is no finite number or beyond the range of degrees.
+    """The number in a cell, None where it is no finite number or beyond the range of degrees.
 
     >>> number_of("4"), number_of(4), number_of("nan"), number_of(True), number_of("1e39")
     (4.0, 4.0, None, None, None)

@@ -33,19 +33,17 @@ class HumanJudgements(Degrees):
     experts, 0..1 from its crowd.
 
     Args:
-        images: Positions of judged pairs' images.
-        captions: Positions of their captions.
-        grades: Their grades.
+        images: Positions of the judged pairs' images.
+        captions: Positions of the judged pairs' captions.
+        grades: Grades of the judged pairs; as an attribute (n,) float32, one for each of ``pairs``.
         shape: (images, captions) of the whole matrix.
         closed_images: Images of which every caption was judged: a pair of theirs that is not listed is 0 and not NaN.
-        closed_captions: The same for captions.
+        closed_captions: Captions of which every image was judged, likewise.
         image_of_caption: (captions,) the position of each caption's image, where it is known.
         issues: Judgements that were left out.
 
     Attributes:
-        pairs: (n, 2) positions (image, caption) of the judged pairs, ascending.
-        grades: (n,) float32, their grades.
-        issues: Judgements that were left out.
+        pairs: (n, 2) ascending positions (image, caption) of the judged pairs.
 
     Raises:
         UserError: If positions and grades do not fit, or a grade is not finite.
@@ -98,7 +96,7 @@ class HumanJudgements(Degrees):
 
     @classmethod
     def read(cls, path: Path | str, data: ImageCaptions) -> HumanJudgements:
-        r"""One file of judgements, known by what it holds.
+        r"""Read one file of judgements, whose layout is known by its content.
 
         * Flickr8K's ``ExpertAnnotations.txt`` (Hodosh et al. 2013): the mean of three experts' grades, 1..4; and its
           ``CrowdFlowerAnnotations.txt``: the share of people who said yes, 0..1. A pair without votes becomes an issue.
@@ -202,15 +200,15 @@ class HumanJudgements(Degrees):
         return np.asarray(self.image_of_caption[self.pairs[:, 1]] == self.pairs[:, 0])
 
     def known_pairs(self) -> Positions | None:
-        """``pairs``; None where other pairs of a checked gallery are known to be 0."""
+        """The judged pairs; None where other pairs of a checked gallery are known to be 0."""
         return None if self._closed_images.any() or self._closed_captions.any() else self.pairs
 
     def options(self) -> Mapping[str, Any]:
-        """Nothing besides the judgements decides the degrees."""
+        """Empty: the judgements alone decide the degrees."""
         return {}
 
     def hashed(self) -> Iterator[bytes]:
-        """Pairs, grades, and which items were judged throughout."""
+        """Pairs, grades, and the items whose every pair was judged."""
         for array in (self._keys, self.grades, self._closed_images, self._closed_captions):
             yield np.ascontiguousarray(array).tobytes()
 

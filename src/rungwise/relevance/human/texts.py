@@ -26,7 +26,7 @@ _REFERENCES = "references"
 
 
 def is_preferences(table: JudgementRows) -> bool:
-    """Whether a table says which of two candidates people chose."""
+    """Whether a table holds votes between two candidates."""
     return {"first", "second", *_VOTES} <= set(table.columns)
 
 
@@ -38,20 +38,7 @@ def is_rated_texts(table: JudgementRows) -> bool:
 
 
 def preferences(table: JudgementRows) -> Preferences:
-    r"""Pairs of candidates with votes.
-
-    Raises:
-        UserError: If a candidate is empty, or votes are no counts.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from rungwise.relevance.human.rows import rows_of
-    >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
-    >>> _ = file.write_text("image,first,second,votes_first,votes_second,category\na,a dog,a cat,40,8,HI\n")
-    >>> found = preferences(rows_of(file))
-    >>> found.items, found.votes.tolist(), found.categories
-    (('a',), [[40.0, 8.0]], ('HI',))
-    """
+    r"""Pairs of candidates with votes; a UserError if a candidate is empty, or votes are no counts."""
     rows = []
     for where, cells in table.rows:
         texts = [text_of(cells, (name,), where) for name in ("first", "second")]
@@ -69,20 +56,7 @@ def preferences(table: JudgementRows) -> Preferences:
 
 
 def rated_texts(table: JudgementRows) -> RatedTexts:
-    r"""Candidates with ratings.
-
-    Raises:
-        UserError: If a candidate is empty, or a rating is no number.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from rungwise.relevance.human.rows import rows_of
-    >>> file = Path(tempfile.mkdtemp()) / "rated.jsonl"
-    >>> _ = file.write_text('{"video": "v", "candidate": "a dog", "references": ["dogs"], "scores": [3, 4, 5]}\n')
-    >>> found = rated_texts(rows_of(file))
-    >>> found.candidates, found.references, found.ratings.tolist()
-    (('a dog',), (('dogs',),), [[3.0, 4.0, 5.0]])
-    """
+    r"""Candidates with ratings; a UserError if a candidate is empty, or a rating is no number."""
     rows = []
     for where, cells in table.rows:
         candidate = text_of(cells, _CANDIDATES, where)

@@ -1,7 +1,7 @@
-"""What people judged, as it stands in a file: pairs of a collection, two candidates of one picture, candidate texts.
+"""People's judgements as values: rated pairs of a collection, preferences between candidates, rated candidate texts.
 
-These are values; :mod:`rungwise.relevance.human.files` reads them, and :mod:`rungwise.relevance.agreement.protocols`
-says how well degrees agree with them. Single ratings are kept where a file has them, since some protocols count each.
+:mod:`rungwise.relevance.human.files` reads them, and :mod:`rungwise.relevance.agreement.protocols` compares degrees
+with them. Single ratings are kept where a file has them, since some protocols count each.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rungwise.core.errors import UserError
 from rungwise.data.collection import Issue
 
 Between = Literal["image-caption", "caption-caption", "image-image"]
-"""What the two sides of a judged pair are."""
+"""Kinds of the two sides of a judged pair."""
 
 Layout = Literal["table", "flickr8k-expert", "flickr8k-crowd"]
-"""Where the judgements come from, which decides the protocol."""
+"""Origin of the judgements, which decides the protocol."""
 
 Ratings = NDArray[np.float64]
-"""(items, raters) grades, NaN for none; a row's order says nothing unless a reader says so."""
+"""(items, raters) grades, NaN for none; the order within a row means nothing unless a reader says so."""
 
 MOST_RATERS = 1000
-"""Ratings of one item; a file that has more of one is no file of judgements."""
+"""Most ratings of one item; a file with more of one item is no file of judgements."""
 
 
 class _Rated:
-    """What people gave grades has them in ``ratings``: (items, raters), NaN for none."""
+    """Base of what has grades in ``ratings``: (items, raters), NaN for none."""
 
     ratings: Ratings
 
@@ -50,19 +50,15 @@ class RatedPairs(_Rated):
     """Pairs of a collection that people rated.
 
     Attributes:
-        between: What the sides are.
-        layout: Where they come from.
+        between: Kinds of the two sides.
+        layout: Origin of the ratings.
         first: (pairs,) ids of the first side; images for image-caption pairs.
         second: (pairs,) ids of the second side.
         ratings: (pairs, raters) grades, NaN for none.
-        places: (pairs,) where each stands in its file.
-        name: Of the file.
+        places: (pairs,) place of each pair in its file.
+        name: Name of the file.
         text_hashes: (pairs,) SHA-256 of the caption that was read; empty where the file does not say.
-        issues: Lines of the file that are damaged.
-
-    >>> pairs = RatedPairs("image-caption", "table", ("a",), ("a#0",), np.array([[4.0, 5.0, np.nan]]), ("line 2",))
-    >>> len(pairs), pairs.raters, pairs.means
-    (1, 3, array([4.5]))
+        issues: Damaged lines of the file.
     """
 
     between: Between
@@ -86,14 +82,14 @@ class Preferences:
 
     Attributes:
         items: (pairs,) ids of the pictures.
-        first: (pairs,) the one candidate.
-        second: (pairs,) the other.
-        votes: (pairs, 2) how many people chose the first, and the second.
-        categories: (pairs,) such as HC (two captions of the picture by people), HI (one of them of another picture),
-            HM (one by a machine), MM (both by machines); empty texts where the file has none.
+        first: (pairs,) first candidate.
+        second: (pairs,) second candidate.
+        votes: (pairs, 2) number of people who chose the first, and the second.
+        categories: (pairs,) category, such as HC (two captions of the picture by people), HI (one of them of another
+            picture), HM (one by a machine), MM (both by machines); empty texts where the file has none.
         references: (pairs,) other captions of each picture; none where the file has none.
-        places: (pairs,) where each stands in its file.
-        name: Of the file.
+        places: (pairs,) place of each pair in its file.
+        name: Name of the file.
 
     >>> both = Preferences(("a",), ("a dog",), ("a cat",), np.array([[40.0, 8.0]]), ("HI",), (("dogs",),), ("line 2",))
     >>> both.preferred
@@ -115,7 +111,7 @@ class Preferences:
 
     @property
     def preferred(self) -> NDArray[np.float64]:
-        """(pairs,) 1 where most people chose the first, -1 the second, 0 as many one as the other."""
+        """(pairs,) 1 where most people chose the first candidate, -1 the second, 0 where votes are equal."""
         return np.sign(self.votes[:, 0] - self.votes[:, 1])
 
 
@@ -128,12 +124,8 @@ class RatedTexts(_Rated):
         candidates: (candidates,) texts.
         references: (candidates,) captions by people of each item; none where the file has none.
         ratings: (candidates, raters) grades, NaN for none; a column is a rater.
-        places: (candidates,) where each stands in its file.
-        name: Of the file.
-
-    >>> texts = RatedTexts(("v1",), ("a dog",), (("dogs",),), np.array([[3.0, 4.0, 5.0]]), ("entry 1",))
-    >>> texts.means
-    array([4.])
+        places: (candidates,) place of each candidate in its file.
+        name: Name of the file.
     """
 
     items: tuple[str, ...]
@@ -149,15 +141,11 @@ class RatedTexts(_Rated):
 
 
 Judged = RatedPairs | Preferences | RatedTexts
-"""Any file of judgements."""
+"""The content of any file of judgements."""
 
 
 def means_of(ratings: Ratings) -> NDArray[np.float64]:
-    """(items,) mean over the raters who gave a grade; NaN where none did.
-
-    >>> means_of(np.array([[1.0, 2.0], [3.0, np.nan], [np.nan, np.nan]]))
-    array([1.5, 3. , nan])
-    """
+    """(items,) mean over the raters who gave a grade; NaN where none did."""
     given = ~np.isnan(ratings)
     counts = given.sum(axis=1)
     sums = np.where(given, ratings, 0).sum(axis=1)
@@ -165,18 +153,9 @@ def means_of(ratings: Ratings) -> NDArray[np.float64]:
 
 
 def in_columns(rows: Sequence[Sequence[float]], places: Sequence[str]) -> Ratings:
-    """(items, raters) ratings of rows of different lengths, filled up with NaN.
+    """(items, raters) ratings from rows of different lengths, filled up with NaN.
 
-    Args:
-        rows: The ratings of each item.
-        places: Where each stands.
-
-    Raises:
-        UserError: If one item has more ratings than a file of judgements would have.
-
-    >>> in_columns([[1, 2], [3]], ["line 2", "line 3"])
-    array([[ 1.,  2.],
-           [ 3., nan]])
+    ``places`` are the places of the items in their file; a UserError names one that has more than :data:`MOST_RATERS`.
     """
     most = max(map(len, rows), default=0)
     if most > MOST_RATERS:

@@ -1,4 +1,4 @@
-"""What sources share that score by words: tokeniser, document frequencies, index, leave-one-out."""
+"""What the word-counting sources share: tokens, document frequencies, sparse rows and leave-one-out scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NgramWeights:
 
     Attributes:
         idf: Per order, (n-grams,) float64 ``log(images) - log(max(1, document frequency))``.
-        most: Per order, (n-grams,) how often each stands in one caption at most.
+        most: Per order, (n-grams,) the highest count of each n-gram in a single caption.
         longest: Tokens of the longest caption.
     """
 
@@ -38,21 +38,11 @@ class NgramWeights:
 
 
 RowsOf = Callable[[NgramCounts, NgramWeights], SparseCaptions]
-"""Captions as sparse rows; a function of a module or a class, which other processes can import."""
+"""Turns n-gram counts into sparse rows; a function of a module or a class, which other processes can import."""
 
 
 class Counted:
-    """Tokenised captions with the inverse document frequency of each n-gram.
-
-    Attributes:
-        vocabulary: The captions' n-grams.
-        frequencies: Document frequencies, of the captions themselves unless given.
-        weights: See :class:`NgramWeights`.
-
-    >>> counted = Counted(["a dog", "a cat"], np.array([0, 1]), tokeniser=str.split, frequencies=None, orders=1)
-    >>> counted.weights.idf[0].round(3).tolist()
-    [0.0, 0.693, 0.693]
-    """
+    """Tokenised captions with the inverse document frequency of each n-gram, by default counted in these captions."""
 
     def __init__(
         self,
@@ -73,7 +63,7 @@ class Counted:
         self._share = share
 
     def rows(self, of: RowsOf) -> SparseCaptions:
-        """All captions as sparse rows, made some captions at a time."""
+        """All captions as sparse rows, made in parts of :data:`CAPTIONS` captions."""
         vocabulary = self.vocabulary
         ends = np.cumsum(vocabulary.lengths)
         starts = range(0, max(1, len(ends)), CAPTIONS)
@@ -90,22 +80,18 @@ class Counted:
 
     @property
     def frequencies_from(self) -> Frequencies:
-        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        """Whose captions the document frequencies count."""
         if not self.given:
             return "collection"
         return "train" if self.frequencies.origin == "train" else "unknown"
 
     def options(self) -> Mapping[str, Any]:
-        """The document frequencies, where they do not follow from the captions."""
+        """The hash of document frequencies that were given; nothing where they follow from the captions."""
         return {"document_frequencies": self.frequencies.content_hash()} if self.given else {}
 
 
 def tokeniser_choice(tokeniser: Tokeniser) -> Mapping[str, str]:
-    """The tokeniser among a source's choices: its name, and nothing for the usual one.
-
-    >>> tokeniser_choice(str.split), tokeniser_choice(ptb)
-    ({'tokenizer': 'str.split'}, {})
-    """
+    """The tokeniser as an entry of a source's choices: its name, or no entry for the default :func:`ptb`."""
     return {} if tokeniser is ptb else {"tokenizer": name_of(tokeniser)}
 
 
@@ -119,7 +105,7 @@ class _Captions:
 
 @dataclass(frozen=True)
 class _RowsOf:
-    """What rows are made with, whichever captions they are of."""
+    """What rows are made with; the same for every part of the captions."""
 
     of: RowsOf
     words: Sequence[str]
@@ -133,18 +119,18 @@ def _rows_of_some(common: _RowsOf, part: _Captions) -> SparseCaptions:
 
 
 _IMAGES = 1 << 15
-"""Images that are ranked at a time."""
+"""Number of images that are ranked at a time."""
 
 
 class RowsSource(CaptionSource):
     """Base of the sources whose degrees are products of sparse rows, averaged over all references of an image.
 
     Args:
-        captions: (captions,) texts; None where they are not at hand.
+        captions: (captions,) texts; None where only ranking is needed.
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: None takes the processor's.
+        threads: Number of threads; None takes one for each core.
     """
 
     _rows: SparseCaptions
@@ -191,7 +177,7 @@ class RowsSource(CaptionSource):
         return scores.T
 
     def topk(self, k: int, direction: Direction = "i2t", queries: range | None = None) -> tuple[Positions, Block]:
-        """See :meth:`rungwise.relevance.base.Degrees.topk`; memory does not grow with the number of pairs.
+        """The k most relevant candidates of every query; memory does not grow with the number of pairs.
 
         Images are taken some at a time, so that their index is small and the scores of a caption fit into a cache.
         """
@@ -234,8 +220,8 @@ class RowsSource(CaptionSource):
     def _know(self, images: Positions) -> None:
         """Score each caption of some images with its own image, whose other captions are the references.
 
-        Every caption is asked against a document of its own. Images are taken a few at a time, since a block holds
-        all captions of some images against all documents of theirs.
+        Images are taken a few at a time: a block holds all captions of some images against one document for each of
+        them.
         """
         unknown = images[~self._known[images]]
         run = 64
@@ -251,7 +237,7 @@ class RowsSource(CaptionSource):
         self._known[unknown] = True
 
     def grain(self, direction: Direction) -> int:
-        """See :meth:`rungwise.relevance.base.Degrees.grain`: a pair has the same bits in every block."""
+        """1: a pair has the same bits in every block."""
         return 1
 
 
@@ -262,12 +248,12 @@ class ConsensusSource(RowsSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens.
-        stemming: Language whose stems stand for the tokens; None keeps them as they are.
-        document_frequencies: Of a corpus; None counts the images of these captions.
+        stemming: Language whose stems stand for the tokens; None keeps the tokens.
+        document_frequencies: Frequencies counted in another corpus; None counts the images of these captions.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: None takes the processor's.
-        share: Counts the captions' n-grams and weighs them, some captions at a time.
+        threads: Number of threads; None takes one for each core.
+        share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
     """
 
     ORDERS: int
@@ -305,21 +291,21 @@ class ConsensusSource(RowsSource):
 
     @property
     def document_frequencies(self) -> DocumentFrequencies:
-        """Those in use, to save or to hand to another source."""
+        """The document frequencies in use, to save or to hand to another source."""
         return self._counted.frequencies
 
     @property
     def frequencies_from(self) -> Frequencies:
-        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        """Whose captions the document frequencies count."""
         return self._counted.frequencies_from
 
     def options(self) -> Mapping[str, Any]:
-        """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
+        """Leave-one-out, stemming and given document frequencies; the tokeniser shows in :meth:`hashed`."""
         stems = {} if self.stemming is None else {"stemming": self.stemming}
         return {"leave_one_out": self.leave_one_out, **stems, **self._counted.options()}
 
     def choices(self) -> Mapping[str, Any]:
-        """The options, and the tokeniser unless it is the usual one."""
+        """The options, and the tokeniser unless it is the default."""
         return {**super().choices(), **self._tokenizer}
 
     def hashed(self) -> Iterator[bytes]:
@@ -334,7 +320,7 @@ def _runs(images: range) -> Iterator[Positions]:
 
 
 def joined(parts: Sequence[SparseCaptions]) -> SparseCaptions:
-    """Rows of consecutive captions, one part after the other, as one."""
+    """One sparse matrix from the rows of consecutive captions."""
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([part.starts[-1] for part in parts]).tolist()
@@ -359,12 +345,7 @@ def sparse_rows(
     lengths: NDArray[Any],
     penalty: NDArray[Any],
 ) -> SparseCaptions:
-    """Entries in any order as :class:`SparseCaptions`; entries that weigh nothing are left out.
-
-    >>> one = np.ones(3)
-    >>> sparse_rows(np.array([1, 0, 1]), np.array([5, 7, 2]), one, one, lengths=np.zeros(2), penalty=one[:1]).starts
-    array([0, 1, 3])
-    """
+    """Entries in any order as :class:`SparseCaptions`; entries whose answer weighs 0 are left out."""
     kept = np.flatnonzero(answers)
     order = kept[np.argsort(caption[kept], kind="stable")]
     starts = np.concatenate(([0], np.cumsum(np.bincount(caption[order], minlength=len(lengths)))))
@@ -380,17 +361,13 @@ def sparse_rows(
 
 
 def norms_of(caption: NDArray[Any], weights: NDArray[Any], captions: int) -> NDArray[np.float64]:
-    """(captions,) length of each caption's vector of weights.
-
-    >>> norms_of(np.array([0, 0, 2]), np.array([3.0, 4.0, 1.0]), 3)
-    array([5., 0., 1.])
-    """
+    """(captions,) length of each caption's vector of weights."""
     norms: NDArray[np.float64] = np.sqrt(np.bincount(caption, weights=weights**2, minlength=captions))
     return norms
 
 
 def unit(caption: NDArray[Any], weights: NDArray[Any], captions: int) -> NDArray[np.float64]:
-    """(entries,) weights of vectors of length 1; a vector of zeros stays.
+    """(entries,) weights scaled so that each caption's vector has length 1; a vector of zeros stays.
 
     >>> unit(np.array([0, 0, 2]), np.array([3.0, 4.0, 0.0]), 3)
     array([0.6, 0.8, 0. ])

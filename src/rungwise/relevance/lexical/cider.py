@@ -28,7 +28,7 @@ SIGMA = 6.0
 
 
 class CIDEr(ConsensusSource):
-    """CIDEr; see the module for the formula. With ``stemming="english"`` as the paper has it. 0..10.
+    """CIDEr by the module's formula; ``stemming="english"`` gives the paper's. 0..10.
 
     A caption stays among the references of its own image unless ``leave_one_out``, so that its own degree is high.
 
@@ -36,16 +36,14 @@ class CIDEr(ConsensusSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens; :func:`~rungwise.language.tokenisers.ptb` as the captioning tools.
-        stemming: Language whose stems stand for the tokens, such as ``"english"``; None keeps them as they are. It
-            needs the extra ``rungwise[languages]``.
-        document_frequencies: Of a corpus, so that scores do not depend on these captions; None counts their images.
+        stemming: Language whose stems stand for the tokens, such as ``"english"``; None keeps the tokens. It needs the
+            extra ``rungwise[languages]``.
+        document_frequencies: Frequencies of another corpus, so that scores do not depend on these captions; None counts
+            their images.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: None takes the processor's.
-        share: Counts the captions' n-grams and weighs them, some captions at a time.
-
-    Raises:
-        UserError: If there is not one image position per caption.
+        threads: Number of threads; None takes one for each core.
+        share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
 
     >>> CIDEr(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1]).dense().round(2)
     array([[5.21, 5.21, 0.  ],
@@ -83,9 +81,7 @@ class CIDErD(ConsensusSource):
     """CIDEr-D: clipped counts and a penalty on length; pycocoevalcap's Cider, given the same tokens. 0..10.
 
     "Length" is the number of word pairs, as in the captioning tools: it differs from the number of words by one, the
-    empty caption aside, so that differences are the same.
-
-    Args and errors are those of :class:`CIDEr`.
+    empty caption aside, so that differences are the same. Arguments are those of :class:`CIDEr`.
 
     >>> CIDErD(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1]).dense().round(2)
     array([[5.21, 5.21, 0.  ],

@@ -29,9 +29,9 @@ from rungwise.core.compute.topk import Best
 from rungwise.relevance.base import Block, Positions
 
 _FULL_SHARE = 8
-"""A column that one document in so many has is laid out in full."""
+"""A column that at least one document in this many has is laid out in full."""
 _BUFFER = 1 << 19
-"""Scores that one thread holds at a time while it looks for the best."""
+"""Number of scores that one thread holds at a time while it looks for the best."""
 
 
 Folded = tuple[Block, Block]
@@ -44,7 +44,7 @@ class SparseCaptions:
 
     Attributes:
         starts: (captions + 1,) int64, where each row begins.
-        columns: (entries,) int32.
+        columns: (entries,) int32 column of each entry.
         asked: (entries,) float32 weights of a caption that is scored.
         answers: (entries,) float32 weights of a caption that is a reference.
         lengths: (captions,) int32; all 0 where length does not matter.
@@ -62,13 +62,13 @@ class SparseCaptions:
 
 
 class InvertedIndex:
-    """Documents by column; see the module.
+    """Documents by column: postings of their references, exact scores of captions against all of them.
 
     Args:
-        rows: Captions.
-        references: Positions of the captions that are references, those of a document together.
-        counts: (documents,) how many references each document has; 0 is allowed and scores 0.
-        threads: At most so many; None takes one for each core.
+        rows: All captions.
+        references: Positions of the captions that are references, those of one document next to each other.
+        counts: (documents,) number of references of each document; a document without references scores 0.
+        threads: Highest number of threads; None takes one for each core.
 
     >>> rows = SparseCaptions(np.array([0, 1, 3]), np.array([0, 0, 1], np.int32), np.ones(3, np.float32),
     ...     np.array([1, 2, 3], np.float32), np.zeros(2, np.int32), np.ones(1, np.float32), width=2)
@@ -99,7 +99,7 @@ class InvertedIndex:
         self._full_of[self._full] = np.arange(len(self._full))
 
     def scores(self, captions: Positions) -> Block:
-        """(len(captions), documents) float32."""
+        """(len(captions), documents) float32 scores."""
         out = np.empty((len(captions), self._documents), np.float32)
         for places, folded in self._by_length(captions):
 
@@ -112,13 +112,13 @@ class InvertedIndex:
     def best_documents(
         self, best: Best, patch: Callable[[Positions, Block], None], captions: Positions, first: int = 0
     ) -> None:
-        """Offer the documents to captions.
+        """Offer all documents as candidates to captions.
 
         Args:
-            best: Keeps the best of each of the captions.
+            best: Collects the best documents of each caption.
             patch: Corrects (captions, documents) scores in place before they are ranked.
-            captions: Positions of the captions that ask.
-            first: Position of the first document among all that are offered.
+            captions: Positions of the captions that are queries.
+            first: Position of this index's first document among the documents of all indexes offered to ``best``.
         """
         run = max(1, _BUFFER // max(1, self._documents))
         # Buffers are handed around: where memory is mapped anew for every part, that takes longer than the scores.
@@ -144,9 +144,7 @@ class InvertedIndex:
     def best_captions(self, k: int, patch: Callable[[Positions, Block], None]) -> tuple[Positions, Block]:
         """The k best captions of every document, best first, ties by the lower position.
 
-        Args:
-            k: At most the number of captions.
-            patch: See :meth:`best_documents`.
+        ``k`` is at most the number of captions; ``patch`` corrects scores as in :meth:`best_documents`.
         """
         everything = np.arange(len(self._rows.lengths))
         values = np.full((self._documents, k), -np.inf, np.float32)
@@ -173,7 +171,7 @@ class InvertedIndex:
         return indices, values
 
     def _by_length(self, captions: Positions) -> Iterator[tuple[Positions, Folded]]:
-        """Places in ``captions`` of one length, with the postings folded for it."""
+        """For each length: places in ``captions`` of that length, with the postings folded for it."""
         lengths = self._rows.lengths[captions]
         order = np.argsort(lengths, kind="stable")
         edges = np.flatnonzero(np.diff(lengths[order], prepend=-1, append=-1))

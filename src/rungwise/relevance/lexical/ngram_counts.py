@@ -1,7 +1,7 @@
-"""The n-grams of a collection, counted a part of the images at a time, so that parts can be counted anywhere.
+"""N-grams of a collection, counted in parts of some images each, so that other processes can count parts.
 
 Words and n-grams get the numbers that they would have if all captions were counted at once: words by first appearance,
-n-grams by prefix and last word. So nothing shows in how many parts a collection was counted.
+n-grams by prefix and last word. So the result does not depend on the number of parts.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rungwise.language.tokenisers import Tokeniser
 from rungwise.relevance.lexical.ngrams import DocumentFrequencies, Integers, NgramCounts
 
 CAPTIONS = 1 << 15
-"""About how many captions are counted at a time."""
+"""Number of captions that are counted at a time, roughly."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Captions of some images, all that these have.
+    """All captions of some images.
 
     Attributes:
         captions: (captions,) ascending positions in the collection.
-        texts: (captions,).
-        owners: (captions,) the image of each.
+        texts: (captions,) the captions themselves.
+        owners: (captions,) the image of each caption.
     """
 
     captions: Integers
@@ -45,8 +45,8 @@ class Counts:
         lengths: (captions,) number of tokens.
         tokens: (tokens,) int32 positions in ``words``, one caption after the other.
         keys: Per order, (n-grams,) as in :class:`~rungwise.relevance.lexical.ngrams.NgramCounts`.
-        frequencies: Per order, (n-grams,) how many images have each.
-        most: Per order, (n-grams,) how often each stands in one caption at most.
+        frequencies: Per order, (n-grams,) number of images that have each.
+        most: Per order, (n-grams,) the highest count of each in a single caption.
     """
 
     words: Sequence[str]
@@ -59,7 +59,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class CountedTexts(Counts):
-    """What is counted of :class:`Texts`.
+    """Counts of one part, with what is needed to merge parts.
 
     Attributes:
         first: (words,) the caption in which each word stands first.
@@ -72,20 +72,12 @@ class CountedTexts(Counts):
 
 @dataclass(frozen=True)
 class Vocabulary(Counts):
-    """The n-grams of a whole collection, with its tokens.
-
-    Attributes:
-        images: How many images have a caption.
-
-    >>> found = vocabulary(["a dog a dog", "dog"], np.array([1, 0]), str.split, orders=1)
-    >>> found.words, found.frequencies[0].tolist(), found.most[0].tolist()
-    (['a', 'dog'], [1, 2], [2, 2])
-    """
+    """The n-grams of a whole collection, with its tokens and the number of ``images`` that have a caption."""
 
     images: int
 
     def document_frequencies(self, origin: str = "") -> DocumentFrequencies:
-        """How many images have each n-gram."""
+        """In how many images each n-gram occurs."""
         return DocumentFrequencies(self.images, tuple(self.words), tuple(self.keys), tuple(self.frequencies), origin)
 
     def hashed(self) -> Iterator[bytes]:
@@ -107,10 +99,14 @@ def vocabulary(
 
     Args:
         captions: (captions,) texts.
-        image_of_caption: (captions,) the image of each.
+        image_of_caption: (captions,) the image of each caption.
         tokeniser: Text to tokens.
-        orders: The longest n-gram.
-        share: Counts the parts.
+        orders: Length of the longest n-gram.
+        share: Executor that counts the parts.
+
+    >>> found = vocabulary(["a dog a dog", "dog"], np.array([1, 0]), str.split, orders=1)
+    >>> found.words, found.frequencies[0].tolist(), found.most[0].tolist()
+    (['a', 'dog'], [1, 2], [2, 2])
     """
     texts = _texts(captions, image_of_caption)
     parts = dict(share(count, (tokeniser, orders), texts))
@@ -127,12 +123,7 @@ def _texts(captions: Sequence[str], image_of_caption: Integers) -> Iterator[Text
 
 
 def count(how: tuple[Tokeniser, int], part: Texts) -> CountedTexts:
-    """Count the captions of some images.
-
-    Args:
-        how: Text to tokens, and the longest n-gram.
-        part: All captions of these images.
-    """
+    """Count all captions of some images; ``how`` is the tokeniser and the length of the longest n-gram."""
     counts = NgramCounts(part.texts, *how)
     most = [np.zeros(len(keys), np.int64) for keys in counts.keys]
     for one, ngram, times in zip(most, counts.ngram, counts.count, strict=True):
@@ -151,13 +142,13 @@ def count(how: tuple[Tokeniser, int], part: Texts) -> CountedTexts:
 
 
 def merged(parts: Sequence[CountedTexts], captions: int, orders: int, image_of_caption: Integers) -> Vocabulary:
-    """What was counted of all parts, as if it had been counted at once.
+    """Join the counts of all parts, with the result as if everything had been counted at once.
 
     Args:
-        parts: In which every caption stands once.
-        captions: How many there are.
-        orders: The longest n-gram.
-        image_of_caption: (captions,) the image of each.
+        parts: Counts in which every caption stands once.
+        captions: Number of captions.
+        orders: Length of the longest n-gram.
+        image_of_caption: (captions,) the image of each caption.
     """
     # A caption is in one part, where words that stand first in it are numbered in order.
     firsts: dict[str, tuple[int, int]] = {}

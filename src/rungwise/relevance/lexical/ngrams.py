@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 class NgramCounts:
-    """Which n-grams stand how often in which caption, all orders 1..n.
+    """How often each n-gram stands in each caption, for all orders 1..n.
 
     N-gram x of order n is (prefix, last word), prefix an n-gram of order n - 1. So a whole collection is counted by a
     sort of integers per order, and n-grams of another corpus are found by binary search.
@@ -30,7 +30,7 @@ class NgramCounts:
     Args:
         captions: (captions,) texts.
         tokeniser: Text to tokens.
-        orders: The longest n-gram.
+        orders: Length of the longest n-gram.
 
     Attributes:
         words: The vocabulary, by first appearance.
@@ -58,17 +58,13 @@ class NgramCounts:
 
     @classmethod
     def known(cls, words: Sequence[str], keys: Sequence[Integers], tokens: Integers, lengths: Integers) -> NgramCounts:
-        """Those of some captions of a collection whose words and n-grams are numbered already.
+        """Counts of some captions of a collection whose words and n-grams are numbered already.
 
         Args:
-            words: Of the whole collection.
-            keys: Per order, all of its n-grams.
-            tokens: (tokens,) words of these captions, one caption after the other.
-            lengths: (captions,) how many each has.
-
-        >>> whole = NgramCounts(["a dog", "dog"], str.split, orders=1)
-        >>> NgramCounts.known(whole.words, whole.keys, whole.tokens[2:], whole.lengths[1:]).ngram
-        [array([1])]
+            words: Vocabulary of the whole collection.
+            keys: Per order, all n-grams of the collection.
+            tokens: (tokens,) word numbers of these captions, one caption after the other.
+            lengths: (captions,) number of tokens of each caption.
         """
         self = cls.__new__(cls)
         self._count(words, tokens, lengths, len(keys), keys)
@@ -116,12 +112,12 @@ class Numbered(Protocol):
 
     @property
     def words(self) -> Sequence[str]:
-        """By first appearance."""
+        """The vocabulary, by first appearance."""
         ...
 
     @property
     def keys(self) -> Sequence[Integers]:
-        """Per order, (n-grams,)."""
+        """Per order, (n-grams,) keys."""
         ...
 
 
@@ -131,9 +127,9 @@ class DocumentFrequencies:
 
     Attributes:
         images: Number of images in the corpus.
-        words: Its vocabulary.
+        words: The vocabulary of the corpus.
         keys: Per order, (n-grams,) as in :class:`NgramCounts`.
-        counts: Per order, (n-grams,) images that have it.
+        counts: Per order, (n-grams,) number of images that have each n-gram.
         origin: Which captions were counted, such as ``"train"`` for the training split; empty where that is not known.
 
     >>> corpus = DocumentFrequencies.of(["a dog", "the dog", "a cat"], [0, 0, 1])
@@ -160,16 +156,16 @@ class DocumentFrequencies:
 
         Args:
             captions: (captions,) texts.
-            image_of_caption: (captions,) the image of each; images without captions do not count.
-            tokenizer: Text to tokens; scores mean something only if it is the one of the captions to be scored.
-            orders: The longest n-gram.
+            image_of_caption: (captions,) the image of each caption; images without captions do not count.
+            tokenizer: Text to tokens; scores mean something only if it is the tokeniser of the captions to be scored.
+            orders: Length of the longest n-gram.
         """
         owners = np.asarray(image_of_caption, np.int64)
         return cls.counted(NgramCounts(captions, tokenizer, orders), owners)
 
     @classmethod
     def counted(cls, counts: NgramCounts, image_of_caption: Integers) -> DocumentFrequencies:
-        """From n-grams that are counted already."""
+        """Frequencies of n-grams that are counted already."""
         frequencies = []
         for keys, caption, ngram in zip(counts.keys, counts.caption, counts.ngram, strict=True):
             width = max(1, len(keys))
@@ -178,7 +174,7 @@ class DocumentFrequencies:
         return cls(len(np.unique(image_of_caption)), tuple(counts.words), tuple(counts.keys), tuple(frequencies))
 
     def look_up(self, counts: Numbered) -> list[Integers]:
-        """Per order, (n-grams of ``counts``,) how many images of this corpus have each; 0 for those it never saw.
+        """Per order, (n-grams of ``counts``,) number of images of this corpus that have each; 0 for those it never saw.
 
         Raises:
             UserError: If the corpus was counted to shorter n-grams than are asked for.
@@ -209,11 +205,7 @@ class DocumentFrequencies:
         return frequencies
 
     def save(self, path: Path | str) -> None:
-        """Write to one ``.npz`` file.
-
-        Raises:
-            UserError: If the disk is full or the path cannot be written.
-        """
+        """Write to one ``.npz`` file, whole or not at all."""
         text = np.frombuffer("\0".join(self.words).encode("utf-8", "surrogatepass"), np.uint8)
         arrays: dict[str, Any] = {f"keys{order}": keys for order, keys in enumerate(self.keys, 1)}
         arrays |= {f"counts{order}": counts for order, counts in enumerate(self.counts, 1)}
@@ -222,17 +214,7 @@ class DocumentFrequencies:
 
     @classmethod
     def load(cls, path: Path | str) -> DocumentFrequencies:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            UserError: If the file is missing or is something else.
-
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "corpus.npz"
-        >>> DocumentFrequencies.of(["a dog", "a cat"], [0, 1]).save(file)
-        >>> DocumentFrequencies.load(file).words
-        ('a', 'dog', 'cat')
-        """
+        """Read what :meth:`save` wrote; a UserError if the file is missing or is something else."""
         try:
             with opened_npz(Path(path)) as file:
                 orders = sum(name.startswith("keys") for name in file.names)

@@ -20,22 +20,13 @@ from rungwise.relevance.lexical.ngrams import DocumentFrequencies, NgramCounts
 
 
 class PairRows(CaptionPairSource):
-    """Base of the sources whose score of two captions is a product of sparse rows; ``_rows`` and ``_threads`` are set.
-
-    >>> class Ones(PairRows):
-    ...     options = None
-    ...     _threads = None
-    ...     _rows = TfIdf(["a dog", "a cat"], [0, 1]).weights
-    >>> Ones(["a dog", "a cat"], [0, 1]).dense()
-    array([[1., 0.],
-           [0., 1.]], dtype=float32)
-    """
+    """Base of the sources whose score of two captions is a product of sparse rows: set ``_rows`` and ``_threads``."""
 
     _rows: SparseCaptions
     _threads: int | None
 
     def grain(self, direction: Direction) -> int:
-        """See :meth:`rungwise.relevance.base.Degrees.grain`: a pair has the same bits in every block."""
+        """1: a pair has the same bits in every block."""
         return 1
 
     @property
@@ -59,15 +50,15 @@ class TfIdf(PairRows):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         tokenizer: Text to tokens.
-        stemming: Language whose stems stand for the tokens; None keeps them as they are.
-        document_frequencies: Of a corpus; None counts the images of these captions.
-        orders: Longest n-gram; 1 is words.
-        reference: Which captions stand for an image; see :class:`~rungwise.relevance.captions.CaptionPairSource`.
+        stemming: Language whose stems stand for the tokens; None keeps the tokens.
+        document_frequencies: Frequencies counted in another corpus; None counts the images of these captions.
+        orders: Length of the longest n-gram; 1 takes single words.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
         paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
-        threads: None takes the processor's.
-        share: Counts the captions' n-grams and weighs them, some captions at a time.
+        threads: Number of threads; None takes one for each core.
+        share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
 
     >>> TfIdf(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1], reference="mean").dense().round(2)
     array([[0.83, 0.83, 0.  ],
@@ -118,16 +109,16 @@ class TfIdf(PairRows):
 
     @property
     def frequencies_from(self) -> Frequencies:
-        """See :attr:`rungwise.relevance.base.Degrees.frequencies_from`."""
+        """Whose captions the document frequencies count."""
         return self._counted.frequencies_from
 
     def options(self) -> Mapping[str, Any]:
-        """See :meth:`rungwise.relevance.base.Degrees.options`; the tokeniser shows in :meth:`hashed`."""
+        """References, n-grams, stemming and given document frequencies; the tokeniser shows in :meth:`hashed`."""
         stems = {} if self.stemming is None else {"stemming": self.stemming}
         return {**super().options(), "orders": self.orders, **stems, **self._counted.options()}
 
     def choices(self) -> Mapping[str, Any]:
-        """The options, and the tokeniser unless it is the usual one."""
+        """The options, and the tokeniser unless it is the default."""
         return {**super().choices(), **self._tokenizer}
 
     def hashed(self) -> Iterator[bytes]:

@@ -1,6 +1,6 @@
-"""Sources that read what another run computed and kept: they answer to the bit what the source itself would.
+"""Sources restored from what another run computed and kept: they answer to the bit what the source itself would.
 
-What comes from a file is looked at before it is computed with: compiled loops over sparse rows check no bounds.
+Arrays from a file are checked before they are used: compiled loops over sparse rows check no bounds.
 """
 
 from __future__ import annotations
@@ -31,18 +31,11 @@ _ROWS = {
 }
 
 _MOST_COLUMNS = 1 << 28
-"""N-grams that are told apart; each costs four bytes whenever a block is asked for."""
+"""Largest number of different n-grams; each costs four bytes whenever a block is asked for."""
 
 
 def kept_vectors(source: VectorSource) -> CachedSource:
-    """What :class:`CachedVectors` needs; which captions stand for an image is not part of it.
-
-    >>> class Length(VectorSource):
-    ...     vectors = np.ones((1, 1), np.float32)
-    ...     fingerprint = "length"
-    >>> kept_vectors(Length(["a dog"], [0])).facts
-    {'source': 'Length', 'options': {}, 'fingerprint': 'length', 'symmetric': True}
-    """
+    """What :class:`CachedVectors` needs; which captions stand for an image is not part of it."""
     shared = CaptionPairSource.options(source)
     return CachedSource(
         {
@@ -56,12 +49,7 @@ def kept_vectors(source: VectorSource) -> CachedSource:
 
 
 def kept_rows(source: RowsSource | PairRows) -> CachedSource:
-    """What :class:`CachedConsensus` and :class:`CachedPairRows` need.
-
-    >>> from rungwise.relevance.lexical.tfidf import TfIdf
-    >>> sorted(kept_rows(TfIdf(["a dog"], [0])).arrays)
-    ['answers', 'asked', 'columns', 'lengths', 'penalty', 'starts']
-    """
+    """What :class:`CachedConsensus` and :class:`CachedPairRows` need."""
     rows = source.weights
     facts = {
         "source": source.source_name,
@@ -79,13 +67,13 @@ class CachedVectors(VectorSource):
     """The vectors of a bi-encoder or of averaged words.
 
     Args:
-        kept: From :func:`kept_vectors`.
-        captions: (captions,) texts; None where they are not at hand.
+        kept: Result of :func:`kept_vectors`.
+        captions: (captions,) texts; None where only ranking is needed.
         image_of_caption: (captions,) the position of each caption's image.
         **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
 
     Raises:
-        UserError: If what was kept does not fit together.
+        UserError: If the kept arrays and facts do not fit together.
 
     >>> facts = {"source": "BiEncoder", "options": {}, "fingerprint": "0"}
     >>> kept = CachedSource(facts, {"vectors": np.eye(2, dtype="f4")})
@@ -112,26 +100,26 @@ class CachedVectors(VectorSource):
 
     @property
     def source_name(self) -> str:
-        """That of the source."""
+        """Name of the original source."""
         return self._source
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """(captions, dimension) of length 1, or 0 where a caption has no vector."""
+        """(captions, dimension) vectors of length 1, or 0 where a caption has no vector."""
         return self._vectors
 
     @property
     def fingerprint(self) -> str:
-        """That of the source."""
+        """Fingerprint of the original source."""
         return self._fingerprint
 
     def options(self) -> Mapping[str, Any]:
-        """Those of the source, with the reference choice of this one."""
+        """Options of the original source, with the choice of references of this one."""
         return {**super().options(), **self._options}
 
 
 class _Facts:
-    """What a restored source of rows says of itself, in the words of the source."""
+    """Name, options and hash of a restored source of rows, which are those of the original."""
 
     def _take(self, kept: CachedSource, captions: int) -> None:
         self._source, self._hash, self._called = _texts(kept, "source", "content_hash", "called")
@@ -144,40 +132,37 @@ class _Facts:
 
     @property
     def source_name(self) -> str:
-        """That of the source."""
+        """Name of the original source."""
         return self._source
 
     @property
     def called(self) -> str:
-        """That of the source."""
+        """Name and choices of the original source."""
         return self._called
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of the source."""
+        """Whose captions the original source counted words in."""
         return self._frequencies
 
     def options(self) -> Mapping[str, Any]:
-        """Those of the source."""
+        """Options of the original source."""
         return self._options
 
     def content_hash(self) -> str:
-        """That of the source."""
+        """Content hash of the original source."""
         return self._hash
 
 
 class CachedConsensus(_Facts, RowsSource):
-    """CIDEr or CIDEr-D as another run has counted it.
+    """CIDEr or CIDEr-D restored from the counts of another run.
 
     Args:
-        kept: From :func:`kept_rows`.
-        captions: (captions,) texts; None where they are not at hand.
+        kept: Result of :func:`kept_rows`.
+        captions: (captions,) texts; None where only ranking is needed.
         image_of_caption: (captions,) the position of each caption's image.
-        leave_one_out: As the source had it.
+        leave_one_out: Choice of the original source.
         images: Number of images.
-
-    Raises:
-        UserError: If what was kept does not fit together.
 
     >>> from rungwise.relevance.lexical.cider import CIDErD
     >>> source = CIDErD(["a dog", "a cat"], [0, 1])
@@ -200,16 +185,13 @@ class CachedConsensus(_Facts, RowsSource):
 
 
 class CachedPairRows(_Facts, PairRows):
-    """Tf-idf as another run has counted it.
+    """Tf-idf restored from the counts of another run.
 
     Args:
-        kept: From :func:`kept_rows`.
-        captions: (captions,) texts; None where they are not at hand.
+        kept: Result of :func:`kept_rows`.
+        captions: (captions,) texts; None where only ranking is needed.
         image_of_caption: (captions,) the position of each caption's image.
         **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
-
-    Raises:
-        UserError: If what was kept does not fit together.
     """
 
     def __init__(
@@ -225,11 +207,7 @@ class CachedPairRows(_Facts, PairRows):
 
 
 def _rows_of(kept: CachedSource, captions: int) -> SparseCaptions:
-    """Rows in which every number stays within its bounds.
-
-    Raises:
-        UserError: If one does not.
-    """
+    """Rows in which every number is within its bounds; else a UserError."""
     arrays = kept.arrays
     for name, dtype in _ROWS.items():
         if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:

@@ -17,17 +17,17 @@ from rungwise.relevance.captions import hash_of_captions
 from rungwise.relevance.storage import saved
 
 MOST_PAIRS = 10_000_000
-"""Pairs with a degree that are listed, of a source that has not all: what people judged, and not half a matrix."""
+"""Largest number of pairs that are listed for a source with gaps: people's judgements, and not half a matrix."""
 
 
 def load(path: Path | str, expected: str | Degrees | None = None, *, data: ImageCaptions | None = None) -> SavedDegrees:
-    """Map degrees that were saved into memory.
+    """Map saved degrees into memory.
 
     Args:
         path: The folder that :meth:`~rungwise.relevance.base.Degrees.save` made.
         expected: The source, or its content hash, that the file must come from; None takes any.
-        data: The collection whose captions the degrees must be of, where the folder says of which they are; degrees of
-            labels or judgements do not.
+        data: The collection whose captions the degrees must be of; not checked where the folder does not name its
+            captions, as with degrees of labels or judgements.
 
     Raises:
         UserError: If the folder holds no degrees, is damaged, or comes from other captions, another source or other
@@ -64,10 +64,10 @@ def load(path: Path | str, expected: str | Degrees | None = None, *, data: Image
 
 
 class SavedDegrees(Degrees):
-    """Degrees that were saved: all pairs, or the best of each query with 0 for others, NaN where the source has gaps.
+    """Saved degrees: all pairs, or the best of each query with 0 for others, NaN where the source has gaps.
 
     Args:
-        header: What ``relevance.json`` says.
+        header: Content of ``relevance.json``.
         values: (images, captions), or (queries, k) with ``indices``; usually memory-mapped.
         indices: (queries, k) which candidate each value belongs to; None where all pairs are there.
         image_of_caption: (captions,) the position of each caption's image; None where it is not known.
@@ -97,7 +97,7 @@ class SavedDegrees(Degrees):
         self._indices = indices
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: arrays that are mapped from files go there as the names of these files."""
+        """State for another process: arrays that are mapped from files go as the names of these files."""
         arrays = {name: in_file(self.__dict__[name]) for name in ("_values", "_indices")}
         return self.__dict__ | arrays
 
@@ -108,28 +108,28 @@ class SavedDegrees(Degrees):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Those of the source that was saved."""
+        """Options of the source that was saved."""
         options: Mapping[str, Any] = self.header["options"]
         return options
 
     @property
     def called(self) -> str:
-        """That of the source that was saved."""
+        """Name and choices of the source that was saved."""
         return str(self.header["called"])
 
     @property
     def frequencies_from(self) -> Frequencies | None:
-        """That of the source that was saved."""
+        """Whose captions the saved source counted words in."""
         said: Frequencies | None = self.header["frequencies_from"]
         return said
 
     @property
     def models(self) -> frozenset[str]:
-        """Those of the source that was saved."""
+        """Picture models of the source that was saved."""
         return frozenset(self.header["models"])
 
     def known_pairs(self) -> Positions | None:
-        """See :meth:`Degrees.known_pairs`; a folder with gaps is read through for it."""
+        """The pairs that have a degree, as in the base class; a folder with gaps is read through for it."""
         if self.complete:
             return None
         if self._indices is None:
@@ -147,16 +147,16 @@ class SavedDegrees(Degrees):
 
     @property
     def source_name(self) -> str:
-        """That of the source that was saved."""
+        """Name of the source that was saved."""
         return str(self.header["source"])
 
     def title(self) -> str:
-        """That of the source that was saved, and how much of it was kept."""
+        """Title of the source that was saved, and how much of it was kept."""
         kept = "" if self._indices is None else f", best {self.header['k']} {self.direction}"
         return f"{self.header['source']}, hash {self.content_hash()[:16]}{kept}"
 
     def content_hash(self) -> str:
-        """That of the source that was saved."""
+        """Content hash of the source that was saved."""
         return str(self.header["content_hash"])
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
@@ -185,7 +185,7 @@ class SavedDegrees(Degrees):
         return block if len(asked) == len(candidates) and (asked == candidates).all() else block[:, place]
 
     def topk(self, k: int, direction: Direction = "i2t", queries: range | None = None) -> tuple[Positions, Block]:
-        """See :meth:`Degrees.topk`.
+        """The best candidates, read and not computed where only the best were saved.
 
         Raises:
             UserError: If more is asked than was kept, or the best of the other direction.

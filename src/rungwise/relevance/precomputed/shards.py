@@ -1,6 +1,6 @@
 """Top-K lists made shard by shard: the queries are cut into shards, and each meets all candidates.
 
-A shard that is done is kept in a work folder, so that a run that was killed goes on where it was. Joined, the shards
+A finished shard is kept in a work folder, so that a run that was killed goes on where it was. Joined, the shards
 are to the bit what :meth:`rungwise.relevance.base.Degrees.topk` gives for all queries at once: what counts words gives
 a pair the same bits in every block, and what compares vectors gets shards that end where its blocks end.
 
@@ -42,7 +42,7 @@ from rungwise.relevance.precomputed.cached_sources import (
 from rungwise.relevance.storage.cache import HEADER, CachedSource, KeptFolder
 
 KEPT = "kept"
-"""Folder in the work folder where what the source has computed may be kept, for a run that goes on."""
+"""Folder in the work folder where the numbers that a source computes may be kept, for a run that goes on."""
 _KIND, _VALUES, _INDICES = "shard", "values", "indices"
 _FILES = (f"{_VALUES}.npy", f"{_INDICES}.npy", HEADER, SEAL)
 _WORK = frozenset({*(f"{_KIND}-*/{name}" for name in _FILES), f"{KEPT}/*", f"{KEPT}/*/*"})
@@ -53,14 +53,14 @@ Restored = CachedConsensus | CachedPairRows | CachedVectors
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """How one was made.
+    """How one shard was made.
 
     Attributes:
-        number: From 1.
-        queries: How many it ranks.
-        seconds: That it took.
-        peak: The most memory that the process which made it had meanwhile, in bytes; None where that is not known.
-        found: It was made by a run that was broken off.
+        number: Number of the shard, from 1.
+        queries: Number of queries that it ranks.
+        seconds: Time that it took.
+        peak: Peak memory in bytes of the process that made it; None where that is not known.
+        found: The shard was made by an earlier run that was interrupted.
     """
 
     number: int
@@ -76,11 +76,11 @@ class Ranking:
 
     Attributes:
         kind: Class that restores the source.
-        kept: What it was computed from.
+        kept: Numbers that the source computed of its captions.
         owners: (captions,) the position of each caption's image.
-        options: Of the class.
-        k: How many candidates of each query.
-        direction: Whose queries.
+        options: Options of the class.
+        k: Number of candidates of each query.
+        direction: Direction of the queries.
     """
 
     kind: type[Restored]
@@ -91,13 +91,13 @@ class Ranking:
     direction: Direction
 
     def source(self) -> Restored:
-        """The source itself."""
+        """The restored source."""
         return self.kind(self.kept, None, self.owners, **self.options)
 
 
 @dataclass(frozen=True)
 class Lists:
-    """What a worker gives back: (queries, k) positions and degrees, and what they cost."""
+    """A worker's result: (queries, k) positions and degrees, with the time and memory that they took."""
 
     indices: NDArray[np.int32]
     values: Block
@@ -106,15 +106,7 @@ class Lists:
 
 
 def ranking(source: Degrees, k: int, direction: Direction) -> Ranking:
-    """What workers need of a source.
-
-    Raises:
-        UserError: If it is none that counts words or compares vectors.
-
-    >>> from rungwise.relevance import TfIdf
-    >>> ranking(TfIdf(["a dog", "a cat"], [0, 1]), 1, "t2i").source().topk(1, "t2i")[0].tolist()
-    [[0], [1]]
-    """
+    """What workers need to rank queries of a source; a UserError if it neither counts words nor compares vectors."""
     options: dict[str, Any] = {"images": source.shape[0]}
     kind: type[Restored]
     if isinstance(source, RowsSource):
@@ -138,9 +130,6 @@ def ranking(source: Degrees, k: int, direction: Direction) -> Ranking:
 
 def edges_of(source: Degrees, direction: Direction, shards: int) -> list[int]:
     """Where shards begin and the last one ends: as even as the source's blocks allow, none of them empty.
-
-    Raises:
-        UserError: If there is no shard.
 
     >>> from rungwise.relevance import TfIdf
     >>> edges_of(TfIdf(["a dog", "a cat", "a fox"], [0, 1, 1]), "t2i", 2)
@@ -169,17 +158,17 @@ def write_in_shards(
     """Write what :meth:`~rungwise.relevance.base.Degrees.write` writes with the same ``k`` and direction, in shards.
 
     Args:
-        source: That counts words or compares vectors.
-        folder: An empty one for the degrees.
-        work: Folder of the shards; the caller holds its lock, and removes it when the degrees stand.
-        k: How many candidates of each query.
-        direction: Whose queries.
-        shards: How many; fewer where there are not so many blocks of queries.
-        share: Makes the shards.
+        source: Source that counts words or compares vectors.
+        folder: An empty folder for the degrees.
+        work: Folder of the shards; the caller holds its lock, and removes it when the degrees are written.
+        k: Number of candidates of each query.
+        direction: Direction of the queries.
+        shards: Number of shards; fewer are made where there are not so many blocks of queries.
+        share: Executor that makes the shards.
         say: Takes a line for the user whenever a shard is done.
 
     Returns:
-        How each shard was made, in order.
+        The record of each shard, in order.
 
     Raises:
         UserError: If the source cannot be ranked in shards, a worker fails, or the work folder holds anything else.
@@ -207,11 +196,7 @@ def write_in_shards(
 
 
 def prepare(work: Path) -> None:
-    """Refuse a work folder that holds anything else than shards.
-
-    Raises:
-        UserError: If it does.
-    """
+    """Recover interrupted writes in a work folder; a UserError if it holds anything else than shards."""
     for one in work.glob(".*"):
         if is_draft(one.name):
             sweep(work / one.name[1:].rsplit(".", 2)[0])
@@ -219,11 +204,7 @@ def prepare(work: Path) -> None:
 
 
 def remove(work: Path) -> None:
-    """Remove a work folder and its shards, once the degrees stand.
-
-    Raises:
-        UserError: If something else was put there.
-    """
+    """Remove a work folder and its shards, once the degrees are written; a UserError if it holds anything else."""
     prepare(work)
     shutil.rmtree(work, ignore_errors=True)
 
@@ -249,7 +230,7 @@ def _make(
 
 
 def rank_shard(asked: Ranking, queries: range) -> Lists:
-    """The lists of some queries: what a worker does."""
+    """Compute the lists of some queries, in a worker."""
     begun = time.monotonic()
     with peak_within() as peak:
         positions, values = asked.source().topk(asked.k, asked.direction, queries)
@@ -278,7 +259,7 @@ class _Shards:
         self._keys = [digest_of_json([*of, span.start, span.stop]) for span in spans]
 
     def open(self) -> dict[int, ShardRecord]:
-        """Shards that stand, by number; those of other degrees are removed."""
+        """Shards that are there, by number; those of other degrees are removed."""
         prepare(self._work)
         own = {self._kept.place(_KIND, key) for key in self._keys}
         if others := [place for place in self._work.glob(f"{_KIND}-*") if place not in own]:
@@ -317,7 +298,7 @@ class _Shards:
         return ShardRecord(number + 1, len(self._spans[number]), lists.seconds, lists.peak)
 
     def column(self, name: str) -> Iterator[NDArray[Any]]:
-        """One array of all shards, one shard at a time."""
+        """One array of every shard, one shard at a time."""
         for number, key in enumerate(self._keys):
             if (kept := self._kept.find(_KIND, key)) is None:
                 raise UserError(f"{self._work}: shard {number + 1} was removed; run the command again")

@@ -1,4 +1,4 @@
-"""Compiled loops over facts of scene graphs; see :mod:`rungwise.relevance.scene_graph.facts`."""
+"""Compiled loops over facts of scene graphs, called by :mod:`rungwise.relevance.scene_graph.facts`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def alike_facts(
 
     Args:
         parts: (facts, 3) int32 words of each fact, -1 where it is shorter.
-        holder_starts: (words + 1,) int64, where the facts begin whose first part is a word.
+        holder_starts: (words + 1,) int64, where the facts begin whose first part is a given word.
         holders: (facts,) int32, facts by their first part.
-        starts: (words + 1,) int64, where the words begin that a word is like; itself among them.
-        words: int32, those words.
-        degrees: float32, how much.
+        starts: (words + 1,) int64, where the words begin that a word is like; the word itself is among them.
+        words: int32, words that are alike, by ``starts``.
+        degrees: float32, likeness of each of these words.
         least: The lowest product that counts.
         out_starts: (facts + 1,) int64; counts are written without ``fill``, and read with it.
         out_facts: int32, written with ``fill``.
-        out_degrees: float32, likewise.
+        out_degrees: float32, written with ``fill``.
         fill: Write the facts; else count them.
     """
     size = len(starts) - 1
@@ -84,9 +84,9 @@ def different_facts(owners: Any, facts: Any, starts: Any, others: Any, degrees: 
         owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
         facts: int32, rising within a set, so that nothing depends on the order of captions.
         starts: (facts + 1,) int64, where the facts begin that a fact is like.
-        others: int32, those facts.
-        degrees: float32, how much.
-        different: As ``facts``, bool, written.
+        others: int32, facts that are alike, by ``starts``.
+        degrees: float32, likeness of each of these facts.
+        different: (facts,) bool, written.
     """
     said = np.full(len(starts) - 1, -1, np.int64)
     for group in range(len(owners) - 1):
@@ -117,11 +117,11 @@ def merged_facts(
         owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
         facts: int32, facts of all references.
         starts: (facts + 1,) int64, where the facts begin that a fact is like.
-        others: int32, those facts.
-        degrees: float32, how much.
+        others: int32, facts that are alike, by ``starts``.
+        degrees: float32, likeness of each of these facts.
         out_starts: (sets + 1,) int64; counts are written without ``fill``, and read with it.
         out_facts: int32, written with ``fill``.
-        out_degrees: float32, likewise.
+        out_degrees: float32, written with ``fill``.
         fill: Write the facts; else count them.
     """
     best = np.zeros(len(starts) - 1, np.float32)

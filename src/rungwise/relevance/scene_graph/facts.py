@@ -1,8 +1,8 @@
-"""Facts of scene graphs as numbers: a vocabulary, which facts are like which, and what an image's captions answer.
+"""Facts of scene graphs as numbers: a vocabulary, which facts are alike, and which facts an image's captions answer.
 
-Two facts are as alike as their parts: the product over object, attribute or relation, and second object. A word is
-like itself and its synonyms to degree 1; with word vectors it is like other words to a lower degree. Colours, numbers,
-sizes and places are exact families: red is no bit of blue, however near their vectors are.
+The likeness of two facts is the product of the likeness of their parts: object, attribute or relation, second object. A
+word is like itself and its synonyms to degree 1; with word vectors it is like other words to a lower degree. Colours,
+numbers, sizes and places are exact families: red is no bit of blue, however near their vectors are.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rungwise.relevance.base import Block, Positions
 from rungwise.relevance.embedding.word_similarity import WordSimilarity
 
 SOMETHING = "something"
-"""What has an attribute, where it does not matter what it is. No other word is like it."""
+"""Stands for the object that has an attribute, where it does not matter which one it is. No other word is like it."""
 
 _CHUNK = 1024
-"""Words that are compared with all words at a time."""
+"""Number of words that are compared with all words at a time."""
 _LEAST_FACT = 0.05
-"""Facts that are less alike are not alike at all, so that rows stay short."""
+"""Lowest likeness of two facts that counts, so that rows stay short."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Sparse:
 
     Attributes:
         starts: (rows + 1,) int64, where each row begins.
-        columns: (entries,) int32, rising within a row where the maker says so.
-        values: (entries,) float32.
+        columns: (entries,) int32, rising within a row where the function that makes them says so.
+        values: (entries,) float32 values.
     """
 
     starts: Positions
@@ -52,7 +52,7 @@ class FactNumbers:
     """The facts of some captions, numbered.
 
     Args:
-        graphs: (captions,) facts of each.
+        graphs: (captions,) facts of each caption.
 
     Attributes:
         facts: Every different fact, sorted.
@@ -76,7 +76,7 @@ def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordSimilarity | 
     """For each fact the facts that it is like, itself with degree 1 among them.
 
     Args:
-        facts: Different ones.
+        facts: Different facts.
         synonyms: Which words mean the same.
         likeness: Degrees between 0 and 1 for other words; None knows only synonyms.
 
@@ -106,13 +106,13 @@ def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordSimilarity | 
 
 
 def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], weights: Block) -> tuple[Sparse, Block]:
-    """What each group of captions answers: every fact that is like one of theirs, with the highest degree.
+    """For each group of captions every fact that is like one of theirs, with the highest degree.
 
     Args:
         numbers: The captions' facts.
-        near: From :func:`alike`.
+        near: Likeness of facts, from :func:`alike`.
         groups: Positions of the captions of each group, such as the references of an image.
-        weights: (facts,) of each fact.
+        weights: (facts,) weight of each fact.
 
     Returns:
         Facts by group, rising, and (groups,) float32 weights of the different facts of each: its size.
@@ -136,7 +136,7 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
 
 
 def once(numbers: FactNumbers, groups: Sequence[Positions]) -> tuple[Positions, NDArray[np.int32]]:
-    """The facts of each group of captions, each once.
+    """The different facts of each group of captions.
 
     Args:
         numbers: The captions' facts.
@@ -144,10 +144,6 @@ def once(numbers: FactNumbers, groups: Sequence[Positions]) -> tuple[Positions, 
 
     Returns:
         (groups + 1,) int64, where the facts of each group begin, and int32 facts, rising within a group.
-
-    >>> numbers = FactNumbers([frozenset({("kid",)}), frozenset({("kid",), ("dog",)})])
-    >>> [part.tolist() for part in once(numbers, [np.array([0, 1]), np.array([0])])]
-    [[0, 2, 3], [0, 1, 1]]
     """
     counts = np.diff(numbers.starts)
     captions = np.concatenate([np.asarray(group, np.int64) for group in groups] or [np.empty(0, np.int64)])
@@ -161,15 +157,12 @@ def once(numbers: FactNumbers, groups: Sequence[Positions]) -> tuple[Positions, 
 
 
 def different(starts: Positions, facts: NDArray[np.int32], near: Sparse) -> NDArray[np.bool_]:
-    """Which facts count: of those of one caption or of one image that say the same by synonyms the first.
+    """(facts,) bool, which facts count: the first of those in a set that say the same by synonyms.
 
     Args:
         starts: (sets + 1,) int64, where the facts of each set begin.
         facts: Numbers of facts, rising within a set.
-        near: From :func:`alike`.
-
-    Returns:
-        (facts,) bool.
+        near: Likeness of facts, from :func:`alike`.
 
     >>> near = alike([("child",), ("dog",), ("kid",)], Synonyms.own(), None)
     >>> different(np.array([0, 3, 4]), np.array([0, 1, 2, 2], np.int32), near).tolist()
@@ -183,11 +176,7 @@ def different(starts: Positions, facts: NDArray[np.int32], near: Sparse) -> NDAr
 
 
 def sums(values: Block, starts: Positions) -> Block:
-    """(rows,) float32 sum of each row's values.
-
-    >>> sums(np.array([1, 2, 4], np.float32), np.array([0, 2, 2, 3])).tolist()
-    [3.0, 0.0, 4.0]
-    """
+    """(rows,) float32 sum of each row's values."""
     rows = len(starts) - 1
     row_of = np.repeat(np.arange(rows), np.diff(starts))
     return np.bincount(row_of, weights=values, minlength=rows).astype(np.float32)
@@ -211,7 +200,7 @@ def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordSimilar
 
 
 def _add_near(rows: list[dict[int, float]], words: Sequence[str], likeness: WordSimilarity) -> None:
-    """Add words whose vectors are near, but for those of exact families."""
+    """Add words whose vectors are near, except words of exact families."""
     free = np.array([family_of(word) is None and word != SOMETHING for word in words])
     table = np.where(free[:, None], likeness.vectors(words), np.float32(0))
     least = likeness.least

@@ -43,10 +43,10 @@ from rungwise.relevance.lexical.inverted_index import InvertedIndex, SparseCapti
 from rungwise.relevance.scene_graph.facts import SOMETHING, FactNumbers, Sparse, alike, answered, different, once, sums
 
 Measure = Literal["f", "precision"]
-"""What is taken of the facts in common: their share of both sides, or of the caption's facts alone."""
+"""What is measured of the facts in common: their share of both sides, or of the caption's facts alone."""
 
 KindWeights = tuple[float, float, float]
-"""What a fact counts: an object, an attribute, a relation."""
+"""Weights of an object, an attribute and a relation."""
 
 _PARSED = 1024
 
@@ -57,8 +57,8 @@ class Match:
 
     Attributes:
         said: The caption's fact.
-        shown: That of the references.
-        degree: How much they say the same, 0..1.
+        shown: The references' fact.
+        degree: Likeness of both, 0..1.
     """
 
     said: Fact
@@ -75,13 +75,10 @@ class FactExplanation:
     """Why a caption has its degree for an image.
 
     Attributes:
-        degree: R.
+        degree: Degree R of the pair.
         matched: Facts of the caption that the references state too.
         missed: Facts of the caption that no reference states.
         unsaid: Facts of the references that the caption does not state.
-
-    >>> FactExplanation(0.5, (Match(("pup",), ("dog",), 0.8),), (("dog", "red"),), ()).missed
-    (('dog', 'red'),)
     """
 
     degree: float
@@ -101,7 +98,7 @@ class FactExplanation:
 
 
 class Spice(CaptionSource):
-    """R by the facts that a caption and an image's captions have in common; see the module.
+    """R by the facts that a caption and an image's captions have in common, by the formula of the module.
 
     Args:
         captions: (captions,) texts.
@@ -114,19 +111,19 @@ class Spice(CaptionSource):
             is exact.
         measure: ``"f"`` is SPICE's; ``"precision"`` asks only whether what the caption says is so, and does not mind
             what it leaves out.
-        weights: What an object, an attribute and a relation count; SPICE counts all alike.
-        unbound: What an attribute counts besides whatever has it: with 0, as SPICE has it, a red star and a red heart
-            have nothing in common; with more, they are both something red.
+        weights: Weights of an object, an attribute and a relation; SPICE weighs all alike.
+        unbound: Weight of an attribute whatever has it: with 0, as SPICE has it, a red star and a red heart have
+            nothing in common; with more, they are both something red.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: None takes the processor's.
+        threads: Number of threads; None takes one for each core.
         progress: Called with the number of captions that were parsed since the last call.
 
     Attributes:
         graphs: (captions,) the facts of each caption, as it says them.
 
     Raises:
-        UserError: If the parser's packages are not installed, or measure or weights are none.
+        UserError: If the parser's packages are not installed, or measure or weights are not allowed.
 
     >>> captions = ["a small red circle left of a blue square", "a blue square right of a little red disc",
     ...     "a small blue circle left of a red square"]
@@ -192,11 +189,7 @@ class Spice(CaptionSource):
         return scores
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
-        """(len(first), len(second)) float32 degrees of caption ``second[b]``, caption ``first[a]`` the one reference.
-
-        Raises:
-            UserError: If a position does not exist.
-        """
+        """(len(first), len(second)) float32 degrees of caption ``second[b]``; caption ``first[a]`` is its reference."""
         references, captions = caption_positions(first, second, self.shape[1])
         return self._scores([np.array([one]) for one in references.tolist()], captions)
 
@@ -207,15 +200,7 @@ class Spice(CaptionSource):
         return self._of_pairs(rows, sizes, place, np.asarray(second, np.int64))
 
     def explain(self, image: int, caption: int) -> FactExplanation:
-        """Which facts of a caption the captions of an image state too.
-
-        Args:
-            image: Its position.
-            caption: Its position.
-
-        Raises:
-            UserError: If a position does not exist.
-        """
+        """Which facts of a caption the captions of an image state too; both are given by position."""
         self.positions([image], [caption])
         references = self.references_of(image)
         if self.leave_one_out:
@@ -242,26 +227,26 @@ class Spice(CaptionSource):
         )
 
     def grain(self, direction: Direction) -> int:
-        """See :meth:`rungwise.relevance.base.Degrees.grain`: a pair has the same bits in every block."""
+        """1: a pair has the same bits in every block."""
         return 1
 
     def options(self) -> Mapping[str, Any]:
-        """What besides the captions' facts decides the degrees."""
+        """What decides the degrees besides the captions' facts."""
         return {"leave_one_out": self.leave_one_out, **self._choices}
 
     def choices(self) -> Mapping[str, Any]:
-        """The options, and the parser unless it is the usual one."""
+        """The options, and the parser unless it is the built-in grammar."""
         usual = self._parser is chunking.parse
         return {**super().choices(), **({} if usual else {"parser": name_of(self._parser)})}
 
     def hashed(self) -> Iterator[bytes]:
-        """Captions, ownership and facts."""
+        """Captions, the image of each, and facts."""
         yield from super().hashed()
         yield from _bytes_of(self.graphs)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of what besides the two texts decides a score; with a parser of the user's own, of their facts too."""
+        """Hash of what decides a score besides the two texts; with a parser of the user's own, of their facts too."""
         parsed = [chunking.fingerprint()] if self._parser is chunking.parse else _bytes_of(self.graphs)
         return digest_of_parts([json.dumps(self._choices), *parsed])
 
@@ -277,7 +262,7 @@ class Spice(CaptionSource):
         }
 
     def _weights_of(self, facts: Sequence[Fact]) -> Block:
-        """What each fact counts, 1 at most: float32 has no place for the largest and smallest weights of the user."""
+        """(facts,) weights scaled to at most 1: float32 cannot hold the largest and smallest weights of a user."""
         highest = max(*self.weights, self.unbound)
         by_length = [weight / highest for weight in (0.0, *self.weights)]
         unbound = self.unbound / highest
@@ -287,7 +272,7 @@ class Spice(CaptionSource):
         )
 
     def _places_of(self, caption: int) -> slice:
-        """Where a caption's facts stand."""
+        """Slice of a caption's facts in the columns."""
         return slice(self._numbers.starts[caption], self._numbers.starts[caption + 1])
 
     def _scores(self, groups: list[Positions], captions: Positions) -> Block:
@@ -311,7 +296,7 @@ class Spice(CaptionSource):
         return np.ascontiguousarray(self._measured(common, self._sizes[captions][None, :], sizes[:, None]))
 
     def _answered(self, groups: list[Positions]) -> tuple[Sparse, Block]:
-        """What groups of references answer; that of the latest groups is kept."""
+        """Facts that groups of references answer; those of the latest groups are kept."""
         latest = self._latest  # another thread may put its own there meanwhile
         same = latest is not None and len(latest[0]) == len(groups)
         if latest is None or not same or not all(map(np.array_equal, latest[0], groups)):
@@ -349,7 +334,7 @@ class Spice(CaptionSource):
 
 
 def _parsed(captions: Sequence[str], parser: Parser, progress: Callable[[int], None] | None) -> tuple[SceneGraph, ...]:
-    """The facts of each caption; equal ones are parsed once."""
+    """The facts of each caption; equal captions are parsed once."""
     known: dict[str, SceneGraph] = {}
     graphs = []
     for number, caption in enumerate(captions, start=1):
@@ -362,13 +347,13 @@ def _parsed(captions: Sequence[str], parser: Parser, progress: Callable[[int], N
 
 
 def _counted(graph: SceneGraph, unbound: bool) -> SceneGraph:
-    """The facts of a caption that count, each in the one way to say it."""
+    """The facts of a caption that count, each in its canonical form."""
     facts = frozenset(map(canonical, graph))
     return facts | {(SOMETHING, fact[1]) for fact in facts if len(fact) == 2} if unbound else facts
 
 
 def _taken(numbers: FactNumbers, captions: Positions) -> tuple[Positions, Positions]:
-    """Where the facts of some captions stand, one after the other, and where each begins among these places."""
+    """Positions of the facts of some captions, one after the other, and where each caption begins among these."""
     first, counts = numbers.starts[captions], np.diff(numbers.starts)[captions]
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)

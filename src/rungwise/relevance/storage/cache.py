@@ -1,4 +1,4 @@
-"""What a source has computed of captions, kept on disk: vectors, or weights of their words.
+"""What sources have computed of captions, kept on disk: vectors, or weights of their words.
 
 Degrees of all pairs are far too many to keep, 29,000 images x 145,000 captions are 17 GB. What they are computed from
 is small and quick to read, and a block of a training batch takes a few milliseconds. An entry is a folder that appears
@@ -28,7 +28,7 @@ from rungwise.core.formats.npy import NpyWriter, mapped
 from rungwise.core.untrusted_files import read_json, require_regular
 
 MOST_BYTES = 8 << 30
-"""How large the folder may grow: beyond it, what was not used for the longest time goes."""
+"""Largest size of the folder: beyond it, entries that were not used for the longest time are removed."""
 
 HEADER = "kept.json"
 VERSION = 1
@@ -42,11 +42,11 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class CachedSource:
-    """What is kept of a source.
+    """Facts and arrays that are kept of a source.
 
     Attributes:
         facts: Values that JSON can hold.
-        arrays: By name, of float32, int32 or int64.
+        arrays: Arrays of float32, int32 or int64 by name.
     """
 
     facts: Mapping[str, Any]
@@ -57,8 +57,9 @@ class KeptFolder:
     """Entries of many sources and collections in one folder.
 
     Args:
-        folder: Made when something is kept.
-        most_bytes: Entries that were not used for the longest time are removed beyond it; None keeps all.
+        folder: Folder of the entries, made when something is kept.
+        most_bytes: Largest size of all entries: beyond it, those not used for the longest time are removed. None keeps
+            all.
 
     >>> import tempfile
     >>> cache = KeptFolder(Path(tempfile.mkdtemp()) / "relevance")
@@ -74,19 +75,19 @@ class KeptFolder:
         self.most_bytes = most_bytes
 
     def place(self, kind: str, key: str) -> Path:
-        """Where an entry stands, or would.
+        """Folder of an entry, whether it is there or not.
 
         Args:
-            kind: Of the source, such as ``tfidf``.
-            key: 64 hexadecimal digits, of all that the entry depends on.
+            kind: Kind of the source, such as ``tfidf``.
+            key: Hash of all that the entry depends on, 64 hexadecimal digits.
         """
         return self.folder / f"{kind}-{key[:16]}"
 
     def find(self, kind: str, key: str) -> CachedSource | None:
-        """An entry, whose files are as they were written; None where there is none.
+        """An entry whose files are as they were written; None where there is none.
 
         Raises:
-            UserError: If it is damaged, was altered, or is another one.
+            UserError: If it is damaged, was altered, or belongs to another key.
         """
         place = self.place(kind, key)
         if not place.is_dir():
@@ -115,14 +116,11 @@ class KeptFolder:
         return CachedSource(facts, arrays)
 
     def keep(self, kind: str, key: str, kept: CachedSource) -> Path:
-        """Write an entry, whole or not at all, and make room for it.
-
-        Returns:
-            Its folder.
+        """Write an entry, whole or not at all, make room for it, and return its folder.
 
         Raises:
-            UserError: If the disk is full, the place may not be written, holds a stranger's file, or the entry alone is
-                larger than all may be.
+            UserError: If the disk is full, the place may not be written or holds a stranger's file, or the entry alone
+                is larger than the limit.
         """
         place = self.place(kind, key)
         size = sum(array.nbytes for array in kept.arrays.values())
@@ -140,17 +138,13 @@ class KeptFolder:
 
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
-        """Within it, no other process makes this entry: it waits, and finds it then.
-
-        Raises:
-            UserError: If the folder may not be written.
-        """
+        """Lock an entry while it is made: another process waits, and then finds it."""
         # One lock for each first digit: few files, and two runs that make different things seldom wait.
         with writing_alone(self.folder, _DAY, name=f"making-{key[0]}.lock"):
             yield
 
     def _make_room(self, newest: Path, most: int) -> None:
-        """Remove what was not used for the longest time until all fits; never a folder with anything else in it."""
+        """Remove entries that were not used for the longest time until all fit; never a folder with foreign files."""
         entries = []
         for place in self.folder.iterdir():
             with suppress(OSError):  # another process may remove it meanwhile

@@ -1,8 +1,8 @@
 """Scores of pairs of texts in a file that only grows, known by hashes of the texts and of what scored them.
 
-The file is a line that says what it is, then records of 24 bytes, little-endian: a key of two uint64, the score as
-float32, and the CRC-32 of these. A record that was cut off or does not match its check, as after a crash, is skipped
-and its pair scored again. Several processes may add to one file.
+The file is a header line, then records of 24 bytes, little-endian: a key of two uint64, the score as float32, and the
+CRC-32 of these. A record that was cut off or does not match its check, as after a crash, is skipped and its pair scored
+again. Several processes may add to one file.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _COVERED = _RECORD.itemsize - 4
 
 _HEADER = b"rungwise pair scores 1 \n"
 _SECONDS = 2.0
-"""Runs between two additions to the file grow until they take so long: what an interruption loses, twice at most."""
+"""Runs between two additions to the file grow until they take this long; an interruption loses twice this at most."""
 
 _FEWEST, _MOST = 64, 16384
-"""Pairs of a run: a batch of a slow source; as many as a fast one should hold in memory at once."""
+"""Pairs of a run: at least a batch of a slow source, at most what a fast one should hold in memory at once."""
 
 assert len(_HEADER) == _RECORD.itemsize, "records stay aligned with the file's beginning"
 
 
 class Keys:
-    """Keys of pairs of captions: 128 bits of what scored them and of the two texts.
+    """Keys of pairs of captions: 128 bits of the scoring model and the two texts.
 
     Texts are hashed one by one; pairs of hashes are mixed in bulk, since there are so many more.
 
     Args:
         texts: (captions,) texts.
-        fingerprint: Hash of what scores them.
+        fingerprint: Hash of what decides a score besides the texts.
         symmetric: (a, b) and (b, a) have one key.
 
     >>> keys = Keys(["a dog", "a cat", "a dog"], "model", symmetric=True)
@@ -85,10 +85,10 @@ class PairCache:
 
     Args:
         path: The file, made when missing; None keeps scores in memory only.
-        clock: Tells how many seconds a run took.
+        clock: Clock in seconds that times the runs.
 
     Attributes:
-        skipped: Records of the file that were damaged.
+        skipped: Number of damaged records in the file.
 
     Raises:
         UserError: If the path is a file of another kind, or cannot be read or made.
@@ -120,7 +120,7 @@ class PairCache:
         return len(self._keys)
 
     def look_up(self, keys: NDArray[np.void]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """(n,) float32 scores, 0 where there is none, and (n,) bool: there is one."""
+        """(n,) float32 scores, 0 where unknown, and (n,) bool, whether each is known."""
         self._settle()
         if not len(self._keys):
             return np.zeros(len(keys), np.float32), np.zeros(len(keys), np.bool_)
@@ -130,11 +130,7 @@ class PairCache:
         return np.where(known, self._scores[place], np.float32(0)), known
 
     def add(self, keys: NDArray[np.void], scores: NDArray[np.float32]) -> None:
-        """Keep (n,) scores by (n,) keys; when this returns they are on the disk.
-
-        Raises:
-            UserError: If the disk is full or the file cannot be written.
-        """
+        """Add (n,) scores by (n,) keys; when this returns they are on the disk. A UserError if that is impossible."""
         self._added.append((keys.copy(), scores.copy()))
         if self._path is None:
             return
@@ -153,13 +149,11 @@ class PairCache:
         """(n,) scores by (n,) different keys; those that are missing are computed and kept, a run at a time.
 
         Args:
-            keys: Of the pairs.
-            sizes: (n,) how long the texts of each pair are.
-            score: Given positions in ``keys``, their scores.
-            ran: Called after every run with the number of its pairs, that of the pairs to go, and its seconds.
-
-        Raises:
-            UserError: As :meth:`add`.
+            keys: Keys of the pairs, all different.
+            sizes: (n,) length of the texts of each pair.
+            score: Computes the scores of positions in ``keys``.
+            ran: Called after every run with the number of its pairs, the number of pairs still to score, and its
+                seconds.
 
         >>> keys = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0]), np.array([1]))
         >>> cache = PairCache(None)
@@ -199,7 +193,7 @@ class PairCache:
         self._added.append((keys, scores))
 
     def _settle(self) -> None:
-        """Sort what was added in among the rest, so that it can be found by bisection."""
+        """Sort new scores in among the others, so that they can be found by bisection."""
         if not self._added:
             return
         keys = np.concatenate([self._keys, *(keys for keys, _ in self._added)])
@@ -210,20 +204,12 @@ class PairCache:
 
 
 def verify(path: Path) -> Iterator[Check]:
-    """Look at every record of a file of scores; nothing is written.
-
-    >>> [check.wrong for check in verify(Path("nowhere"))]
-    ['nowhere: no such file; correct the path']
-    """
+    """Check every record of a file of scores; nothing is written."""
     yield checked(str(path), lambda: _looked_through(path))
 
 
 def is_pair_cache(path: Path) -> bool:
-    """Whether this is a file of scores, be it whole or not.
-
-    >>> is_pair_cache(Path("nowhere"))
-    False
-    """
+    """Whether a path is a file of scores, by its header; the records may be damaged."""
     if not is_regular(path):
         return False
     with opened_file(path, None) as file:
@@ -249,7 +235,7 @@ def _looked_through(path: Path) -> str:
 
 
 def _sound(path: Path, data: bytes) -> tuple[NDArray[np.void], NDArray[np.float32], int]:
-    """Keys and scores of the records that are as they were written, and the number of the others."""
+    """Keys and scores of the undamaged records, and the number of damaged ones."""
     if not data.startswith(_HEADER) and not _HEADER.startswith(data):
         raise UserError(f"{path}: is no cache of pair scores; choose another file")
     records = np.frombuffer(data, _RECORD, count=len(data) // _RECORD.itemsize)[1:]

@@ -48,10 +48,10 @@ _BYTES_AT_ONCE = 64 * 2**20
 
 
 class SavedFolder(NamedTuple):
-    """What a folder holds.
+    """The content of a folder of saved degrees.
 
     Attributes:
-        header: What ``relevance.json`` says.
+        header: Content of ``relevance.json``.
         values: (images, captions), or (queries, k) with ``indices``.
         indices: (queries, k) which candidate each value belongs to; None where all pairs are there.
         image_of_caption: (captions,) the position of each caption's image; None where it is not known.
@@ -64,13 +64,7 @@ class SavedFolder(NamedTuple):
 
 
 def refuse_other(path: Path) -> None:
-    """Refuse a place that holds anything else than saved degrees, which must not be replaced.
-
-    Raises:
-        UserError: If it does.
-
-    >>> refuse_other(Path("no such place"))
-    """
+    """Refuse a place that holds anything else than saved degrees, which must not be replaced."""
     with explained(path):
         sweep(path.resolve())  # what a killed run had moved aside comes back
     is_empty = path.is_dir() and not entries(path)
@@ -98,14 +92,14 @@ def write(
     indices: Iterable[NDArray[Any]] | None = None,
     image_of_caption: NDArray[Any] | None = None,
 ) -> None:
-    """Write the files of a folder; see :class:`SavedFolder`.
+    """Write the files of a :class:`SavedFolder`.
 
     Args:
-        folder: An empty one.
-        header: As :meth:`rungwise.relevance.base.Degrees.saved_header` gives it.
-        values: Parts of the values, some rows each.
-        indices: Parts of the (queries, k) indices, some rows each.
-        image_of_caption: (captions,).
+        folder: An empty folder.
+        header: Header from :meth:`rungwise.relevance.base.Degrees.saved_header`.
+        values: Consecutive parts of the values, some rows each.
+        indices: Consecutive parts of the (queries, k) indices, some rows each.
+        image_of_caption: (captions,) the position of each caption's image.
 
     >>> import tempfile
     >>> from rungwise.relevance import Labels
@@ -131,17 +125,13 @@ def _write_array(path: Path, dtype: type[np.generic], parts: Iterable[NDArray[An
 
 
 def read(folder: Path) -> SavedFolder:
-    """Map what :func:`write` wrote into memory: all of it from one folder, though another may take its place meanwhile.
+    """Map what :func:`write` wrote into memory: all of it from one folder, though another may replace it meanwhile.
 
     Files are compared with the folder's seal: all but those larger than the limit ``checked_bytes`` (see
     :class:`rungwise.core.limits.Limits`).
 
     Raises:
         UserError: If the folder holds no degrees, is damaged or was altered, or is of another version.
-
-    >>> read(Path("nowhere"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no relevance degrees here (relevance.json is missing); save a source first
     """
     while True:
         before = stamp(folder / HEADER)
@@ -217,11 +207,7 @@ def _check(
 
 
 def _shape_of_values(header: Mapping[str, Any]) -> tuple[int, int]:
-    """As the header has it.
-
-    Raises:
-        ValueError: If the direction is unknown.
-    """
+    """Shape of the values by the header; a ValueError if the direction is unknown."""
     (images, captions), k, direction = header["shape"], header["k"], header["direction"]
     if direction not in ("i2t", "t2i"):
         raise ValueError(f"{HEADER} says direction {direction!r}")
@@ -230,11 +216,7 @@ def _shape_of_values(header: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def verify(folder: Path) -> Iterator[Check]:
-    """Look at everything in a folder of degrees, however large its files are.
-
-    >>> next(verify(Path("nowhere"))).wrong
-    'nowhere: no relevance degrees here (relevance.json is missing); save a source first'
-    """
+    """Check everything in a folder of degrees, however large its files are."""
     opened = checked(HEADER, lambda: _described(read(folder)))
     yield opened
     yield checked("seal", lambda: _sealed(folder))
