@@ -21,11 +21,6 @@ class Check:
         found: What was found, as long as nothing is wrong.
         wrong: The fault, with the file and the remedy. Empty if nothing is wrong.
         unchecked: Why the thing could not be checked. Empty if it was.
-
-    >>> str(Check("values", "12 numbers")), str(Check("values", wrong="values.npy: cut off; copy it anew"))
-    ('ok: values: 12 numbers', 'wrong: values.npy: cut off; copy it anew')
-    >>> str(Check("sample", unchecked="the pictures are not there"))
-    'not checked: sample: the pictures are not there'
     """
 
     what: str

@@ -55,7 +55,7 @@ BelowOne = Annotated[float, Field(ge=0, lt=1)]
 """A number from 0 and below 1, such as a dropout or a momentum."""
 
 STRICT = ConfigDict(extra="forbid")
-"""For ``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
+"""``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
 
 
 def from_plain(kind: type[T], values: Any, where: str) -> T:
@@ -167,7 +167,7 @@ by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str
 
 
 def on_command_line(kinds: Any) -> PrimitiveConstructorSpec[Any]:
-    """For a field of such a kind: one argument of a command, a name or a mapping as YAML writes it.
+    """Parser of a field with one of several configurations: one argument, a name or a mapping as YAML writes it.
 
     Args:
         kinds: A union of dataclasses that each have a default ``kind``.
@@ -223,15 +223,7 @@ def short_text(config: Any) -> str:
 
 
 def changed(config: Any) -> dict[str, Any]:
-    """The plain values of the fields that are not at their defaults.
-
-    >>> @dataclasses.dataclass
-    ... class Recipe:
-    ...     margin: float = 0.2
-    ...     rates: tuple[float, ...] = (2e-4,)
-    >>> changed(Recipe(rates=(1e-3,)))
-    {'rates': [0.001]}
-    """
+    """The plain values of the fields that are not at their defaults."""
     values, usual = to_plain(config), _defaults(type(config))
     return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
 
@@ -313,14 +305,7 @@ def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
 
 
 def to_plain(config: Any) -> dict[str, Any]:
-    """Fields as plain lists, mappings, numbers and strings, as YAML and JSON take them.
-
-    >>> @dataclasses.dataclass
-    ... class Recipe:
-    ...     rates: tuple[float, ...] = (2e-4, 2e-5)
-    >>> to_plain(Recipe())
-    {'rates': [0.0002, 2e-05]}
-    """
+    """Fields as plain lists, mappings, numbers and strings, as YAML and JSON take them."""
     return {key: _plain(value) for key, value in dataclasses.asdict(config).items()}
 
 
@@ -332,13 +317,6 @@ def identity(config: Any) -> dict[str, Any]:
     """The plain values that decide what a model computes, in the form that the hashes of saved models remember.
 
     Fields with the metadata :data:`ELSEWHERE` are left out.
-
-    >>> @dataclasses.dataclass
-    ... class Side:
-    ...     width: int = 8
-    ...     weights: str = dataclasses.field(default="hub", metadata=ELSEWHERE)
-    >>> identity(Side())
-    {'width': 8}
     """
     hints, known = get_type_hints(type(config)), {}
     for field in dataclasses.fields(config):

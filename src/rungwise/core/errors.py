@@ -15,10 +15,6 @@ class UserError(Exception):
         message: One line. A remedy that is a parameter of a function is named as Python writes it.
         parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
             option.
-
-    >>> raise UserError("captions.csv, line 3: no picture named 'a.jpg'; correct the name")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: captions.csv, line 3: no picture named 'a.jpg'; correct the name
     """
 
     def __init__(self, message: str = "", *, parameters: Mapping[str, str] = MappingProxyType({})) -> None:

@@ -118,12 +118,7 @@ def variable(name: str) -> str:
 
 @contextmanager
 def limited(**changes: int) -> Iterator[Limits]:
-    """Change limits within the block, in every thread of the process.
-
-    >>> with limited(picture_pixels=100):
-    ...     limits().picture_pixels
-    100
-    """
+    """Change limits within the block, in every thread of the process."""
     global _current
     before = limits()
     _current = replace(before, **changes)

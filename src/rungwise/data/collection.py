@@ -27,7 +27,7 @@ class Issue:
     Attributes:
         kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
         where: File and place, such as ``"captions.csv, line 3"``, or the picture's id.
-        detail: What is wrong, in a few words.
+        detail: The fault, in a few words.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class ImageCaptions:
             values or tuples of texts, None where an image has none.
         name: Name of the collection in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
-        issues: What the reader skipped or doubted.
+        issues: Items that the reader skipped or doubted.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
     >>> data.caption_ids

@@ -38,7 +38,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class SplitSize:
-    """How much of a collection is in one split."""
+    """Number of pictures and captions in one split."""
 
     name: str
     pictures: int
@@ -47,7 +47,7 @@ class SplitSize:
 
 @dataclass(frozen=True)
 class FeatureSize:
-    """How the features of a collection are stored.
+    """Shape, type and size of a collection's features.
 
     Attributes:
         row: Shape of one image's row: (D,) for a vector, (R, D) for R regions.

@@ -215,12 +215,7 @@ _FEWEST = 3
 
 
 def sharing_texts(pairs: ScoredPairs, split: str) -> int:
-    """Number of pairs of a split that have a text in common with a training pair.
-
-    >>> pairs = ScoredPairs(("a", "a"), ("b", "c"), np.array([1.0, 2.0]), ("train", "test"))
-    >>> sharing_texts(pairs, "test")
-    1
-    """
+    """Number of pairs of a split that have a text in common with a training pair."""
     train, other = pairs.split(TRAIN), pairs.split(split)
     seen = {*train.first, *train.second}
     return sum(one in seen or two in seen for one, two in zip(other.first, other.second, strict=True))

@@ -65,10 +65,6 @@ def checked_folder(name: str | Path, kind: str) -> str:
     Raises:
         UserError: If the name is a path but no folder, the model cannot be fetched, or it holds or asks for what is not
             allowed.
-
-    >>> checked_folder("./nowhere", "sentence model")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: ./nowhere: no such folder of a sentence model; correct the path
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
@@ -209,12 +205,7 @@ def _check_patterns(file: object, part: object) -> None:
 
 
 def growth(part: object) -> float:
-    """Largest factor by which rules of replacement can lengthen a text, applied one after the other.
-
-    >>> rule = {"type": "Replace", "pattern": {"String": "ab"}, "content": "abcdef"}
-    >>> growth({"type": "Sequence", "normalizers": [rule, rule]})
-    9.0
-    """
+    """Largest factor by which rules of replacement can lengthen a text, applied one after the other."""
     if isinstance(part, list):
         return math.prod(growth(one) for one in part)
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""From text to tokens: in the three ways that published relevance degrees use, and in languages without spaces.
+"""Tokenisers of three kinds that published relevance degrees use, and of languages without spaces.
 
 A tokeniser is any callable from a text to a list of tokens; give your own wherever one is taken. Scores of one and the
 same metric differ between tokenisers (CIDEr-D of ``ptb`` and ``whitespace`` correlate by 0.98 only), so name the one

@@ -49,10 +49,6 @@ class WordVectors:
         row: Row of each word in the table.
         table: (words, dimension) float32.
         name: Origin of the vectors, for messages and descriptions.
-
-    >>> vectors = WordVectors({"dog": 0, "cat": 1}, np.eye(2, dtype=np.float32))
-    >>> vectors.table[vectors.row["cat"]].tolist()
-    [0.0, 1.0]
     """
 
     row: dict[str, int]

@@ -30,12 +30,7 @@ class CaptionPairs(Protocol):
 
 
 def answers_caption_pairs(source: object) -> TypeGuard[CaptionPairs]:
-    """Whether a source gives degrees by caption pair; a combination does if all its sources do.
-
-    >>> from rungwise.relevance import CIDErD, TfIdf
-    >>> [answers_caption_pairs(kind(["a dog"], [0])) for kind in (TfIdf, CIDErD)]
-    [True, False]
-    """
+    """Whether a source gives degrees by caption pair; a combination does if all its sources do."""
     return isinstance(source, CaptionPairs) and getattr(source, "of_caption_pairs", True)
 
 

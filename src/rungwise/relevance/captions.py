@@ -202,5 +202,9 @@ class CaptionPairSource(CaptionSource):
 
 
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
-    """Hash of texts and of the image of each: degrees with another hash belong to other data."""
+    """Hash of texts and of the image of each: degrees with another hash belong to other data.
+
+    >>> hash_of_captions(["a dog", "a cat"], [0, 1])[:8], hash_of_captions(["a dog", "a cat"], [1, 0])[:8]
+    ('7a2f37d0', 'ffc5872b')
+    """
     return digest_of_parts([json.dumps(list(captions)), np.asarray(image_of_caption, "<i8")])

@@ -133,10 +133,6 @@ class Statement:
         mentions: The objects it names, each a different one: "two stars" mentions a star and another star.
         relations: (relation, position of the subject among the mentions, position of the other).
         count: The number of objects in the whole picture, where the caption gives it.
-
-    >>> said = Statement((Mention("circle", "red"), Mention("square")), (("left of", 0, 1),))
-    >>> said.facts
-    4
     """
 
     mentions: tuple[Mention, ...]

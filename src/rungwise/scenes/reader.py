@@ -25,7 +25,7 @@ _LONGEST = 6
 
 @dataclass(frozen=True)
 class Reading:
-    """What was understood of a text.
+    """Result of reading a text.
 
     Attributes:
         statement: Statement of the text; None where no fact was understood.

@@ -83,14 +83,6 @@ class SceneRelevance(Degrees):
 
         Raises:
             UserError: If the folder holds no finished scenes, or an id is not among them.
-
-        >>> import tempfile
-        >>> from rungwise.scenes.scene_files import SceneConfig, generate
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     data = generate(Path(folder), SceneConfig(pictures=20, side=32)).split("test")
-        ...     relevance = SceneRelevance.load(Path(folder), data)
-        >>> bool((relevance.dense()[data.image_of_caption, range(len(data.captions))] == 1).all())
-        True
         """
         file = load_scene_file(folder)
         source = cls(

@@ -57,10 +57,6 @@ class SceneConfig:
         test_share: Share of the pictures in the split ``test``; the rest is ``train``.
         held_out_share: Share of all combinations that are held out.
         held_out_test_share: Share of the test pictures that show a held-out combination.
-
-    >>> SceneConfig(pictures=0)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: scenes: pictures must be at least 1, got 0
     """
 
     pictures: int = 4000
@@ -133,10 +129,6 @@ def sample_picture(config: SceneConfig, number: int, held_out: Sequence[Combinat
         config: Settings of the collection; ``pictures`` and ``side`` have no effect.
         number: Number of the picture, from 0.
         held_out: :func:`held_out_combinations` of the same configuration.
-
-    >>> picture = sample_picture(SceneConfig(captions_per_picture=2), 1, held_out_combinations())
-    >>> picture.file, picture.split, len(picture.captions)
-    ('pictures/scene-00001.png', 'train', 2)
     """
     split, unseen = _split(config, number)
     rng = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, number)))

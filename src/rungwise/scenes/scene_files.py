@@ -167,10 +167,6 @@ def load_scene_file(folder: Path) -> SceneFile:
 
     Raises:
         UserError: If it is missing, damaged, or was written by another version.
-
-    >>> load_scene_file(Path("no/such/folder"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: no/such/folder: no scenes.json, so no finished scenes; generate them ...
     """
     path = folder / SCENES_FILE
     try:

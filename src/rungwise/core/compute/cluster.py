@@ -39,11 +39,6 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
 
     Raises:
         UserError: If Ray is not installed or does not start, the address is malformed, or nobody answers there.
-
-    >>> with cluster("nowhere"):
-    ...     pass
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: Ray: 'nowhere' is no address; give HOST:PORT or ray://HOST:PORT of its head, or...
     """
     if address.startswith(_OUTSIDE) and not from_outside:
         raise UserError(

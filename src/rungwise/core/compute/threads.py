@@ -37,11 +37,6 @@ def in_threads(work: Callable[[int, int], object], count: int, entries: int, thr
         entries: Number of values that are read in all, times :data:`SORTING` where they are sorted; few are not worth a
             thread.
         threads: Highest number of threads; None takes one for each core.
-
-    >>> seen = []
-    >>> in_threads(lambda low, high: seen.append((low, high)), 10, entries=100)
-    >>> seen
-    [(0, 10)]
     """
     threads = min(threads or cores(), count) if entries >= _SMALL and not _within.parts else 1
     if threads <= 1:

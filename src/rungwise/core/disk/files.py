@@ -116,14 +116,6 @@ def appending(path: Path) -> Iterator[BinaryIO]:
     Raises:
         UserError: If a link, a pipe or a device stands there.
         OSError: If the disk is full or the place may not be written.
-
-    >>> import tempfile
-    >>> log = Path(tempfile.mkdtemp()) / "log"
-    >>> for line in (b"one ", b"two"):
-    ...     with appending(log) as file:
-    ...         _ = file.write(line)
-    >>> log.read_bytes()
-    b'one two'
     """
     if path.is_symlink():
         raise UserError(f"{path}: a link stands here; name the file itself")
@@ -173,10 +165,6 @@ def require_writable_file(path: Path) -> None:
 
     Raises:
         UserError: Naming the file, what is wrong and the remedy.
-
-    >>> require_writable_file(Path("/proc/numbers.txt"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: /proc/numbers.txt: cannot be written here (No such file or directory); choose...
     """
     with possible(path):
         _refuse_other_than_file(path)

@@ -98,10 +98,6 @@ def require_writable_folder(folder: Path) -> None:
 
     Raises:
         UserError: Naming the folder, what is wrong and the remedy.
-
-    >>> require_writable_folder(Path("/proc/index"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: /proc/index: cannot be written here (No such file or directory); choose another...
     """
     with possible(folder):
         target = folder.resolve()

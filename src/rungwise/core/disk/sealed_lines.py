@@ -128,13 +128,6 @@ def append(path: Path, line: bytes, most: int, kept: Callable[[], Iterable[bytes
     Raises:
         UserError: If the lines that count fill the file, or it may not be written.
         OSError: If the disk is full or the place may not be written.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "lines.jsonl"
-    >>> for number in range(2):
-    ...     append(file, sealed({"a": number}), 1000, list, "numbers")
-    >>> file.read_bytes().count(b"seal")
-    2
     """
     if _size(path) >= most:
         with replacing(path) as draft:

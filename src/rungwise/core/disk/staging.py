@@ -47,14 +47,6 @@ def drafted(target: Path, *, inside: bool = False) -> Iterator[Path]:
 
     Raises:
         OSError: If the place cannot be written.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with drafted(folder / "numbers.txt") as draft:
-    ...     draft.name, is_draft(draft.parent.name)
-    ('numbers.txt', True)
-    >>> list(folder.iterdir())
-    []
     """
     sweep(target)
     folder, lock = _claim(target, inside)

@@ -69,13 +69,6 @@ def opened_npz(path: Path) -> Iterator[Npz]:
     Raises:
         UserError: If there is no such file, it is no regular file, or it may not be read.
         ValueError: If it is no archive.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "two.npz"
-    >>> np.savez(file, first=np.arange(3), second=np.zeros(2))
-    >>> with opened_npz(file) as found:
-    ...     found.names, found["first"].tolist()
-    (('first', 'second'), [0, 1, 2])
     """
     with opened_file(path, None) as file:
         with _as_value_error():

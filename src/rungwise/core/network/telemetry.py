@@ -24,12 +24,6 @@ SWITCHES = {
 
 
 def switch_off(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set each of :data:`SWITCHES` that is not set yet; a variable that the user has set stays.
-
-    >>> variables = {"RAY_USAGE_STATS_ENABLED": "1"}
-    >>> switch_off(variables)
-    >>> variables["RAY_USAGE_STATS_ENABLED"], variables["ORT_DISABLE_TELEMETRY"]
-    ('1', '1')
-    """
+    """Set each of :data:`SWITCHES` that is not set yet; a variable that the user has set stays."""
     for variable, value in SWITCHES.items():
         environment.setdefault(variable, value)

@@ -28,11 +28,6 @@ class Pace:
         total: Amount of work.
         clock: Clock in seconds.
         done: Amount that was done before.
-
-    >>> moments = iter([0.0, 10.0, 20.0])
-    >>> pace = Pace(100, clock=lambda: next(moments))
-    >>> pace.left(10), pace.left(20)
-    (90.0, 80.0)
     """
 
     def __init__(self, total: int, clock: Callable[[], float] = time.monotonic, done: int = 0) -> None:

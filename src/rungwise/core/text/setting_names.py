@@ -16,12 +16,6 @@ def near_setting(kind: type, place: Sequence[object]) -> str:
         kind: The dataclass of the whole configuration.
         place: Names from the outermost setting to the misspelt one; kinds of unions and numbers of lists may stand
             between them, as pydantic gives them.
-
-    >>> @dataclasses.dataclass
-    ... class Recipe:
-    ...     margin: float = 0.2
-    >>> near_setting(Recipe, ("magrin",)), near_setting(Recipe, ("rates",))
-    ('margin', '')
     """
     classes = [kind]
     for part in place[:-1]:

@@ -41,13 +41,6 @@ def read_cell(path: Path, row_group: int, row: int, column: str) -> bytes:
 
     Raises:
         UserError: If the file cannot be read, has no such place, the cell is empty, or larger than a picture may be.
-
-    >>> import tempfile
-    >>> import pyarrow, pyarrow.parquet
-    >>> file = Path(tempfile.mkdtemp()) / "pictures.parquet"
-    >>> pyarrow.parquet.write_table(pyarrow.table({"image": [{"bytes": b"abc", "path": "a.jpg"}]}), file)
-    >>> read_cell(file, 0, 0, "image")
-    b'abc'
     """
     return _SHELF.get((path, stamp(path), row_group, column), row)
 

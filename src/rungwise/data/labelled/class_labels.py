@@ -75,11 +75,6 @@ def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[in
 
     Raises:
         UserError: If the array has another shape, or holds something else.
-
-    >>> labels_in_array(np.array([[0, 1, 1], [0, 0, 0]]), 2, "L_tr").rows
-    ((2, 3), ())
-    >>> labels_in_array(np.array([[3, 1]]), 2, "L_tr").rows
-    ((3,), (1,))
     """
     if values.dtype.kind not in "biuf":
         raise UserError(f"{place}: labels of type {values.dtype}; save numbers, and words in a CSV")

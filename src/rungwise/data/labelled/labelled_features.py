@@ -100,12 +100,6 @@ def collection_of(
 
     Raises:
         UserError: If there are no rows at all, or those of one side are no numbers or not of one width.
-
-    >>> part = FeatureSplit("test", FeatureArray("I", np.ones((2, 8), np.uint8)), FeatureArray("T", np.ones((2, 3))),
-    ...     (("sky",), ()))
-    >>> data = collection_of([part], Path("features"), name="photos", layout="labelled_features")
-    >>> data.image_ids, data.labels, data.features.dtype.name, data.issues[0].detail
-    (('test/0', 'test/1'), (('sky',), ()), 'float32', '1 of 2 rows of test')
     """
     sizes = {part.split: len(part.images.values) for part in parts}
     if not any(sizes.values()):

@@ -34,7 +34,7 @@ def list_file(mat: Path, split: str) -> Path:
 
 
 def read_list(mat: Path, split: str, rows: int, names: ClassNames | None) -> DocumentList | None:
-    r"""The list of a part; None if there is none.
+    """The list of a part; None if there is none.
 
     Args:
         mat: The file of features.
@@ -44,13 +44,6 @@ def read_list(mat: Path, split: str, rows: int, names: ClassNames | None) -> Doc
 
     Raises:
         UserError: If a line is malformed or its category has no name, or there are more or less lines than rows.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "trainset_txt_img_cat.list").write_text("t1 i1 2\nt2 i2 1\n")
-    >>> found = read_list(folder / "raw_features.mat", "train", 2, None)
-    >>> found.text_ids, found.image_ids, found.labels
-    (('t1', 't2'), ('i1', 'i2'), (('2',), ('1',)))
     """
     path = list_file(mat, split)
     if not is_regular(path):

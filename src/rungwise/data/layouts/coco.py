@@ -28,16 +28,7 @@ _ANNOTATIONS, _CAPTIONS = "annotations", "captions_"
 
 
 def coco_files(files: PictureFolder) -> list[Path]:
-    r"""The JSON files below a folder whose beginning and end show the keys of captions in COCO's layout.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> keys = '{"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": [{"id": 1, "image_id": 1, %s}]}'
-    >>> _ = (root / "captions.json").write_text(keys % '"caption": "A dog."')
-    >>> _ = (root / "boxes.json").write_text(keys % '"bbox": [0, 0, 1, 1]')
-    >>> [path.name for path in coco_files(PictureFolder(root))]
-    ['captions.json']
-    """
+    """The JSON files below a folder whose beginning and end show the keys of captions in COCO's layout."""
     found = []
     for path in files.others:
         if path.suffix.lower() == ".json":

@@ -114,7 +114,7 @@ def read_features(path: Path) -> ImageCaptions:
 
 
 def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
-    r"""The ids of the rows of a file, one a line.
+    """The ids of the rows of a file, one a line.
 
     Args:
         path: The file of ids.
@@ -123,12 +123,6 @@ def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
 
     Raises:
         UserError: If there are more or fewer, or one is empty or stands twice.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "ids.txt"
-    >>> _ = file.write_text("c\nb\n")
-    >>> read_ids(file, 2, Path("features.npy"))
-    ['c', 'b']
     """
     ids = [line.strip() for line in read_every_line(path)]
     if len(ids) != rows:

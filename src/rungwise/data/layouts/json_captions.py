@@ -42,13 +42,6 @@ def json_files(files: PictureFolder, images: Sequence[str], captions: Sequence[s
         files: The folder.
         images: Names of keys that hold the picture's name.
         captions: Names of keys that hold captions.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> _ = (root / "a.json").write_text('{"dog.jpg": ["A dog."]}')
-    >>> _ = (root / "b.json").write_text('[{"image": "dog.jpg", "boxes": []}]')
-    >>> [path.name for path in json_files(PictureFolder(root), ["image"], ["caption"])]
-    ['a.json']
     """
     found = [
         path

@@ -40,13 +40,6 @@ def precomputed_splits(path: Path) -> list[Path]:
     """The files of rows that have captions beside them: those of a folder, or the one that a file is or belongs to.
 
     The splits train, dev, test and testall come first, others follow by name.
-
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> for name in ("test", "extra", "dev"):
-    ...     (root / f"{name}_ims.npy").touch(); (root / f"{name}_caps.txt").touch()
-    >>> [file.name for file in precomputed_splits(root)]
-    ['dev_ims.npy', 'test_ims.npy', 'extra_ims.npy']
     """
     folder = path if path.is_dir() else path.parent
     names = sorted(_splits_with_rows(folder)) if path.is_dir() else []

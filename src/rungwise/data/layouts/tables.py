@@ -347,9 +347,6 @@ def numbered_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]
     Args:
         path: Path of the file, for messages.
         reader: A reader that :func:`csv.reader` made.
-
-    >>> list(numbered_records(Path("a.csv"), csv.reader(["a,b", "", "c,d"])))
-    [(1, ['a', 'b']), (3, ['c', 'd'])]
     """
     while True:
         line = reader.line_num + 1

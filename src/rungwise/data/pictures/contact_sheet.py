@@ -49,15 +49,6 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
 
     Raises:
         UserError: If the collection has no picture files, or the file cannot be written.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> Image.new("RGB", (64, 48), "teal").save(folder / "a.png")
-    >>> data = ImageCaptions(("a.png",), ("A plain one.",), np.array([0]), paths=(folder / "a.png",))
-    >>> contact_sheet(data, folder / "sheet.png", columns=2, rows=1)
-    0
-    >>> Image.open(folder / "sheet.png").format
-    'PNG'
     """
     if not data.paths:
         raise UserError(f"{data.name}: has no picture files to show; a contact sheet needs a collection with pictures")

@@ -157,12 +157,6 @@ def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterato
 
     Raises:
         UserError: For the reasons of :func:`read_header`, and if the picture alone takes more than the limit.
-
-    >>> file = io.BytesIO()
-    >>> Image.new("L", (40, 30)).save(file, "PNG")
-    >>> with decoding(file.getvalue(), "a.png") as image:
-    ...     image.load()[0, 0]
-    0
     """
     image, work = _opened(io.BytesIO(data), name)
     needed = _header_of(image, work).memory(shorter_side) + 2 * len(data)
@@ -272,12 +266,6 @@ def picture_bytes(source: Picture | str | bytes) -> bytes:
 
     Raises:
         UserError: If they cannot be read, or are more than :func:`~rungwise.core.limits.limits` allow.
-
-    >>> picture_bytes(b"abc")
-    b'abc'
-    >>> picture_bytes(Path("nowhere.jpg"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.jpg: no such file; correct the path
     """
     if isinstance(source, bytes):
         return source

@@ -59,15 +59,7 @@ class Phrase:
 
 
 def phrases(words: list[Word]) -> list[Phrase]:
-    """The words as phrases from left to right; noun phrases that "and" or commas join are one.
-
-    >>> from rungwise.language.scene_graphs.tagging import tagged, tokens
-    >>> for phrase in phrases(tagged(tokens("a cat and two dogs on a red sofa"))):
-    ...     print(phrase.kind, *(thing.name for thing in phrase.things), *phrase.names)
-    things cat dog
-    relation on
-    things sofa
-    """
+    """The words as phrases from left to right; noun phrases that "and" or commas join are one."""
     found: list[Phrase] = []
     place = 0
     denied = False

@@ -78,15 +78,11 @@ _OWN = (
 
 @dataclass(frozen=True)
 class Synonyms:
-    """Which words mean the same.
+    """Sets of words that mean the same.
 
     Attributes:
         sets: Numbers of the sets that each word is in.
         fingerprint: Hash of all sets.
-
-    >>> own = Synonyms.own()
-    >>> own.same("kid", "child"), own.same("kid", "dog")
-    (True, False)
     """
 
     sets: Mapping[str, frozenset[str]]

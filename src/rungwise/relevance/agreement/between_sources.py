@@ -1,4 +1,4 @@
-"""How alike two sources grade the same pairs."""
+"""Agreement of two sources on the same pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOP = 10
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike two sources grade the same pairs.
+    """Agreement of two sources on the same pairs.
 
     Attributes:
         pairs: Number of compared pairs: those of which both sources have a degree.
@@ -56,8 +56,6 @@ def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs
 
     >>> from rungwise.relevance import CIDErD, HumanJudgements
     >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
-    >>> print(agreement(source, source))
-    Pearson 1.000, Spearman 1.000, top 10 shared 100.0% (12 pairs)
     >>> people = HumanJudgements([0, 0, 0, 1], [0, 1, 2, 2], [5, 4, 1, 1], (4, 4), image_of_caption=[0, 1, 2, 3])
     >>> print(agreement(source, people, annotated=True))
     Pearson ..., Spearman ..., top 10 shared 100.0% (4 pairs, 1 of them written for each other)

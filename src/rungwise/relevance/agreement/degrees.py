@@ -72,13 +72,6 @@ def degrees_of_pairs(
     Raises:
         UserError: If the collection has none of the pairs, most were judged with other captions, or the source cannot
             be built or asked.
-
-    >>> data = ImageCaptions(("a", "b"), ("a red dog", "a dog", "a cat"), np.array([0, 0, 1]))
-    >>> ratings = np.array([[5.0], [0.0]])
-    >>> judged = RatedPairs("image-caption", "table", ("a", "a"), ("a#0", "b#0"), ratings, ("line 2", "line 3"))
-    >>> found = degrees_of_pairs("tfidf", judged, data)
-    >>> found.degrees.round(2), found.apart.round(2), found.own
-    (array([1., 0.]), array([0.71, 0.  ]), array([ True, False]))
     """
     building = building or Building()
     kept, first, second, issues = _positions(judged, data)

@@ -27,7 +27,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Literal["quadratic
     Args:
         first: (items,) grades, NaN for none.
         second: (items,) the other grader's grades, NaN for none. Items without either are left out.
-        weights: None counts each disagreement alike, ``"quadratic"`` by the square of the distance.
+        weights: ``None`` counts each disagreement alike, ``"quadratic"`` by the square of the distance.
 
     >>> cohen_kappa([1, 2, 3, 4], [1, 2, 3, 3])
     0.666...

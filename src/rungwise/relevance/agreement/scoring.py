@@ -83,9 +83,6 @@ def flattened(degrees: Numbers, ratings: Ratings) -> tuple[Numbers, Numbers]:
     Args:
         degrees: (items,) finite.
         ratings: (items, raters), NaN for none.
-
-    >>> flattened(np.array([0.1, 0.9]), np.array([[1.0, 2.0], [4.0, np.nan]]))
-    (array([0.1, 0.1, 0.9]), array([1., 2., 4.]))
     """
     given = ~np.isnan(ratings)
     return np.repeat(degrees, given.sum(axis=1)), ratings[given]

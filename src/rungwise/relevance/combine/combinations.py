@@ -24,7 +24,7 @@ class Combination(Degrees):
     """Base of what is made of sources of the same images and captions: give :meth:`combined`.
 
     Args:
-        sources: At least one; a UserError if they differ in shape or captions.
+        sources: One source or more; a UserError if they differ in shape or captions.
     """
 
     def __init__(self, sources: Sequence[Degrees]) -> None:
@@ -120,12 +120,7 @@ class Maximum(Combination):
 
 
 def mean(sources: Sequence[Degrees]) -> WeightedSum:
-    """The average of sources.
-
-    >>> from rungwise.relevance import CIDErD, TfIdf
-    >>> mean([CIDErD(["a dog", "a cat"], [0, 1]), TfIdf(["a dog", "a cat"], [0, 1])]).weights
-    (0.5, 0.5)
-    """
+    """The average of sources."""
     return WeightedSum(sources, [1 / max(1, len(sources))] * len(sources))
 
 
@@ -210,12 +205,7 @@ def _some_degrees(source: Degrees, pairs: int, images: ArrayLike | None) -> NDAr
 
 
 def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float64]:
-    """(pairs,) degrees of single pairs, computed image by image.
-
-    >>> from rungwise.relevance import CIDErD
-    >>> pair_degrees(CIDErD(["a dog", "a cat"], [0, 1]), [1, 0, 1], [1, 1, 0])
-    array([5., 0., 0.])
-    """
+    """(pairs,) degrees of single pairs, computed image by image."""
     rows, columns = np.asarray(images, np.int64), np.asarray(captions, np.int64)
     degrees = np.empty(len(rows))
     order = np.argsort(rows, kind="stable")
@@ -227,8 +217,7 @@ def pair_degrees(source: Degrees, images: ArrayLike, captions: ArrayLike) -> NDA
 def common_pairs(sources: Sequence[Degrees]) -> Positions | None:
     """(n, 2) ascending positions (image, caption) of the pairs that all sources know.
 
-    None where no source lists its pairs. Sources that do not list theirs are passed over, so that a degree may still be
-    NaN.
+    None where no source lists its pairs. Sources that do not list theirs are passed over, so that a degree may be NaN.
 
     >>> from rungwise.relevance import HumanJudgements
     >>> common_pairs([HumanJudgements([0, 1], [0, 1], [5, 4], (2, 2)), HumanJudgements([1, 1], [0, 1], [5, 4], (2, 2))])

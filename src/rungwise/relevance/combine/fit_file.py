@@ -55,14 +55,6 @@ def read_fit(path: Path | str) -> Fit:
 
     Raises:
         UserError: In one line, if the file is missing, damaged, altered, of another version or no fit.
-
-    >>> import tempfile
-    >>> curves = (Curve((0.0, 1.0), (0.0, 5.0)),)
-    >>> fit = Fit("isotonic", ("words",), (), "", 30, 0.0, 5.0, (0.0,), (1.0,), (1.0,), curves)
-    >>> file = Path(tempfile.mkdtemp()) / "fit.json"
-    >>> write_fit(fit, file)
-    >>> read_fit(file) == fit
-    True
     """
     value = read_json(user_path(path))
     if not isinstance(value, dict) or value.get("format") != _FORMAT:

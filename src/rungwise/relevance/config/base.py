@@ -152,10 +152,6 @@ class Counter:
         building: Receiver of the line and of the count.
         what: Name of what is counted.
         total: Number of items to come; 0 where that is not known, and then no work is reported.
-
-    >>> counter = Counter(Building(progress=print), "pairs scored")
-    >>> counter(64)
-    64 pairs scored, .../s
     """
 
     def __init__(self, building: Building, what: str, total: int = 0) -> None:

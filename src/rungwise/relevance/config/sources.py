@@ -379,11 +379,7 @@ def degrees_of(
 
 
 def names_source(text: str) -> bool:
-    """Whether a text is the name of a source, or one with options in braces, and not a path.
-
-    >>> names_source("tfidf"), names_source("{kind: tfidf}"), names_source("./tfidf")
-    (True, True, False)
-    """
+    """Whether a text is the name of a source, or one with options in braces, and not a path."""
     return text in KINDS or text.lstrip().startswith("{")
 
 

@@ -98,7 +98,7 @@ class WordsConfig(CaptionsConfig):
         return counted.document_frequencies("train")
 
     def _counts(self, data: ImageCaptions, building: Building) -> dict[str, Any]:
-        """What the weights of words depend on besides the captions."""
+        """All that the weights of words depend on besides the captions."""
         part = self._corpus(data, replace(building, say=lambda _: None))
         corpus = None if part is None else hash_of_captions(part.captions, part.image_of_caption)
         return {**to_plain(self), "frequencies": corpus, **_packages(self.tokenizer, self.stem)}

@@ -64,13 +64,6 @@ def sample(
 
     Raises:
         UserError: If there are no images or no captions, or a position does not exist.
-
-    >>> from rungwise.relevance import CIDErD
-    >>> source = CIDErD(["a dog", "a cat", "a fox"], [0, 1, 2])
-    >>> sample(source).own.sum()
-    np.int64(3)
-    >>> sample(source, images=[0, 2]).captions
-    array([0, 2])
     """
     every = [np.arange(count) for count in source.shape]
     from_images, from_captions = source.positions(
@@ -150,9 +143,6 @@ def relevant_from(source: object, degrees: ArrayLike) -> tuple[float, str]:
     Args:
         source: Origin of the degrees: a source, degrees that one saved, or a bare matrix.
         degrees: Degrees of some pairs, of any shape, NaN where there is none; at least one is a number.
-
-    >>> relevant_from(None, [0.0, 0.25, 0.25, 1.0])
-    (0.999999, 'so that 25.00% of the pairs are')
     """
     known = np.asarray(degrees)
     known = known[~np.isnan(known)]
@@ -186,12 +176,6 @@ def rung_shares(
 
     Returns:
         One share per threshold; a UserError if all pairs were written for each other.
-
-    >>> from rungwise.relevance import Labels
-    >>> source = Labels(["dog", "dog", "cat", "car"], [0, 1, 2, 3])
-    >>> cuts = thresholds(source, [0.1])
-    >>> cuts, [round(share, 3) for share in rung_shares(source, cuts)]
-    ((1.0,), [0.167])
     """
     degrees = sample(source, pairs=pairs, images=images, captions=captions).others
     if not len(degrees):

@@ -46,10 +46,6 @@ class PictureVectors(NamedTuple):
 
         Raises:
             UserError: If the file has no row of an image, or rows of neither collection.
-
-        >>> data = ImageCaptions(("a", "b", "c"), (), np.array([]))
-        >>> PictureVectors(np.eye(3), "", ()).of(data.select([2, 0]), data, "x.npy").tolist()
-        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
         """
         if not self.ids and len(self.vectors) == len(data):
             return self.vectors

@@ -96,23 +96,14 @@ def refuse_other_captions(path: Path | str, other: Sequence[Issue], same: int, j
 def place_judgements(paths: Path | str | Sequence[Path | str], data: ImageCaptions) -> Placed:
     """Read the judgements of one file, or of several of one kind, and place them in a collection.
 
-    Judgements of pictures or captions that the collection lacks are listed, and so are those of captions that have
-    another text by now. Grades of searches that are no caption are listed as well. Of one person and one pair, the
-    latest judgement counts, in whichever file it is.
+    These become issues: judgements of pictures or captions that the collection lacks, judgements of captions whose text
+    has
+    changed, and grades of searches that are no caption. Of one person and one pair, the latest judgement counts, in
+    whichever file it is.
 
     Raises:
         UserError: If a file cannot be read or is of another kind, most of its judgements are of captions with another
             text, or none is of this collection.
-
-    >>> import tempfile
-    >>> from rungwise.relevance.human.log import Judgement, add_judgement, now
-    >>> file = Path(tempfile.mkdtemp()) / "judgements.jsonl"
-    >>> for who, grade in (("Ada", 4), ("Bo", 3)):
-    ...     add_judgement(file, Judgement("b", "a#0", grade, who, now(), sealed_lines.hash_of_text("a dog")))
-    >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
-    >>> placed = place_judgements(file, data)
-    >>> placed.right(), placed.grades, placed.graders
-    (array([[1, 0]]), array([4., 3.]), ('Ada', 'Bo'))
     """
     several = [user_path(path) for path in ([paths] if isinstance(paths, Path | str) else paths)]
     found = {digest_of(path): (path, _place(path, data)) for path in several}  # a copy says nothing more
@@ -148,7 +139,7 @@ class _Given:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one file holds, as :class:`Placed` has it."""
+    """Judgements of one file, with issues and scale as in :class:`Placed`."""
 
     given: tuple[_Given, ...]
     right_from: float

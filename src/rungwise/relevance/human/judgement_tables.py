@@ -25,16 +25,10 @@ _NUMBERS = 3
 
 
 def read_graded(path: Path) -> Iterator[Judgement]:
-    r"""The judgements of a file, known by its content: Flickr8K's experts or crowd, or a table with a header.
+    """The judgements of a file, known by its content: Flickr8K's experts or crowd, or a table with a header.
 
     Raises:
         UserError: If the file cannot be read, a column is missing, or a line has another form; the line is named.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "renamed.txt"
-    >>> _ = file.write_text("a.jpg\ta.jpg#0\t4\t4\t3\n")
-    >>> [(image, caption, round(grade, 2)) for _, image, caption, grade in read_graded(file)]
-    [('a.jpg', 'a.jpg#0', 3.67)]
     """
     match flickr8k_layout(path):
         case "flickr8k-expert":

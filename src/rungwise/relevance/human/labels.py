@@ -93,11 +93,7 @@ class Labels(Degrees):
 
 
 def labels_of(given: str | int | Sequence[str | int]) -> tuple[str, ...]:
-    """The labels of one item as texts, each once.
-
-    >>> labels_of("art"), labels_of(["art", 3, "art"]), labels_of(())
-    (('art',), ('art', '3'), ())
-    """
+    """The labels of one item as texts, each once."""
     return (str(given),) if isinstance(given, str | int | np.integer) else tuple(dict.fromkeys(map(str, given)))
 
 

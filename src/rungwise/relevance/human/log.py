@@ -60,11 +60,6 @@ class Judgement:
 
     Raises:
         UserError: If a part is empty, too long, or no grade.
-
-    >>> from rungwise.core.disk.sealed_lines import hash_of_text
-    >>> Judgement("boat-7", "boat-7#0", 5, "Ada", now(), hash_of_text("a red boat"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: grade 5: give a whole number from 1 to 4
     """
 
     image: str
@@ -157,12 +152,6 @@ class Judgements:
 
         With ``texts_apart``, a pair whose caption was changed in between counts as two, since its graders read
         different texts.
-
-        >>> when, text = now(), sealed_lines.hash_of_text("a dog")
-        >>> first, second = (Judgement("a", f"{one}#0", 4, one, when, text) for one in ("Ada", "Bo"))
-        >>> Judgements((first, second)).ratings()
-        array([[ 4., nan],
-               [nan,  4.]])
         """
         row = {who: at for at, who in enumerate(self.graders)}
         read = [(one.pair, one.text_hash if texts_apart else "") for one in self.kept]
@@ -204,9 +193,6 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
     ...     add_judgement(file, Judgement("a", "a#0", grade, "Ada", now(), text))
     >>> [one.grade for one in read_judgements(file)]
     [3]
-    >>> add_judgement(file, Judgement("a", "a#0", None, "Ada", now(), text))
-    >>> len(read_judgements(file))
-    0
     """
     with _adding_alone(path):
         sealed_lines.append(

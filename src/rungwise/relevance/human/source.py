@@ -137,8 +137,6 @@ class HumanJudgements(Degrees):
 
         Raises:
             UserError: If a file cannot be read or is no such JSON, or nothing in it is of this collection.
-
-        >>> HumanJudgements.eccv("eccv_image_to_caption.json", "eccv_caption_to_image.json", coco)  # doctest: +SKIP
         """
         by_image, by_caption = Path(image_to_caption), Path(caption_to_image)
         of_images, of_captions = read_id_lists(by_image), read_id_lists(by_caption)

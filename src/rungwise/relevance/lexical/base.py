@@ -24,7 +24,7 @@ from rungwise.relevance.lexical.ngrams import DocumentFrequencies, Integers, Ngr
 
 @dataclass(frozen=True)
 class NgramWeights:
-    """What the weights of a caption's n-grams depend on besides the caption.
+    """Weights of n-grams that are common to all captions.
 
     Attributes:
         idf: Per order, (n-grams,) float64 ``log(images) - log(max(1, document frequency))``.
@@ -105,7 +105,7 @@ class _Captions:
 
 @dataclass(frozen=True)
 class _RowsOf:
-    """What rows are made with; the same for every part of the captions."""
+    """Data for making rows, the same for every part of the captions."""
 
     of: RowsOf
     words: Sequence[str]

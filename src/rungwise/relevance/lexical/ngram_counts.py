@@ -103,10 +103,6 @@ def vocabulary(
         tokeniser: Text to tokens.
         orders: Length of the longest n-gram.
         share: Executor that counts the parts.
-
-    >>> found = vocabulary(["a dog a dog", "dog"], np.array([1, 0]), str.split, orders=1)
-    >>> found.words, found.frequencies[0].tolist(), found.most[0].tolist()
-    (['a', 'dog'], [1, 2], [2, 2])
     """
     texts = _texts(captions, image_of_caption)
     parts = dict(share(count, (tokeniser, orders), texts))

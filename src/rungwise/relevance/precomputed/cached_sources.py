@@ -74,11 +74,6 @@ class CachedVectors(VectorSource):
 
     Raises:
         UserError: If the kept arrays and facts do not fit together.
-
-    >>> facts = {"source": "BiEncoder", "options": {}, "fingerprint": "0"}
-    >>> kept = CachedSource(facts, {"vectors": np.eye(2, dtype="f4")})
-    >>> CachedVectors(kept, ["a dog", "a cat"], [0, 1]).dense().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     def __init__(
@@ -163,12 +158,6 @@ class CachedConsensus(_Facts, RowsSource):
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: Choice of the original source.
         images: Number of images.
-
-    >>> from rungwise.relevance.lexical.cider import CIDErD
-    >>> source = CIDErD(["a dog", "a cat"], [0, 1])
-    >>> again = CachedConsensus(kept_rows(source), source.captions, source.image_of_caption)
-    >>> bool((again.dense() == source.dense()).all()), again.content_hash() == source.content_hash()
-    (True, True)
     """
 
     def __init__(

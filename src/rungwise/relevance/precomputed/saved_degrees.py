@@ -40,9 +40,6 @@ def load(path: Path | str, expected: str | Degrees | None = None, *, data: Image
     >>> source.save(folder)
     >>> bool((load(folder, expected=source).dense() == source.dense()).all())
     True
-    >>> load(folder, expected=CIDErD(["a dog runs", "a cat", "a fox"], [0, 1, 2]))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: ...degrees: made from other captions or options (hash ... where ... is expected)...
     """
     folder = Path(path)
     stored = SavedDegrees(*saved.read(folder))

@@ -53,7 +53,7 @@ Restored = CachedConsensus | CachedPairRows | CachedVectors
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """How one shard was made.
+    """Record of how a shard was made.
 
     Attributes:
         number: Number of the shard, from 1.
@@ -173,16 +173,6 @@ def write_in_shards(
     Raises:
         UserError: If the source cannot be ranked in shards, a worker fails, or the work folder holds anything else.
         OSError: If the disk is full.
-
-    >>> import tempfile
-    >>> from rungwise.relevance import TfIdf, load
-    >>> from rungwise.relevance.storage.saved import replacing
-    >>> place = Path(tempfile.mkdtemp())
-    >>> source = TfIdf(["a dog", "a cat", "a fox"], [0, 1, 1])
-    >>> with replacing(place / "degrees") as draft:
-    ...     made = write_in_shards(source, draft, place / "work", k=1, direction="t2i", shards=2)
-    >>> [shard.queries for shard in made], load(place / "degrees", source).topk(1, "t2i")[0].ravel().tolist()
-    ([1, 2], [0, 1, 1])
     """
     edges = edges_of(source, direction, shards)
     spans = [range(low, high) for low, high in pairwise(edges)]

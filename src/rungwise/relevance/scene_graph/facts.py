@@ -58,10 +58,6 @@ class FactNumbers:
         facts: Every different fact, sorted.
         starts: (captions + 1,) int64, where the facts of each caption begin.
         columns: int32, numbers of facts, rising within a caption.
-
-    >>> numbers = FactNumbers([frozenset({("dog",), ("dog", "red")}), frozenset({("cat",)})])
-    >>> numbers.facts, numbers.columns.tolist()
-    ((('cat',), ('dog',), ('dog', 'red')), [1, 2, 0])
     """
 
     def __init__(self, graphs: Sequence[SceneGraph]) -> None:
@@ -116,12 +112,6 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
 
     Returns:
         Facts by group, rising, and (groups,) float32 weights of the different facts of each: its size.
-
-    >>> numbers = FactNumbers([frozenset({("kid",)}), frozenset({("child",), ("dog",)})])
-    >>> near = alike(numbers.facts, Synonyms.own(), None)
-    >>> rows, sizes = answered(numbers, near, [np.array([0]), np.array([0, 1])], np.ones(3, np.float32))
-    >>> [[numbers.facts[fact] for fact in rows.row(group)[0]] for group in (0, 1)], sizes.tolist()
-    ([[('child',), ('kid',)], [('child',), ('dog',), ('kid',)]], [1.0, 2.0])
     """
     from rungwise.relevance.scene_graph import fact_kernels
 

@@ -1,1 +1,1 @@
-"""What is kept on disk: saved degrees, what sources computed of captions, scores of pairs."""
+"""Files of saved degrees, of numbers that sources computed of captions, and of pair scores."""

@@ -1,4 +1,4 @@
-"""What sources have computed of captions, kept on disk: vectors, or weights of their words.
+"""Cache of numbers that sources have computed of captions: vectors, or weights of their words.
 
 Degrees of all pairs are far too many to keep, 29,000 images x 145,000 captions are 17 GB. What they are computed from
 is small and quick to read, and a block of a training batch takes a few milliseconds. An entry is a folder that appears
@@ -60,14 +60,6 @@ class KeptFolder:
         folder: Folder of the entries, made when something is kept.
         most_bytes: Largest size of all entries: beyond it, those not used for the longest time are removed. None keeps
             all.
-
-    >>> import tempfile
-    >>> cache = KeptFolder(Path(tempfile.mkdtemp()) / "relevance")
-    >>> cache.find("tfidf", "0" * 64) is None
-    True
-    >>> _ = cache.keep("tfidf", "0" * 64, CachedSource({"source": "TfIdf"}, {"weights": np.ones(2, np.float32)}))
-    >>> cache.find("tfidf", "0" * 64).arrays["weights"].tolist()
-    [1.0, 1.0]
     """
 
     def __init__(self, folder: Path, most_bytes: int | None = MOST_BYTES) -> None:

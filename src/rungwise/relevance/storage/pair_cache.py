@@ -46,11 +46,6 @@ class Keys:
         texts: (captions,) texts.
         fingerprint: Hash of what decides a score besides the texts.
         symmetric: (a, b) and (b, a) have one key.
-
-    >>> keys = Keys(["a dog", "a cat", "a dog"], "model", symmetric=True)
-    >>> first, second = keys.of(np.array([0, 1]), np.array([1, 2]))
-    >>> bool(first == second)
-    True
     """
 
     def __init__(self, texts: Sequence[str], fingerprint: str, *, symmetric: bool) -> None:
@@ -154,12 +149,6 @@ class PairCache:
             score: Computes the scores of positions in ``keys``.
             ran: Called after every run with the number of its pairs, the number of pairs still to score, and its
                 seconds.
-
-        >>> keys = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0]), np.array([1]))
-        >>> cache = PairCache(None)
-        >>> for ran in (1, 2):
-        ...     scores = cache.completed(keys, np.array([10]), lambda places: np.float32([len(places)]), print)
-        1 0 ...
         """
         scores, known = self.look_up(keys)
         missing = np.flatnonzero(~known)

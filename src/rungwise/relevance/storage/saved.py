@@ -100,15 +100,6 @@ def write(
         values: Consecutive parts of the values, some rows each.
         indices: Consecutive parts of the (queries, k) indices, some rows each.
         image_of_caption: (captions,) the position of each caption's image.
-
-    >>> import tempfile
-    >>> from rungwise.relevance import Labels
-    >>> header = Labels("ab", [0, 1, 1]).saved_header(None, "i2t")
-    >>> path = Path(tempfile.mkdtemp()) / "degrees"
-    >>> with replacing(path) as draft:
-    ...     write(draft, header, [np.ones((1, 3)), np.zeros((1, 3))])
-    >>> read(path).values.tolist()
-    [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
     """
     _write_array(folder / VALUES, np.float32, values, _shape_of_values(header)[1:])
     if indices is not None:
