@@ -244,11 +244,7 @@ def _kind_of(one: type) -> str:
 
 
 def load_yaml(kind: type[T], path: Path) -> T:
-    """Read a config dataclass from a YAML file.
-
-    Raises:
-        UserError: If the file is missing, is no YAML, or does not fit ``kind``.
-    """
+    """Read a config dataclass from a YAML file."""
     try:
         values = parse_yaml(read_text(path, "settings_bytes"), path)
     except MissingFileError:

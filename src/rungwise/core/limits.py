@@ -76,11 +76,7 @@ _current: Limits | None = None
 
 
 def limits() -> Limits:
-    """The present limits: those of :func:`limited`, or of the environment when they are first asked for.
-
-    Raises:
-        UserError: If a variable of the environment is no size.
-    """
+    """The present limits: those of :func:`limited`, or of the environment when they are first asked for."""
     global _current
     if _current is None:
         _current = from_environment(os.environ)
@@ -89,9 +85,6 @@ def limits() -> Limits:
 
 def from_environment(variables: os._Environ[str] | dict[str, str]) -> Limits:
     """The defaults, overridden by variables such as ``RUNGWISE_MAX_TEXT_BYTES``.
-
-    Raises:
-        UserError: If a value is no size.
 
     >>> from_environment({"RUNGWISE_MAX_TEXT_BYTES": "3 GiB"}).text_bytes
     3221225472

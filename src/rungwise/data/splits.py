@@ -82,9 +82,6 @@ def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: in
         share: Share of the training pictures, above 0 and at most 1, which leaves the collection as it is.
         seed: Seed of the draw.
 
-    Raises:
-        UserError: If the share leaves no picture.
-
     >>> data = ImageCaptions(("a", "b", "c", "d"), (), [], splits=("train", "train", "val", "train"))
     >>> with_share(data, ("train",), 0.7, seed=0).splits
     ('undrawn', 'train', 'val', 'train')

@@ -26,9 +26,6 @@ class Stemmed:
         tokeniser: Text to tokens.
         language: Name of the language, such as ``"english"`` or ``"german"``.
 
-    Raises:
-        UserError: If Snowball is not installed, or has no stemmer of this language.
-
     >>> from rungwise.language.tokenisers import ptb
     >>> Stemmed(ptb, "english")("Two dogs are running; they're happily playing")
     ['two', 'dog', 'are', 'run', 'they', 're', 'happili', 'play']

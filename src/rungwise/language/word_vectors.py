@@ -94,11 +94,7 @@ def load_word_vectors(path: Path | str, words: Collection[str] | None = None) ->
 
 
 def word_vector_dimension(path: Path | str) -> int:
-    r"""Length of the vectors in a file of word vectors; only its beginning is read.
-
-    Raises:
-        UserError: For the reasons of :func:`load_word_vectors`.
-    """
+    r"""Length of the vectors in a file of word vectors; only its beginning is read."""
     path = user_path(path)
     with _reading(path) as file:
         return _beginning(path, file)[1]

@@ -24,9 +24,6 @@ class ArrayRelevance(Degrees):
         images: Number of images.
         named: Name of the degrees in messages.
 
-    Raises:
-        UserError: If ``relevance`` is neither, or of another shape.
-
     >>> ArrayRelevance(np.eye(2), np.array([0, 1]), 2).block([1], [0, 1])
     array([[0., 1.]], dtype=float32)
     >>> ArrayRelevance(np.eye(3), np.array([0, 1]), 2)
@@ -76,15 +73,12 @@ class ArrayRelevance(Degrees):
 
 
 def as_degrees(relevance: Any, data: ImageCaptions, named: str = "relevance") -> Degrees:
-    """Degrees of a collection from whatever a caller gives; sources stay as they are.
+    """Degrees of a collection from a source, an array or an object with ``block``; those of other data are refused.
 
     Args:
         relevance: A source, saved degrees, (images, captions) numbers, or an object with ``block``.
         data: The collection.
         named: Name of the degrees in messages.
-
-    Raises:
-        UserError: If ``relevance`` is none of these, or of other data.
     """
     if not isinstance(relevance, Degrees):
         return ArrayRelevance(relevance, data.image_of_caption, len(data), named)

@@ -143,9 +143,6 @@ class Degrees(ABC):
 
         Returns:
             (queries, k) int64 positions and (queries, k) float32 degrees.
-
-        Raises:
-            UserError: If k is not positive, the direction is unknown, or a query does not exist.
         """
         asked, candidates = self.queries(k, direction, queries)
         k = min(k, candidates)
@@ -258,11 +255,7 @@ class Degrees(ABC):
             self.write(draft, k=k, direction=direction)
 
     def write(self, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
-        """Write the files of :meth:`save` into an empty folder.
-
-        Raises:
-            OSError: If the disk is full.
-        """
+        """Write the files of :meth:`save` into an empty folder."""
         if k is None:
             every = (part for _, part in self.chunks())
             saved.write(folder, self.saved_header(None, direction), every, image_of_caption=self.image_of_caption)
@@ -281,9 +274,6 @@ class Degrees(ABC):
             direction: Direction of the queries.
             values: Consecutive parts of the degrees, in order of the queries.
             indices: Consecutive parts of the positions, in order of the queries.
-
-        Raises:
-            OSError: If the disk is full.
         """
         saved.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
 

@@ -21,11 +21,7 @@ class CaptionPairs(Protocol):
     """A source that answers by caption pair; ask :func:`answers_caption_pairs` whether one does."""
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
-        """(len(first), len(second)) float32 degrees of candidate caption ``second[b]`` for query caption ``first[a]``.
-
-        Raises:
-            UserError: If a position does not exist.
-        """
+        """(len(first), len(second)) float32 degrees of candidate caption ``second[b]`` for query ``first[a]``."""
         ...
 
 

@@ -27,9 +27,6 @@ class CaptionSource(Degrees):
             source then has no hash.
         image_of_caption: (captions,) the position of each caption's image.
         images: Number of images, where the last ones have no caption; None counts up to the highest position.
-
-    Raises:
-        UserError: If there is not one image position per caption, or one is negative or beyond ``images``.
     """
 
     def __init__(
@@ -91,9 +88,6 @@ class CaptionPairSource(CaptionSource):
         leave_one_out: A caption is no reference for itself; a pair without any other reference gets 0.
         images: Number of images, where the last ones have no caption.
 
-    Raises:
-        UserError: If the reference is unknown, or ``paired`` does not fit.
-
     >>> class Equal(CaptionPairSource):
     ...     def pair_block(self, first, second):
     ...         texts = np.array(self.captions)
@@ -140,9 +134,6 @@ class CaptionPairSource(CaptionSource):
 
         With the captions of a training batch on both sides these are the degrees of the batch, R(t_q, t_p): whatever
         ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image.
-
-        Raises:
-            UserError: If a position is negative or beyond the last caption.
         """
 
     def options(self) -> Mapping[str, Any]:

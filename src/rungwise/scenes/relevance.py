@@ -118,9 +118,6 @@ def own_degrees(path: Path | str | None, data: ImageCaptions) -> Degrees | None:
     Args:
         path: The folder or file that the collection was read from; None where it was not read.
         data: The collection, or a part of it.
-
-    Raises:
-        UserError: If the folder's scenes are unfinished, or an id is not among them.
     """
     if path is None or data.layout != "scenes":
         return None

@@ -96,22 +96,14 @@ class SceneFile:
     statements: dict[str, Statement]
 
     def scene_of(self, image_id: str) -> Scene:
-        """The content of the picture with this id; folder and extension of the id do not matter.
-
-        Raises:
-            UserError: If no such picture was generated.
-        """
+        """The content of the picture with this id; folder and extension of the id do not matter."""
         name = Path(image_id).stem
         if name not in self.scenes:
             raise UserError(f"{SCENES_FILE}: picture {image_id!r} is no scene of it; use the folder's own pictures")
         return self.scenes[name]
 
     def statement_of(self, caption_id: str) -> Statement:
-        """The statement of the caption with this id.
-
-        Raises:
-            UserError: If no such caption was generated.
-        """
+        """The statement of the caption with this id."""
         if caption_id not in self.statements:
             raise UserError(f"{SCENES_FILE}: caption {caption_id!r} is none of it; use the folder's own captions")
         return self.statements[caption_id]
@@ -194,11 +186,8 @@ def held_out_queries(folder: Path, count: int = 100, seed: int = 0) -> list[Scen
 
     Args:
         folder: Folder that :func:`generate` made.
-        count: Number of queries, all different.
+        count: Number of queries, all different; a UserError if the test pictures do not allow so many.
         seed: Seed of the draw; the first queries are the same whatever the count.
-
-    Raises:
-        UserError: If the test pictures do not allow that many.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

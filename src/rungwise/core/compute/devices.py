@@ -6,11 +6,7 @@ from rungwise.core.errors import UserError
 
 
 def choose_device(asked: str | None = None) -> str:
-    """The given device; by default ``cuda`` where there is one, else ``cpu``.
-
-    Raises:
-        UserError: If the device is unknown, or is not on this machine.
-    """
+    """The given device; by default ``cuda`` where there is one, else ``cpu``."""
     import torch  # slow to load, and commands that print help need no device
 
     if asked is None:

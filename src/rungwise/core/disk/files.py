@@ -134,11 +134,7 @@ def appending(path: Path) -> Iterator[BinaryIO]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with its parents, so that all of them survive a power cut; nothing is done if it is there.
-
-    Raises:
-        OSError: If it cannot be made.
-    """
+    """Make a folder with its parents, so that all of them survive a power cut; nothing is done if it is there."""
     missing = []
     at = folder if folder.exists() else _end_of_links(folder)  # which may lead to a folder that is not there yet
     while not at.exists() and at != at.parent:
@@ -162,9 +158,6 @@ def require_writable_file(path: Path) -> None:
     """Refuse a file that could not be written, before the work that it is for begins.
 
     It is really tried: a draft is made where that of the file would be, and removed. Nothing else changes.
-
-    Raises:
-        UserError: Naming the file, what is wrong and the remedy.
     """
     with possible(path):
         _refuse_other_than_file(path)

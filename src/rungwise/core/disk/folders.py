@@ -95,9 +95,6 @@ def require_writable_folder(folder: Path) -> None:
 
     It is really tried: a draft is made in the folder and beside it, or where it would be made, and removed. What the
     folder holds is not looked at; see :func:`refuse_strangers`.
-
-    Raises:
-        UserError: Naming the folder, what is wrong and the remedy.
     """
     with possible(folder):
         target = folder.resolve()

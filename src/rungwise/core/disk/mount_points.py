@@ -106,9 +106,6 @@ def put_back(draft: Path, target: Path) -> bool:
 
     Returns:
         Whether the draft may be removed: it holds nothing any more that was in the target.
-
-    Raises:
-        OSError: If an entry cannot be moved.
     """
     while (plan := _plan(draft)) is not None:
         stage, content, header, new = plan

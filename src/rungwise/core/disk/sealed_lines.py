@@ -79,9 +79,6 @@ def read_sealed(
     Returns:
         Sound lines with their numbers from 1, and the fault of each of the others with its number.
 
-    Raises:
-        UserError: If the file cannot be read.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "lines.jsonl"
     >>> _ = file.write_bytes(sealed({"a": 1}) + sealed({"a": 2})[:-5])
@@ -106,11 +103,7 @@ def read_sealed(
 
 
 def a_sealed_line(path: Path) -> bytes | None:
-    """One of the first lines that is sealed, by which such a file is recognised; None where the file is another one.
-
-    Raises:
-        UserError: If the file cannot be read.
-    """
+    """One of the first lines that is sealed, by which such a file is recognised; None where the file is another one."""
     with opened_file(path, "text_bytes") as file:
         return next((line for line in islice(_lines(file), _LOOKED_AT) if is_sealed(line)), None)
 

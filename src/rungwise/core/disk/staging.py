@@ -44,9 +44,6 @@ def drafted(target: Path, *, inside: bool = False) -> Iterator[Path]:
     Args:
         target: Path that is to be written.
         inside: Put the private folder into the target, which is a folder.
-
-    Raises:
-        OSError: If the place cannot be written.
     """
     sweep(target)
     folder, lock = _claim(target, inside)

@@ -43,9 +43,6 @@ class NpyWriter:
     Attributes:
         rows: Number of rows written.
 
-    Raises:
-        OSError: If the file cannot be written.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
     >>> with NpyWriter(file, (2,), np.float32) as writer:
@@ -64,12 +61,7 @@ class NpyWriter:
         self._header_size = self._file.tell()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Write (n, *row) rows.
-
-        Raises:
-            ValueError: If rows have another shape.
-            OSError: If the disk is full.
-        """
+        """Write (n, *row) rows."""
         values = np.ascontiguousarray(rows, dtype=self._dtype)
         if values.shape[1:] != self._row:
             raise ValueError(f"expected rows of shape {self._row}, got {values.shape[1:]}")

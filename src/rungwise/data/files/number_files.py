@@ -76,11 +76,7 @@ def numbers_in(line: str, delimiter: str) -> list[float] | None:
 
 
 def matrix(lines: Sequence[tuple[int, str]], delimiter: str, path: Path) -> NDArray[np.float64]:
-    """(lines, numbers in each) the numbers of lines, which come with their line numbers for messages.
-
-    Raises:
-        UserError: If a cell is no number, or the lines differ in length.
-    """
+    """(lines, numbers in each) the numbers of lines, which come with their line numbers for messages."""
     rows: list[list[float]] = []
     for number, line in lines:
         row = numbers_in(line, delimiter)

@@ -29,11 +29,7 @@ def first_parts(paths: Iterable[Path]) -> list[Path]:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The files of an array in their order, from any of them; a file that is not numbered is alone.
-
-    Raises:
-        UserError: If one of them is missing.
-    """
+    """The files of an array in their order, from any of them; a file that is not numbered is alone."""
     found = _NUMBERED.fullmatch(path.name)
     if not found:
         return [path]

@@ -77,11 +77,7 @@ class Parquet:
             yield from rows
 
     def values(self, column: pyarrow.Array) -> list[Any]:
-        """The cells of a column of a batch as Python values.
-
-        Raises:
-            UserError: If a text is no UTF-8, or a value is beyond Python's range.
-        """
+        """The cells of a column of a batch as Python values."""
         with explained(self._path):
             return list(column.to_pylist())
 

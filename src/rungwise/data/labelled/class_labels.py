@@ -72,9 +72,6 @@ def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[in
         rows: Number of rows that the labels must have.
         place: File and array, for messages.
         lines: The line of each row in a file of text, for messages.
-
-    Raises:
-        UserError: If the array has another shape, or holds something else.
     """
     if values.dtype.kind not in "biuf":
         raise UserError(f"{place}: labels of type {values.dtype}; save numbers, and words in a CSV")
@@ -91,9 +88,6 @@ def labels_in_array(values: NDArray[Any], rows: int, place: str, lines: tuple[in
 
 def read_labels(path: Path, rows: int) -> ClassLabels:
     r"""The labels in a file, read by its extension.
-
-    Raises:
-        UserError: If it cannot be read, or does not hold labels of ``rows`` rows.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "train_labels.csv"
@@ -125,11 +119,7 @@ def read_labels(path: Path, rows: int) -> ClassLabels:
 
 
 def class_names(folder: Path) -> ClassNames | None:
-    r"""The class names in the first of :data:`NAMES_FILES` in a folder; None if there is none.
-
-    Raises:
-        UserError: If the file cannot be read, or a name stands twice.
-    """
+    r"""The class names in the first of :data:`NAMES_FILES` in a folder; None if there is none."""
     path = next((folder / name for name in NAMES_FILES if is_regular(folder / name)), None)
     if path is None:
         return None

@@ -57,9 +57,6 @@ def documents_of(images: FeatureArray, texts: FeatureArray, root: Path) -> int:
         images: Rows of the images.
         texts: Rows of the texts.
         root: File or folder that holds both, for messages.
-
-    Raises:
-        UserError: If one of them has no rows, or their numbers differ.
     """
     first, second = images.values.shape, texts.values.shape
     remedy = "save one row for each document in both"

@@ -41,9 +41,6 @@ def read_list(mat: Path, split: str, rows: int, names: ClassNames | None) -> Doc
         split: Split of the part.
         rows: Number of lines that there must be.
         names: Names of the categories; without them the labels are their numbers.
-
-    Raises:
-        UserError: If a line is malformed or its category has no name, or there are more or less lines than rows.
     """
     path = list_file(mat, split)
     if not is_regular(path):

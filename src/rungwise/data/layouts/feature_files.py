@@ -25,11 +25,7 @@ IDS_FILE = "ids.txt"
 
 
 def features_file(files: PictureFolder) -> Path | None:
-    """The ``features.npy`` of a folder or below, if there is one; the first of its parts where it is in several.
-
-    Raises:
-        UserError: If there is more than one such array.
-    """
+    """The ``features.npy`` of a folder or below, if there is one; the first of its parts where it is in several."""
     found = first_parts(path for path in files.others if whole_name(path.name) == FEATURES_FILE)
     if len(found) > 1:
         names = ", ".join(path.as_posix() for path in found[:4])
@@ -120,9 +116,6 @@ def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
         path: The file of ids.
         rows: Number of ids that there must be.
         rows_file: The file of the rows, for messages.
-
-    Raises:
-        UserError: If there are more or fewer, or one is empty or stands twice.
     """
     ids = [line.strip() for line in read_every_line(path)]
     if len(ids) != rows:

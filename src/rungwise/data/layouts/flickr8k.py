@@ -37,9 +37,6 @@ def read_flickr8k(path: Path, files: PictureFolder, captions_only: bool = False)
         files: The folder with the pictures and the lists of splits.
         captions_only: Do not look for pictures.
 
-    Raises:
-        UserError: If a line has another form, or no caption names a picture.
-
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> file = root / "Flickr8k.token.txt"

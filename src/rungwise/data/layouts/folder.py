@@ -50,9 +50,6 @@ class PictureFolder:
         pictures: Regular files with the extension of a picture, relative to the root, sorted.
         others: All other regular files, relative to the root, sorted.
 
-    Raises:
-        UserError: If the folder itself cannot be read.
-
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> for name in ("a.JPG", "b/a.png", "notes.txt"):
@@ -170,9 +167,6 @@ def read_folder(files: PictureFolder) -> ImageCaptions:
     """A folder of pictures without captions: ids are the paths below it, every split is ``none``.
 
     Image files of a format that cannot be read become issues.
-
-    Raises:
-        UserError: If there is no picture below the folder.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())

@@ -66,9 +66,6 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
         images: Names of keys that hold the picture's name; the first one is used for pictures that are keys themselves.
         captions: Names of keys that hold captions; the first one is used for captions without a key.
 
-    Raises:
-        UserError: If it is no JSON, or holds no entries.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions.json"
     >>> _ = file.write_text('{"dog.jpg": "A dog.", "cat.jpg": {"captions": ["A cat."], "year": 2020}}')

@@ -79,9 +79,6 @@ def read_picture_tables(
         join_restval: Count the split ``restval`` as ``train``.
         captions_only: Leave the pictures out.
 
-    Raises:
-        UserError: If a file is damaged, or there is not one row.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "test-00000-of-00001.parquet"
     >>> import pyarrow, pyarrow.parquet

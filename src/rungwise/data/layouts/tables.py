@@ -175,9 +175,6 @@ def read_table(path: Path, *, by_lines: bool = False) -> Table:
         by_lines: Prefer lines to quotation marks: where every line of a text with tabs has as many cells as the header,
             quotation marks join no lines, since no cell is expected to hold a tab and a line end.
 
-    Raises:
-        UserError: If the file cannot be read as what its extension says.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions.jsonl"
     >>> _ = file.write_text('{"image": "a.jpg", "caption": "A dog."}\n')

@@ -69,9 +69,6 @@ def read_shards(paths: Sequence[Path], root: Path, captions_only: bool = False) 
         root: The folder; the folders between it and an archive may tell the split.
         captions_only: Leave the pictures out.
 
-    Raises:
-        UserError: If an archive is damaged, or there is not one picture.
-
     >>> import io, tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> with tarfile.open(root / "pets-train-000000.tar", "w") as archive:

@@ -46,9 +46,6 @@ def contact_sheet(data: ImageCaptions, path: Path | str, *, columns: int = 6, ro
 
     Returns:
         Number of different characters of the captions shown that the font lacks; a box stands for each.
-
-    Raises:
-        UserError: If the collection has no picture files, or the file cannot be written.
     """
     if not data.paths:
         raise UserError(f"{data.name}: has no picture files to show; a contact sheet needs a collection with pictures")

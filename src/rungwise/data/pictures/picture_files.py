@@ -130,11 +130,7 @@ def read_header(source: Picture | bytes, name: str | None = None) -> PictureHead
 
 
 def upright_size(data: bytes, name: str) -> tuple[int, int]:
-    """Height and width in pixels of a picture as it stands upright; no pixel is decoded.
-
-    Raises:
-        UserError: For the reasons of :func:`read_header`.
-    """
+    """Height and width in pixels of a picture as it stands upright; no pixel is decoded."""
     with decoding(data, name) as image:  # Pillow looks for EXIF behind the pixels of a PNG, and decodes them
         return (image.width, image.height) if orientation(image) >= 5 else (image.height, image.width)
 
@@ -263,9 +259,6 @@ def picture_bytes(source: Picture | str | bytes) -> bytes:
 
     Args:
         source: A file, a place in a larger file, or the bytes themselves.
-
-    Raises:
-        UserError: If they cannot be read, or are more than :func:`~rungwise.core.limits.limits` allow.
     """
     if isinstance(source, bytes):
         return source

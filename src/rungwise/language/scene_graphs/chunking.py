@@ -29,9 +29,6 @@ _WORDS_AT_ONCE = 200
 def parse(caption: str) -> SceneGraph:
     """The facts that a caption states.
 
-    Raises:
-        UserError: If the word lists are not installed.
-
     >>> for fact in sorted(parse("Two young men in red shirts are riding a horse.")):
     ...     print(*fact)
     horse

@@ -100,11 +100,7 @@ class Synonyms:
 
     @classmethod
     def wordnet(cls, folder: Path | str) -> Synonyms:
-        """The short list and WordNet's synonym sets, from the folder of its dictionary files.
-
-        Raises:
-            UserError: If a file is missing, too large, or no index of WordNet.
-        """
+        """The short list and WordNet's synonym sets, from the folder of its dictionary files."""
         place = Path(folder).expanduser()
         try:
             return _with_wordnet(place, tuple(digest_of(place / f"index.{kind}") for kind in _FILES))

@@ -48,9 +48,6 @@ def tokens(caption: str) -> list[str]:
 def tagged(texts: list[str]) -> list[Word]:
     """The words of a caption, as :func:`tokens` gives them, each with its kind.
 
-    Raises:
-        UserError: If the word lists are not installed.
-
     >>> [(word.root, word.kind) for word in tagged(tokens("A man rides two brown horses"))]
     [('a', 'determiner'), ('man', 'noun'), ('ride', 'verb'), ('2', 'number'), ('brown', 'adjective'), ('horse', 'noun')]
     """

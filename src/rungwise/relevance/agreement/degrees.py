@@ -222,9 +222,6 @@ def degrees_of_texts(
     Returns:
         (n, candidates of each) degrees.
 
-    Raises:
-        UserError: If the source is a folder or cannot be built, or an item has no references.
-
     >>> degrees_of_texts("tfidf", ["v", "w"], [["a red dog"], ["a cat"]], [["a red dog"], ["a dog"]]).round(2)
     array([[1.],
            [0.]])

@@ -147,10 +147,6 @@ def agree(
         seed: Seed of the draws.
         building: Settings and callbacks for building the source.
 
-    Raises:
-        UserError: If a collection is needed and missing, has nothing of what was judged, or the source cannot be
-            built or asked.
-
     >>> from rungwise.relevance.human.types import RatedPairs
     >>> data = ImageCaptions(("a", "b"), ("a red dog", "a dog", "a cat"), np.array([0, 0, 1]))
     >>> ratings = np.array([[5.0], [0.0], [1.0]])

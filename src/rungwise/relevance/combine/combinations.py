@@ -64,11 +64,7 @@ class Combination(Degrees):
         return self.combined(source.block(images, captions) for source in self.sources)
 
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
-        """(len(first), len(second)) float32 degrees by caption pair: those of the sources, combined.
-
-        Raises:
-            UserError: If a source has none, or a position does not exist.
-        """
+        """(len(first), len(second)) float32 degrees by caption pair: those of the sources, combined."""
         return self.combined(caption_pairs(source).pair_block(first, second) for source in self.sources)
 
     def choices(self) -> Mapping[str, Any]:

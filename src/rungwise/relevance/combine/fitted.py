@@ -27,9 +27,6 @@ class Combined(Combination):
         sources: Sources of the same images and captions, at least one.
         fitted: Regression learned here or on other pairs; None until :meth:`fit`.
 
-    Raises:
-        UserError: If the sources differ in shape or captions, or are not those that it was learned from.
-
     >>> from rungwise.relevance import CIDErD, HumanJudgements, TfIdf
     >>> animals = ("dog", "cat", "fox", "cow")
     >>> captions = [f"{size} {animal}" for size in ("a big", "a small", "one") for animal in animals]

@@ -306,9 +306,6 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
             mapping as a text in braces.
         where: Place that an error names.
 
-    Raises:
-        UserError: If there is no such source, or an option is unknown or of the wrong type.
-
     >>> source_config("bi-encoder").kind
     'bi-encoder'
     >>> source_config("{kind: tfidf, orders: 2}").orders

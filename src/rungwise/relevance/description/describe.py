@@ -61,9 +61,6 @@ def sample(
         images: Positions of the images to draw from, such as those of the training split; None takes all.
         captions: Positions of the captions to draw from; None takes all, or those of ``images`` where the source knows
             the image of each caption.
-
-    Raises:
-        UserError: If there are no images or no captions, or a position does not exist.
     """
     every = [np.arange(count) for count in source.shape]
     from_images, from_captions = source.positions(

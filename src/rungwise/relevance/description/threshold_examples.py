@@ -68,9 +68,6 @@ def rungs(source: Degrees, thresholds: Sequence[float], *, examples: int = 5, pa
     Returns:
         One rung more than thresholds, the most relevant first.
 
-    Raises:
-        UserError: If the thresholds do not fall, no example is asked for, or there are no pairs.
-
     >>> from rungwise.relevance import Labels
     >>> source = Labels([("dog", "grass"), ("dog",), ("car",)], [0, 1, 2], degree="jaccard")
     >>> [(rung.share, rung.images.tolist(), rung.captions.tolist()) for rung in rungs(source, [0.5], examples=2)]

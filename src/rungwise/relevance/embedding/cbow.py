@@ -60,9 +60,6 @@ class CBoW(VectorSource):
         unknown_share: Share of the tokens, stop words aside, that have no vector, 0..1.
         unknown_words: Words without a vector and their counts, the most frequent first.
 
-    Raises:
-        UserError: If the file holds no word vectors, or knows none of the words.
-
     >>> words = WordVectors({"dog": 0, "pup": 1, "car": 2}, np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32))
     >>> source = CBoW(["a dog", "a pup", "a car"], [0, 1, 2], words)
     >>> source.dense().round(2)

@@ -34,11 +34,8 @@ class ModelScores(ArrayRelevance):
         images: Number of images.
         scored: Hash of what was scored, pictures included; needed where ``scores`` is an object, whose numbers cannot
             be hashed.
-        captions: (captions,) texts, so that the degrees can be compared with those of other sources.
+        captions: (captions,) texts, whose hash ties the degrees to their collection; None leaves that open.
         made_of: Fingerprints of the models that this one is made of, such as the members of an average.
-
-    Raises:
-        UserError: If the scores are neither or of another shape, no model is named, or ``scored`` is missing.
 
     >>> source = ModelScores(np.array([[0.9, 0.1], [0.2, 0.8]]), [0, 1], model="5eed", images=2)
     >>> source.block([1], [0, 1]), sorted(source.models)
@@ -80,9 +77,6 @@ class ModelScores(ArrayRelevance):
         captions: Sequence[str] | None = None,
     ) -> ModelScores:
         """The cosine of both sides' vectors: (images, D) and (captions, D), of any lengths.
-
-        Raises:
-            UserError: If vectors are not finite, or of different widths or numbers.
 
         >>> ModelScores.of_vectors([[2, 0], [0, 1]], [[1, 1], [0, 3]], [0, 1], model="5eed").dense().round(2)
         array([[0.71, 0.  ],

@@ -43,9 +43,6 @@ class PictureVectors(NamedTuple):
             data: The collection.
             whole: The collection that ``data`` is a part of; the file may hold all of its rows, in its order.
             path: The file's path, for messages.
-
-        Raises:
-            UserError: If the file has no row of an image, or rows of neither collection.
         """
         if not self.ids and len(self.vectors) == len(data):
             return self.vectors
@@ -73,9 +70,6 @@ def write_picture_vectors(path: Path | str, vectors: ArrayLike, model: str, imag
         vectors: (images, D) vectors.
         model: Fingerprint of the model that made them.
         image_ids: (images,) ids of the images.
-
-    Raises:
-        UserError: If the place cannot be written, or has another ending.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "vectors.npz"

@@ -39,11 +39,7 @@ class ImagePairs(Protocol):
     """A source that compares images with images, as people do in CxC's image-image ratings."""
 
     def image_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
-        """(len(first), len(second)) float32 degrees, by positions of images.
-
-        Raises:
-            UserError: If a position does not exist.
-        """
+        """(len(first), len(second)) float32 degrees, by positions of images."""
         ...
 
 
@@ -57,7 +53,7 @@ class Visual(Degrees):
         neighbours: Number of pictures that lend, the picture itself included.
         lending: The best that one of them lends (max), or the mean of all (mean).
         model: Fingerprint of the model that made the vectors; empty where it is not known.
-        captions: (captions,) texts, so that the degrees can be compared with those of other sources.
+        captions: (captions,) texts, whose hash ties the degrees to their collection; None leaves that open.
 
     Raises:
         UserError: If vectors are no finite (images, D) numbers, an image position does not exist, the source is of

@@ -73,11 +73,7 @@ def by_word_vectors(vectors: Path | str | WordVectors, *, least: float = LEAST_O
 def by_sentences(
     model: Path | str = PACKAGED_MODEL, *, least: float = LEAST_OF_SENTENCES, device: str | None = None
 ) -> WordSimilarity:
-    """Likeness by a sentence model, which knows any word; ``model`` and ``device`` are those of :class:`BiEncoder`.
-
-    Raises:
-        UserError: If sentence-transformers is not installed or the model cannot be loaded.
-    """
+    """Likeness by a sentence model, which knows any word; ``model`` and ``device`` are those of :class:`BiEncoder`."""
     from rungwise.relevance.embedding.bi_encoder import BiEncoder
 
     _check_least(least)  # before a model is loaded

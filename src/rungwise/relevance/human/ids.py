@@ -50,11 +50,7 @@ def _other_names(one: str) -> set[str]:
 
 
 def read_id_lists(path: Path) -> dict[str, list[str]]:
-    r"""JSON ``{id: [ids]}``, the form of ECCV Caption's positives and of its program's ranked lists.
-
-    Raises:
-        UserError: If the file cannot be read or holds anything else.
-    """
+    r"""JSON ``{id: [ids]}``, the form of ECCV Caption's positives and of its program's ranked lists."""
     content = parse_json(read_text(path), path)
     if not isinstance(content, dict) or not all(isinstance(value, list) for value in content.values()):
         raise UserError(f"{path}: is not an object of lists of ids, {{query: [positives]}}; give another file")

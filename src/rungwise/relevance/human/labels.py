@@ -28,9 +28,6 @@ class Labels(Degrees):
         caption_labels: (captions,) labels of the captions themselves, instead of ``image_of_caption``.
         degree: ``"any"``: 1 where a label is shared; ``"jaccard"``: shared labels by labels of either.
 
-    Raises:
-        UserError: If labels and positions do not fit, or the captions have neither images nor labels.
-
     >>> Labels(["art", "sport"], [0, 1, 1]).dense()
     array([[1., 0., 0.],
            [0., 1., 1.]], dtype=float32)

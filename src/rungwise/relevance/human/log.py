@@ -57,9 +57,6 @@ class Judgement:
         when: Time in UTC, in ISO 8601.
         text_hash: SHA-256 of the caption's text.
         direction: Which of both was the query, ``"i2t"`` the picture and ``"t2i"`` the caption; empty where unknown.
-
-    Raises:
-        UserError: If a part is empty, too long, or no grade.
     """
 
     image: str
@@ -201,11 +198,7 @@ def add_judgement(path: Path, judgement: Judgement) -> None:
 
 
 def require_place(path: Path) -> None:
-    """Refuse a place where no judgement could be written, before anybody is asked; the file is not made.
-
-    Raises:
-        UserError: If the file holds something else than judgements, or the place cannot be written.
-    """
+    """Refuse a place where no judgement could be written, before anybody is asked; the file is not made."""
     with _adding_alone(path):
         if os.path.lexists(path):
             with appending(path):

@@ -27,9 +27,6 @@ def mat_preferences(paths: Sequence[Path]) -> Preferences:
     Args:
         paths: ``consensus_pascal.mat``, and ``pair_pascal.mat`` if it is there, in any order. Without the second one
             there are no categories, and a picture is known by its references.
-
-    Raises:
-        UserError: If a file cannot be read or holds something else, or the two do not belong together.
     """
     triplets: tuple[Path, list[tuple[str, str, str, float]]] | None = None
     pairs: tuple[Path, list[tuple[str, str, str]], list[str]] | None = None

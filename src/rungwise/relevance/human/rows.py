@@ -45,11 +45,7 @@ class JudgementRows:
 
 
 def rows_of(path: Path) -> JudgementRows:
-    r"""The rows of a table with a header, of a JSON list of objects, or of JSON lines.
-
-    Raises:
-        UserError: If the file cannot be read, or is none of these.
-    """
+    r"""The rows of a table with a header, of a JSON list of objects, or of JSON lines."""
     text = read_text(path)
     return _json(path, text) if text.lstrip()[:1] in ("[", "{") else table_rows(path, text)
 
@@ -105,9 +101,6 @@ def text_of(cells: Cells, columns: Sequence[str], where: str) -> str:
         cells: Cells of the row.
         columns: Names that mean the same.
         where: Place of the row.
-
-    Raises:
-        UserError: If the cell holds a list or an object.
     """
     value = next((cells[name] for name in columns if cells.get(name) is not None), "")
     if not isinstance(value, str | int | float):
@@ -122,9 +115,6 @@ def texts_of(cells: Cells, column: str, where: str) -> tuple[str, ...]:
         cells: Cells of the row.
         column: Name of the column in the plural, such as ``references``.
         where: Place of the row.
-
-    Raises:
-        UserError: If the list holds something else than texts.
 
     >>> texts_of({"references": ["a dog", "dogs"]}, "references", "entry 1")
     ('a dog', 'dogs')

@@ -45,9 +45,6 @@ class HumanJudgements(Degrees):
     Attributes:
         pairs: (n, 2) ascending positions (image, caption) of the judged pairs.
 
-    Raises:
-        UserError: If positions and grades do not fit, or a grade is not finite.
-
     >>> human = HumanJudgements([0, 1, 1], [0, 0, 0], [4.0, 1.0, 2.0], (2, 2))
     >>> human.dense()
     array([[4. , nan],
@@ -134,9 +131,6 @@ class HumanJudgements(Degrees):
             image_to_caption: JSON ``{image id: [caption ids]}``.
             caption_to_image: JSON ``{caption id: [image ids]}``.
             data: COCO's images with their ``sentid`` as caption ids.
-
-        Raises:
-            UserError: If a file cannot be read or is no such JSON, or nothing in it is of this collection.
         """
         by_image, by_caption = Path(image_to_caption), Path(caption_to_image)
         of_images, of_captions = read_id_lists(by_image), read_id_lists(by_caption)

@@ -71,9 +71,6 @@ class CachedVectors(VectorSource):
         captions: (captions,) texts; None where only ranking is needed.
         image_of_caption: (captions,) the position of each caption's image.
         **choices: The choices of a :class:`~rungwise.relevance.captions.CaptionPairSource`, as the source had them.
-
-    Raises:
-        UserError: If the kept arrays and facts do not fit together.
     """
 
     def __init__(

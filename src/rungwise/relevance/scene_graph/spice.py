@@ -122,9 +122,6 @@ class Spice(CaptionSource):
     Attributes:
         graphs: (captions,) the facts of each caption, as it says them.
 
-    Raises:
-        UserError: If the parser's packages are not installed, or measure or weights are not allowed.
-
     >>> captions = ["a small red circle left of a blue square", "a blue square right of a little red disc",
     ...     "a small blue circle left of a red square"]
     >>> source = Spice(captions, [0, 1, 2], synonyms=Synonyms.own())

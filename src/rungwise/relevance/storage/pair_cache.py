@@ -85,9 +85,6 @@ class PairCache:
     Attributes:
         skipped: Number of damaged records in the file.
 
-    Raises:
-        UserError: If the path is a file of another kind, or cannot be read or made.
-
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "scores"
     >>> keys = Keys(["a dog", "a cat"], "model", symmetric=False).of(np.array([0]), np.array([1]))
