@@ -42,7 +42,7 @@ class Rung:
     Attributes:
         low: Lowest degree of the rung; -inf for the last rung.
         high: Lowest degree of the rung above, which does not belong to this one; inf for the first.
-        share: Share of all pairs that are not written for each other.
+        share: Share of this rung among the pairs that are not written for each other.
         images: (n,) positions of example pairs' images, by falling degree.
         captions: (n,) positions of the example pairs' captions.
         degrees: (n,) degrees of the example pairs.
