@@ -286,8 +286,7 @@ def nouns_from(tagger: Callable[[Sequence[str]], Sequence[str]]) -> Callable[[Se
     """Turn a part-of-speech tagger into a function that marks the nouns among tokens.
 
     ``tagger`` gives each token of a caption its tag; the names of nouns of the Penn Treebank (``NN``, ``NNS``, ``NNP``)
-    and
-    of Universal Dependencies (``NOUN``, ``PROPN``) are known.
+    and of Universal Dependencies (``NOUN``, ``PROPN``) are known.
 
     >>> nouns_from(lambda tokens: ["DT", "NN"])(["a", "dog"])
     [False, True]

@@ -1,8 +1,7 @@
 """English captions of scenes from a small grammar, each made together with its statement.
 
 A caption names one to three objects of a scene with some of their attributes. Everything it states is true of the
-scene;
-it may be true, or partly true, of other scenes too.
+scene; it may be true, or partly true, of other scenes too.
 """
 
 from __future__ import annotations

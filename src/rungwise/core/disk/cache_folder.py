@@ -25,8 +25,7 @@ def usable_cache(named: Path | None = None) -> Path:
     """A cache folder that can be written: the named one, or the default one.
 
     A folder that the user named, here or by ``RUNGWISE_CACHE``, is used or refused. Where the system's cannot be
-    written, a
-    temporary folder takes its place, with a warning, and is removed when the process ends.
+    written, a temporary folder takes its place, with a warning, and is removed when the process ends.
 
     Raises:
         UserError: If the folder that was named cannot be written.

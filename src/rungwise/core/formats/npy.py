@@ -95,8 +95,7 @@ def mapped(path: Path) -> NDArray[Any]:
     """The array of a ``.npy`` file, memory-mapped and read-only.
 
     Unlike ``numpy.load`` it takes no archive, no pickle and no records, and it compares the claims of the header with
-    the
-    size of the file before it maps anything.
+    the size of the file before it maps anything.
 
     Raises:
         FileNotFoundError: If there is no such file.

@@ -27,8 +27,7 @@ def normalised(text: str, form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> str:
     r"""A text in a normal form of Unicode.
 
     Marks on a letter are put in order, which takes the square of their number: in a long text a joiner separates marks
-    of
-    one letter beyond the thirtieth.
+    of one letter beyond the thirtieth.
 
     >>> normalised("e\u0301", "NFC"), len(normalised("\u0301\u0327" * 1000, "NFD"))
     ('é', 2066)

@@ -48,8 +48,7 @@ def clean_caption(text: str) -> tuple[str, str]:
     r"""A caption without blanks around it and control characters in it, and a note of what was replaced.
 
     Whatever reads captions calls this, so that no tokeniser, no model, no file and no terminal meets such characters.
-    The
-    text is empty if nothing usable is left of it.
+    The text is empty if nothing usable is left of it.
 
     >>> clean_caption(" A dog. "), clean_caption("A \x1b[31mred\x07 dog.")
     (('A dog.', ''), ('A  [31mred  dog.', 'control characters, which became blanks'))

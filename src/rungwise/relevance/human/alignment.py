@@ -97,8 +97,7 @@ def place_judgements(paths: Path | str | Sequence[Path | str], data: ImageCaptio
     """Read the judgements of one file, or of several of one kind, and place them in a collection.
 
     These become issues: judgements of pictures or captions that the collection lacks, judgements of captions whose text
-    has
-    changed, and grades of searches that are no caption. Of one person and one pair, the latest judgement counts, in
+    has changed, and grades of searches that are no caption. Of one person and one pair, the latest judgement counts, in
     whichever file it is.
 
     Raises:
