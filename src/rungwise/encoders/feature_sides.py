@@ -1,4 +1,4 @@
-"""Sides without a network: features that somebody else extracted, as they are."""
+"""Sides without a network, for features that somebody else extracted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FeatureConfig(Bounded):
     """Rows of features stand for pictures.
 
     Attributes:
-        kind: Rows of features; the other kind is pictures.
+        kind: Name of the side: rows of features, not pictures.
         width: Length of a feature; None takes that of the training data.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
     """
@@ -38,14 +38,14 @@ class FeatureConfig(Bounded):
 
     @property
     def frozen(self) -> bool:
-        """Features stay as they are."""
+        """True: features never change."""
         return True
 
     def of(self, rows: FeatureRows | None) -> FeatureConfig:
-        """With the width of a collection's rows, unless one is set.
+        """The configuration with the width of a collection's rows, unless one is set.
 
         Raises:
-            UserError: If there is neither.
+            UserError: If there is neither a width nor rows.
         """
         width = self.width or (rows.shape[-1] if rows is not None else None)
         if width is None:
@@ -56,7 +56,7 @@ class FeatureConfig(Bounded):
         return replace(self, width=width)
 
     def build(self) -> FeatureInput:
-        """Rows of :attr:`width`, which must be known."""
+        """The side for rows of :attr:`width`, which must be known."""
         assert self.width is not None
         return FeatureInput(self.width)
 
@@ -64,7 +64,7 @@ class FeatureConfig(Bounded):
         """The side of a saved model.
 
         Raises:
-            UserError: If the width is not known.
+            UserError: If the width is missing.
         """
         if self.width is None:
             raise UserError(f"{files.path}: model.image.width is missing in config.json; copy the folder anew")
@@ -72,15 +72,7 @@ class FeatureConfig(Bounded):
 
 
 class FeatureInput(ImageSide):
-    """Vectors, or the vectors of regions, as they are.
-
-    Args:
-        width: Length of a feature.
-
-    >>> FeatureInput(3)(torch.tensor([[[1, 2, 3], [3, 2, 1]]]))
-    tensor([[[1., 2., 3.],
-             [3., 2., 1.]]])
-    """
+    """Features of ``width`` numbers, or those of regions, passed through."""
 
     preprocessing = None
 
@@ -93,14 +85,14 @@ class FeatureInput(ImageSide):
         return digest_of_parts([f"features {self.features}"])
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, D) or (n, regions, D), in float32."""
+        """(n, D) or (n, regions, D) features in float32."""
         return rows.float()
 
     def read(self, features: FeatureRows) -> ReadFeatures:
         """Rows of a collection, checked as they are taken.
 
         Raises:
-            UserError: If they are not as long as this model's.
+            UserError: If they do not have this model's width.
         """
         if features.shape[-1] != self.features:
             raise UserError(
@@ -115,7 +107,7 @@ class TextFeatureConfig(Bounded):
     """Rows of features stand for texts.
 
     Attributes:
-        kind: Rows of features; the other kinds read words.
+        kind: Name of the side: rows of features, not words.
         width: Length of a feature; None takes that of the training data.
         l2_normalise: Normalise features before the head.
     """
@@ -129,11 +121,11 @@ class TextFeatureConfig(Bounded):
 
     @property
     def frozen(self) -> bool:
-        """Features stay as they are."""
+        """True: features never change."""
         return True
 
     def of(self, texts: Sequence[str] | FeatureRows) -> TextFeatureConfig:
-        """With the width of a collection's rows, unless one is set.
+        """The configuration with the width of a collection's rows, unless one is set.
 
         Raises:
             UserError: If the data have words and no rows.
@@ -143,7 +135,7 @@ class TextFeatureConfig(Bounded):
         return replace(self, width=self.width or texts.shape[-1])
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TextFeatureInput:
-        """Rows of :attr:`width`, which must be known."""
+        """The side for rows of :attr:`width`, which must be known."""
         assert self.width is not None
         return TextFeatureInput(self.width)
 
@@ -151,7 +143,7 @@ class TextFeatureConfig(Bounded):
         """The side of a saved model.
 
         Raises:
-            UserError: If the width is not known.
+            UserError: If the width is missing.
         """
         if self.width is None:
             raise UserError(f"{files.path}: model.text.width is missing in config.json; copy the folder anew")
@@ -159,18 +151,14 @@ class TextFeatureConfig(Bounded):
 
 
 class TextFeatureInput(TextSide):
-    """Vectors as they are, in place of texts.
-
-    Args:
-        width: Length of a feature.
-    """
+    """Features of ``width`` numbers in place of texts, passed through."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """Refused: there are no words.
+        """Refuse: the side reads no words.
 
         Raises:
             UserError: Always.
@@ -181,11 +169,11 @@ class TextFeatureInput(TextSide):
         )
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """As :meth:`tokenise`."""
+        """Refuse, like :meth:`tokenise`."""
         raise UserError("the model reads rows of features in place of texts")
 
     def identity(self) -> str:
-        """Nothing: rows are what they are."""
+        """Empty, since there is no vocabulary."""
         return ""
 
     def fingerprint(self) -> str:
@@ -196,7 +184,7 @@ class TextFeatureInput(TextSide):
         """Rows of a collection, checked as they are taken.
 
         Raises:
-            UserError: If they are not vectors as long as this model's.
+            UserError: If they are not vectors of this model's width.
         """
         if features.shape[1:] != (self.width,):
             raise UserError(
@@ -207,17 +195,7 @@ class TextFeatureInput(TextSide):
 
 
 class ReadFeatures:
-    """Rows of features as a model reads them: every row is there, and is looked at when it is taken.
-
-    Attributes:
-        kept: All positions.
-        issues: None.
-        computed: 0.
-        seconds: 0.
-
-    >>> ReadFeatures(FeatureRows(np.eye(3))).take(np.array([2])).tolist()
-    [[0.0, 0.0, 1.0]]
-    """
+    """Rows of features as a model's input; all rows can be read, and each is checked when it is taken."""
 
     def __init__(self, features: FeatureRows) -> None:
         self.source = features

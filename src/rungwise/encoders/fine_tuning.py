@@ -1,4 +1,4 @@
-"""What fine-tuning asks of any encoder: how deep its layers lie, and to compute them anew instead of keeping them."""
+"""What fine-tuning needs of any encoder: the depth of its layers, and gradient checkpointing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import nn
 
 
 def layer_depths(names: Iterable[str]) -> dict[str, int]:
-    """How many layers stand above each parameter's.
+    """Number of layers above each parameter's own.
 
-    A layer is what the encoder numbers: a block of a transformer, a stage of a convolutional network. What is not
-    numbered, such as embeddings before the first block or a norm after the last, is a layer where it stands.
+    A layer is what the encoder numbers: a block of a transformer, a stage of a convolutional network. Unnumbered parts,
+    such as embeddings before the first block or a norm after the last, are layers of their own.
 
     Args:
-        names: Of the parameters, from the input to the output, as ``named_parameters`` gives them.
+        names: Names of the parameters from input to output, as ``named_parameters`` gives them.
 
     >>> layer_depths(["stem.weight", "blocks.0.weight", "blocks.1.weight", "blocks.1.bias", "norm.weight"])
     {'stem.weight': 3, 'blocks.0.weight': 2, 'blocks.1.weight': 1, 'blocks.1.bias': 1, 'norm.weight': 0}
@@ -33,13 +33,10 @@ def layer_depths(names: Iterable[str]) -> dict[str, int]:
 
 
 def recompute_layers(encoder: nn.Module) -> bool:
-    """Have an encoder compute its layers once more for the gradients, instead of keeping what they gave.
+    """Turn on gradient checkpointing, which recomputes layers in the backward pass.
 
     Returns:
-        Whether a network inside knows how; those of timm, open_clip and transformers mostly do.
-
-    >>> recompute_layers(nn.Linear(1, 1))
-    False
+        Whether a network inside supports it; those of timm, open_clip and transformers mostly do.
     """
     for module in encoder.modules():
         network: Any = module

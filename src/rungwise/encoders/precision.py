@@ -1,4 +1,4 @@
-"""In which precision frozen encoders compute: what a caller asked for, and what a probe allows."""
+"""Precision in which frozen encoders compute: the caller's choice, and the probe behind ``auto``."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from rungwise.core.configuration import Bounded, Share
 Precision = Literal["auto", "float32", "bfloat16"]
 
 PROBE = 16
-"""Pictures or texts that ``auto`` encodes both ways; fewer are encoded in float32."""
+"""Number of pictures or texts that ``auto`` encodes in both precisions; fewer are encoded in float32."""
 
 LEAST_COSINE = 0.999
-"""What ``auto`` asks of every picture of the probe, unless told otherwise."""
+"""Least cosine that ``auto`` asks of every picture of the probe, unless told otherwise."""
 
 _PAYS = 1.1
 
 
 Inference = Callable[[bool], Callable[[Tensor], Tensor]]
-"""Gives what encodes prepared pictures, or texts: in bfloat16 (True) or in float32."""
+"""Function from the precision (True for bfloat16) to the encoding of prepared pictures or texts."""
 
 
 @dataclass(frozen=True)
 class Computing(Bounded):
-    """How features of pictures, and vectors of texts, are computed where they are not at hand.
+    """How features of pictures, and vectors of texts, are computed where they are not cached.
 
     Attributes:
         precision: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the processor or GPU computes with it
             natively, it is faster, and a probe of some pictures shows that its features stay as close as asked.
-        least_cosine: Between a picture's features in bfloat16 and in float32.
-        say: Takes a sentence on what ``auto`` chose and why.
-        chosen: By encoders: whether ``auto`` chose bfloat16.
+        least_cosine: Least cosine between a picture's features in bfloat16 and in float32.
+        say: Called with a sentence on what ``auto`` chose and why.
+        chosen: Whether ``auto`` chose bfloat16, by encoder.
     """
 
     precision: Precision = "float32"
@@ -54,10 +54,10 @@ class Computing(Bounded):
         """Whether an encoder computes in bfloat16.
 
         Args:
-            side: In evaluation mode.
-            inference: Of the encoder.
-            sample: Gives up to :data:`PROBE` prepared pictures; asked only by ``auto``, once for each encoder.
-            what: They are, for the sentence.
+            side: The encoder, in evaluation mode.
+            inference: The encoder's inference in either precision.
+            sample: Gives up to :data:`PROBE` prepared pictures; called only by ``auto``, once for each encoder.
+            what: Plural noun of the samples, for the sentence.
         """
         if self.precision != "auto":
             return self.precision == "bfloat16"
@@ -94,11 +94,7 @@ _current = Computing()
 
 
 def computing() -> Computing:
-    """How features are computed now.
-
-    >>> computing().precision
-    'float32'
-    """
+    """The settings in force, by which features are computed."""
     return _current
 
 
@@ -106,15 +102,10 @@ def computing() -> Computing:
 def computed_in(
     precision: Precision, *, least_cosine: float = LEAST_COSINE, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Computing]:
-    """Within it, features that are not at hand are computed like this, in every thread of the process.
+    """Context in which features that are not cached are computed in this precision, in every thread of the process.
 
-    Features in bfloat16 have a cache of their own. A model's fingerprint stays: vectors of either precision are
-    searched and compared together.
-
-    Args:
-        precision: As in :class:`Computing`.
-        least_cosine: Likewise.
-        say: Likewise.
+    Features in bfloat16 have a cache of their own. A model's fingerprint does not change: vectors of either precision
+    are searched and compared together. The arguments are those of :class:`Computing`.
 
     >>> with computed_in("bfloat16"):
     ...     computing().precision
@@ -130,11 +121,7 @@ def computed_in(
 
 
 def native_bfloat16(device: torch.device) -> bool:
-    """Whether a processor or GPU has instructions for bfloat16, so that it is faster than float32.
-
-    >>> native_bfloat16(torch.device("cpu")) in (True, False)
-    True
-    """
+    """Whether a processor or GPU has instructions for bfloat16, so that it is faster than float32."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
@@ -150,7 +137,7 @@ def _name(device: torch.device) -> str:
 
 
 def _timed(encode: Callable[[Tensor], Tensor], pictures: Tensor) -> tuple[Tensor, float]:
-    """Features, and the seconds of the quicker of two runs."""
+    """Features, and the seconds of the faster of two runs."""
     with torch.inference_mode():
         took = []
         for _ in range(2):

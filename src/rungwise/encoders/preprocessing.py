@@ -1,7 +1,7 @@
-"""What a picture goes through before a network sees it; saved with every model that depends on it.
+"""Preprocessing of a picture before a network sees it; saved with every model that depends on it.
 
-A value that needs no torch: :meth:`Preprocessing.apply_array` and :meth:`Preprocessing.normalise_array` are numpy and
-Pillow alone, for programs that run a network without torch. Their tensor forms load torch when they are called.
+:meth:`Preprocessing.apply_array` and :meth:`Preprocessing.normalise_array` need only numpy and Pillow, for programs
+that run a network without torch. Their tensor forms import torch when called.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Preprocessing(Bounded):
 
     Attributes:
         size: Side in pixels of the square that the network sees.
-        mean: Per channel (RGB), of values in 0..1.
-        std: Per channel (RGB).
+        mean: Mean per channel (RGB), of values in 0..1.
+        std: Standard deviation per channel (RGB).
         crop: Share of the resized side that the centre crop keeps; 0.875 resizes to 256 for a crop of 224.
-        interpolation: Of the resize; antialiased. ``"lanczos"`` goes with the resampling of Pillow alone.
+        interpolation: Interpolation of the resize; antialiased. ``"lanczos"`` needs the resampling of Pillow.
         resize: ``"short_side"`` keeps the proportions (the VSE++ program), ``"square"`` does not (the papers'
             256 x 256), ``"long_side"`` keeps them and the whole picture, and fills the rest of the square.
-        crops: What of the resized picture is seen: ``"1C"`` the centre; ``"10C"`` the four corners and the centre,
-            and these mirrored; ``"RC"`` the centre, but in training a random place on each visit (Faghri et al. 2018,
-            section 4.1).
-        mirrored: In training, pictures are mirrored at random on each visit.
-        resampling: Who resizes: ``"torch"`` as torchvision does with tensors of bytes, ``"pillow"`` as Pillow does.
+        crops: Which part of the resized picture is seen: ``"1C"`` the centre; ``"10C"`` the four corners and the
+            centre, and these mirrored; ``"RC"`` the centre, but in training a random place on each visit (Faghri et al.
+            2018, section 4.1).
+        mirrored: Whether pictures are mirrored at random on each visit in training.
+        resampling: Library whose resize is followed: ``"torch"`` for torchvision's of byte tensors, or ``"pillow"``.
         crop_corner: How half a pixel of the centre crop's corner is rounded: ``"round"`` to even as torchvision does,
             ``"floor"`` as the processors of transformers do.
         decoding: ``"scaled"`` lets the decoder make a JPEG smaller where it is at least twice too large; ``"full"``
@@ -57,8 +57,6 @@ class Preprocessing(Bounded):
     >>> import torch
     >>> Preprocessing(size=2, crop=1.0).apply(torch.zeros(3, 4, 8, dtype=torch.uint8)).shape
     torch.Size([3, 2, 2])
-    >>> Preprocessing(size=2, crop=1.0).apply_array(np.zeros((3, 4, 8), np.uint8)).shape
-    (3, 2, 2)
     """
 
     __pydantic_config__ = STRICT
@@ -96,12 +94,12 @@ class Preprocessing(Bounded):
 
     @property
     def decoded_side(self) -> int | None:
-        """What :func:`~rungwise.data.pictures.decoding.load_picture` takes as ``shorter_side`` for :meth:`apply`."""
+        """The ``shorter_side`` that :meth:`apply` needs decoded; None for every pixel."""
         return self.resized_side if self.decoding == "scaled" else None
 
     @property
     def prepared_shape(self) -> tuple[int, ...]:
-        """Shape of what :meth:`apply` gives: (3, size, size), or (10, 3, size, size) for ten crops."""
+        """Shape of the result of :meth:`apply`: (3, size, size), or (10, 3, size, size) for ten crops."""
         one = (3, self.size, self.size)
         return (10, *one) if self.crops == "10C" else one
 
@@ -112,15 +110,12 @@ class Preprocessing(Bounded):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that decide what :meth:`apply` gives, for the keys of what is made of it."""
+        """The fields that decide the result of :meth:`apply`, for cache keys."""
         still = replace(self, crops="10C" if self.crops == "10C" else "1C", mirrored=False)
         return identity(still)
 
     def apply(self, picture: Tensor) -> Tensor:
-        """Resize and crop one picture, as evaluation and search see it.
-
-        Args:
-            picture: (3, H, W) uint8.
+        """Resize and crop one (3, H, W) uint8 picture, as evaluation and search see it.
 
         Returns:
             :attr:`prepared_shape` uint8: bytes are a quarter of floats until a batch is made.
@@ -138,13 +133,9 @@ class Preprocessing(Bounded):
         return torch.cat([views, views.flip(-1)])
 
     def resized(self, picture: Tensor) -> Tensor:
-        """Resize one picture and crop nothing.
+        """Resize one (3, H, W) uint8 picture to (3, h, w) without cropping.
 
-        Args:
-            picture: (3, H, W) uint8.
-
-        Returns:
-            (3, h, w) uint8; the middle alone of a picture more than 16 times as long as wide.
+        Only the middle is kept of a picture more than 16 times as long as wide.
         """
         import torch
         from torchvision.transforms.v2 import functional as vision
@@ -159,13 +150,10 @@ class Preprocessing(Bounded):
         return made
 
     def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """:meth:`apply` by Pillow and numpy alone; where torchvision would resize, at most 2 levels of 255 apart.
+        """:meth:`apply` by Pillow and numpy alone, for (3, H, W) uint8 pictures of
+        :func:`~rungwise.data.pictures.decoding.load_array`.
 
-        Args:
-            picture: (3, H, W) uint8, as :func:`~rungwise.data.pictures.decoding.load_array` gives it.
-
-        Returns:
-            :attr:`prepared_shape` uint8.
+        Where torchvision would resize, pixels differ by at most 2 levels of 255.
         """
         top, left, height, width = self._seen(*picture.shape[-2:])
         resized = self._by_pillow(picture[:, top : top + height, left : left + width], self._resized_to(height, width))
@@ -177,7 +165,7 @@ class Preprocessing(Bounded):
         return np.ascontiguousarray(window)
 
     def normalise(self, pictures: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 to float32, scaled and normalised, channels last."""
+        """(n, 3, size, size) float32, scaled and normalised, channels last, from uint8."""
         import torch
 
         mean = torch.tensor(self.mean, device=pictures.device).view(1, 3, 1, 1)
@@ -186,19 +174,14 @@ class Preprocessing(Bounded):
         return scaled.contiguous(memory_format=torch.channels_last)
 
     def normalise_array(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(n, 3, size, size) uint8 to float32, scaled and normalised.
-
-        >>> Preprocessing(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)).normalise_array(
-        ...     np.array([0, 255, 51], np.uint8).reshape(1, 3, 1, 1)).ravel().tolist()
-        [-1.0, 1.0, -0.6000000238418579]
-        """
+        """(n, 3, size, size) float32, scaled and normalised, from uint8."""
         mean, std = (np.array(one, np.float32).reshape(1, 3, 1, 1) for one in (self.mean, self.std))
         return (pictures.astype(np.float32) / np.float32(255) - mean) / std
 
     def _seen(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Top, left, height and width of what is resized: the middle of a picture that is far longer than wide.
+        """Top, left, height and width of the part that is resized: the middle of a far too long picture.
 
-        Resized to a short side, such a picture would become as much longer than the square.
+        Resized to a short side, such a picture would otherwise become as much longer than the square.
         """
         most = _LONGEST * min(height, width)
         if self.resize != "short_side" or max(height, width) <= most:
@@ -225,7 +208,7 @@ class Preprocessing(Bounded):
         return np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1))
 
     def _window(self, resized: Any) -> Any:
-        """The middle square of a tensor or an array; where that is smaller than the square, with colour around it."""
+        """The middle square of a tensor or an array, padded with colour where that is smaller."""
         height, width = resized.shape[-2:]
         top, left = self.middle(height), self.middle(width)
         seen = resized[:, max(0, top) :, max(0, left) :][:, : self.size, : self.size]
@@ -239,21 +222,21 @@ class Preprocessing(Bounded):
         return window if isinstance(resized, np.ndarray) else resized.new_tensor(window)
 
     def middle(self, side: int) -> int:
-        """Where the centre crop begins on a side of so many pixels."""
+        """First pixel of the centre crop on a side of this length."""
         left = (side - self.size) / 2
         return round(left) if self.crop_corner == "round" else math.floor(left)
 
     def window(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """Where the square that :meth:`apply` gives of a picture lies in it; of ten crops, the centre.
+        """The part of a picture that :meth:`apply` shows; of ten crops, the centre.
 
-        A picture that is decoded at a smaller size may be a pixel of that size off.
+        For a picture that is decoded at a smaller size, it may be off by a pixel of that size.
 
         Args:
-            height: Of the picture, in pixels.
-            width: Likewise.
+            height: Height of the picture in pixels.
+            width: Width of the picture in pixels.
 
         Returns:
-            Left, top, right and bottom as shares of width and height: below 0 or above 1 where the square shows colour
+            Left, top, right and bottom as shares of width and height; below 0 or above 1 where the square shows colour
             around the picture.
 
         >>> Preprocessing(size=100, crop=1.0).window(100, 200)
@@ -266,7 +249,7 @@ class Preprocessing(Bounded):
         return x[0], y[0], x[1], y[1]
 
     def _corner(self, side: int) -> int:
-        """Where the square begins on a resized side; below 0 where that is shorter than the square."""
+        """First pixel of the square on a resized side; below 0 where that is shorter than the square."""
         return self.middle(side) if side >= self.size else -((self.size - side) // 2)
 
     def _five(self, height: int, width: int) -> list[tuple[int, int]]:
@@ -276,7 +259,7 @@ class Preprocessing(Bounded):
 
     @classmethod
     def of_timm(cls, declared: Mapping[str, Any], overrides: Mapping[str, Any]) -> Preprocessing:
-        """What a timm model's weights were trained with, with the user's overrides.
+        """The preprocessing of a timm model's weights, with the user's overrides.
 
         Args:
             declared: timm's ``pretrained_cfg`` as a mapping.

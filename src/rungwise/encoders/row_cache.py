@@ -1,11 +1,11 @@
 """Rows of features or pixels on disk: computed once, memory-mapped from then on.
 
 A store is a folder of two files that only grow. ``rows.bin`` holds rows of one size. ``keys.bin`` begins with a line
-that says which size. Then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and
+that gives this size. Then comes a record for each row: the SHA-256 of the picture's file, the CRC-32 of the row, and
 the CRC-32 of both. The folder's name is the hash of all else that a row depends on, so a row can never be stale.
 
-A row is on the disk before its record is written. Where a record or a row is damaged all the same, as by a disk that
-loses what it had acknowledged, its checksum tells, and the row is computed again.
+A row is on the disk before its record is written. A record or a row that is damaged all the same, as by a disk that
+loses acknowledged writes, is found by its checksum, and the row is computed again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Progress = Callable[[int], None]
 
 _RECORD = np.dtype([("key", "V32"), ("row", "<u4"), ("check", "<u4")])
 _COVERED = _RECORD.itemsize - 4
-"""Bytes of a record that its check covers."""
+"""Number of bytes of a record that its checksum covers."""
 _BEGINNING = b"rungwise rows"
 _HEADER = re.compile(_BEGINNING + rb" 2 (\d{12}) ([<|][fiu]\d) +\n")
 
@@ -45,8 +45,8 @@ class RowStore:
     leaves a store that is merely shorter.
 
     Attributes:
-        folder: Where it is.
-        damaged: Records that were passed over because they are not as they were written.
+        folder: Folder of the store.
+        damaged: Number of records that were skipped because their checksum failed.
 
     >>> import tempfile
     >>> store = RowStore(Path(tempfile.mkdtemp()) / "f", (2,), np.float32)
@@ -71,14 +71,10 @@ class RowStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """A store that is there, its rows as flat as they lie in the file.
+        """Open an existing store, with its rows flattened.
 
         Raises:
             UserError: If there is none in the folder.
-
-        >>> RowStore.open(Path("nowhere"))
-        Traceback (most recent call last):
-        rungwise.core.errors.UserError: nowhere: no cache of rows here (keys.bin is missing)
         """
         try:
             with opened_file(folder / KEYS, None) as file:
@@ -92,13 +88,13 @@ class RowStore:
 
     @staticmethod
     def is_old(folder: Path) -> bool:
-        """Whether a store has keys without the line that they begin with now."""
+        """Whether the keys of a store lack the header line."""
         with opened_file(folder / KEYS, None) as file:
             head = file.read(len(_BEGINNING))
         return any(head) and not _BEGINNING.startswith(head)
 
     def __len__(self) -> int:
-        """Number of rows, damaged ones and those that were computed again included."""
+        """Number of rows, with damaged and replaced ones."""
         self._read_keys()
         return len(self._checks)
 
@@ -129,7 +125,7 @@ class RowStore:
             raise unreadable(self.folder / ROWS, error) from error
 
     def sound(self, positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(positions,) whether each of these rows is as it was written; all of them are read."""
+        """(positions,) bool: whether each of these rows matches its checksum; all of them are read."""
         self._read_keys()
         asked, place = np.unique(np.asarray(positions, np.int64), return_inverse=True)
         rows, found = self.rows(), np.zeros(len(asked), np.bool_)
@@ -145,11 +141,10 @@ class RowStore:
         return found[place]
 
     def append(self, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
-        """Add rows under their keys; when this returns they are on the disk.
+        """Add rows under their keys; they are on the disk when this returns.
 
         Raises:
-            UserError: If the disk is full, or the folder holds something else; rows that were there before stay as
-                they are.
+            UserError: If the disk is full, or the folder holds something else; earlier rows stay unchanged.
         """
         values = np.ascontiguousarray(rows, self.dtype)
         if values.shape != (len(keys), *self.shape):
@@ -173,7 +168,7 @@ class RowStore:
                 file.write((b"" if start else self._header) + records.tobytes())
 
     def _require_own(self) -> None:
-        """Refuse to write into a file of something else; one that was cut off or never got to the disk begins anew."""
+        """Refuse to write into another kind of file; a file that was cut off is started anew."""
         try:
             with opened_file(self.folder / KEYS, None) as file:
                 head = file.read(_RECORD.itemsize)
@@ -212,7 +207,7 @@ class RowStore:
 
 _ROWS_A_JOB = 256
 LAYOUT = "-2"
-"""Ends the names of stores: those without are of the first layout, which had no checksums."""
+"""Suffix of the names of stores; those without it have the first layout, which had no checksums."""
 
 
 def _strange(folder: Path) -> UserError:
@@ -220,7 +215,7 @@ def _strange(folder: Path) -> UserError:
 
 
 def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(digests,) position of each row that is as it was written, -1 for others; and the positions of damaged rows."""
+    """(digests,) position of each undamaged row, -1 for others; and the positions of damaged rows."""
     found = store.find(digests)
     asked = np.unique(found[found >= 0])
     unsound = asked[~store.sound(asked)]
@@ -232,7 +227,7 @@ def sound_positions(store: RowStore, digests: Sequence[bytes]) -> tuple[NDArray[
 
 
 def verify(folder: Path) -> Iterator[Check]:
-    """Look at every row of a store, or of all stores in a folder of the cache.
+    """Check every row of a store, or of all stores in a folder of the cache.
 
     >>> import tempfile
     >>> store = RowStore(Path(tempfile.mkdtemp()) / "f", (2,), np.float32)
@@ -245,11 +240,7 @@ def verify(folder: Path) -> Iterator[Check]:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder is a store of rows, or holds some.
-
-    >>> is_cache(Path("nowhere"))
-    False
-    """
+    """Whether a folder is a store of rows, or contains one."""
     return next(folder.rglob(KEYS), None) is not None
 
 

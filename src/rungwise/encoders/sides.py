@@ -1,7 +1,7 @@
-"""What the two sides of a joint embedding are to it: encoders of pictures and of texts, each with what it must save.
+"""The two sides of a joint embedding: encoders of pictures and of texts, and the files that each saves.
 
-A side is a torch module. Its configuration, a frozen dataclass told by ``kind``, builds it in two ways: ``build`` with
-the weights that the configuration names, and ``restore`` without weights, from the text files of a saved model.
+A side is a torch module. Its configuration, a frozen dataclass chosen by ``kind``, builds it in two ways: ``build``
+with the configured weights, and ``restore`` without weights, from the text files of a saved model.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ IMAGE_ENCODER, TEXT_ENCODER = "image_encoder.json", "text_encoder.json"
 
 
 class SavedFiles(Protocol):
-    """The text files of a saved model, each looked at before it is read."""
+    """The text files of a saved model, each checked before it is read."""
 
     @property
     def path(self) -> Path:
-        """The folder, for messages."""
+        """Path of the folder, for messages."""
         ...
 
     def text(self, name: str) -> str:
-        """What a file says."""
+        """Text of a file."""
         ...
 
     def json(self, name: str) -> dict[str, Any]:
-        """The object that a file holds."""
+        """JSON object of a file."""
         ...
 
 
@@ -50,9 +50,6 @@ def require_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
 
     Raises:
         UserError: If the data have rows of features in their place.
-
-    >>> require_words(["a dog"])
-    ['a dog']
     """
     if isinstance(texts, FeatureRows):
         raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
@@ -60,12 +57,12 @@ def require_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
 
 
 class ImageSide(nn.Module, ABC):
-    """From prepared pictures, or from rows of features, to feature vectors.
+    """An encoder of prepared pictures, or of rows of features, as feature vectors.
 
     Attributes:
         features: Width of a feature.
-        preprocessing: What pictures go through before; None where rows of features stand for pictures.
-        compiles: ``torch.compile`` takes its forward as a whole.
+        preprocessing: Preprocessing of pictures; None where rows of features stand for pictures.
+        compiles: Whether ``torch.compile`` takes its forward as a whole.
     """
 
     features: int
@@ -74,30 +71,26 @@ class ImageSide(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 pixels, or (n, ...) rows of features, to (n, features) float32."""
+        """(n, features) float32 features, from (n, 3, size, size) uint8 pixels or (n, ...) rows of features."""
 
     @abstractmethod
     def fingerprint(self) -> str:
         """Hash of everything that a feature depends on besides the picture."""
 
     def under(self, config: Any) -> ImageSide:
-        """This side with the same weights, as a configuration of it sees pictures and trains it.
-
-        Args:
-            config: Of the same network as this side's own.
-        """
+        """The side with the same weights, and the picture and training settings of another configuration of the same network."""
         return self
 
     def remarks(self) -> Sequence[str]:
-        """Sentences for a person on this side as it is about to be trained."""
+        """Sentences about this side before it is trained."""
         return ()
 
     def identity(self) -> str:
-        """Everything but weights, configuration and preprocessing that a feature depends on, as text."""
+        """Text of everything that a feature depends on besides weights, configuration and preprocessing."""
         return ""
 
     def files(self) -> Mapping[str, str]:
-        """Name and text of every file that ``restore`` of its configuration reads."""
+        """Name and text of every file that the configuration's ``restore`` reads."""
         return {}
 
 
@@ -105,9 +98,8 @@ class PictureSide(ImageSide):
     """A side that reads pictures.
 
     Attributes:
-        regions: How many vectors stand for a picture; None where it is one.
-        region_grid: How many of them stand below and beside one another in the prepared picture, row by row; None where
-            they are no grid.
+        regions: Number of vectors for a picture; None where there is one, without regions.
+        region_grid: Rows and columns of the regions in the prepared picture, row by row; None where they form no grid.
     """
 
     preprocessing: Preprocessing
@@ -116,19 +108,18 @@ class PictureSide(ImageSide):
 
     @property
     def feature_shape(self) -> tuple[int, ...]:
-        """(features,), or (regions, features)."""
+        """Shape of a feature: (features,), or (regions, features)."""
         return (self.features,) if self.regions is None else (self.regions, self.features)
 
     def region_boxes(self, height: int, width: int) -> NDArray[np.float64] | None:
-        """Where the regions lie in a picture: the place of each in the grid, of which a network sees more around it.
+        """(regions, 4) boxes of the regions in a picture: left, top, right and bottom as shares of width and height.
+
+        A box is the region's cell in the grid, though the network sees more around it. It has no area outside of the
+        picture. None where the regions form no grid.
 
         Args:
-            height: Of the picture as it stands upright, in pixels.
-            width: Likewise.
-
-        Returns:
-            (regions, 4) left, top, right and bottom, as shares of width and height; without area outside of the
-            picture. None where the regions are no grid.
+            height: Height of the upright picture in pixels.
+            width: Width of the upright picture in pixels.
         """
         if self.region_grid is None:
             return None
@@ -139,13 +130,13 @@ class PictureSide(ImageSide):
         return np.clip(np.array(boxes), 0.0, 1.0)
 
     def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        """:meth:`forward` of evaluation mode, as fast as the side can; several threads may call it.
+        """The fastest form of evaluation's :meth:`forward`, with the present weights; several threads may call it.
 
         Args:
-            half: Compute in bfloat16.
+            half: Whether to compute in bfloat16.
 
         Returns:
-            A function from prepared pictures to float32 features. It keeps to the weights of now.
+            A function from prepared pictures to float32 features.
         """
 
         def run(pictures: Tensor) -> Tensor:
@@ -156,14 +147,14 @@ class PictureSide(ImageSide):
 
 
 class TextSide(nn.Module, ABC):
-    """From texts to vectors, by way of token numbers.
+    """An encoder of texts as vectors, by way of token numbers.
 
     Attributes:
-        width: Of a vector.
-        longest: Tokens of a text that are read at most, those that frame it included; None for any number.
+        width: Width of a vector.
+        longest: Tokens of a text that are read at most, with those that frame it; None for any number.
         pad_number: The token number that fills a batch.
-        compiles: ``torch.compile`` takes its forward as a whole.
-        quick: Vectors take so little to compute that none is kept on a disk.
+        compiles: Whether ``torch.compile`` takes its forward as a whole.
+        quick: Whether vectors are so fast to compute that none is cached.
     """
 
     width: int
@@ -178,28 +169,23 @@ class TextSide(nn.Module, ABC):
 
     @property
     def token_rows(self) -> int:
-        """Rows of a table of all tokens, those that fill a batch included: one above the largest number."""
+        """Rows of a table of all tokens, padding included: one above the largest number."""
         words = Tokenizer.from_str(self.files()[TOKENIZER]).get_vocab()
         return 1 + max(self.pad_number, *words.values())
 
     @abstractmethod
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) int64 token numbers, padded on the right, and (n,) lengths, to (n, width) float32."""
+        """(n, width) float32 vectors, from (n, longest) int64 token numbers, padded on the right, and (n,) lengths."""
 
     @property
     def state_width(self) -> int:
-        """Of the vector of a token; see :meth:`states`."""
+        """Width of a token's vector in :meth:`states`."""
         return self.width
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The vectors of the tokens, before they become one vector of the text.
+        """(n, longest, :attr:`state_width`) float32 vectors of the tokens; those after the end of a text mean nothing.
 
-        Args:
-            tokens: As :meth:`forward` takes them.
-            lengths: Likewise.
-
-        Returns:
-            (n, longest, :attr:`state_width`) float32; what stands after the end of a text means nothing.
+        Tokens and lengths are those of :meth:`forward`.
 
         Raises:
             UserError: If the side has none.
@@ -207,9 +193,9 @@ class TextSide(nn.Module, ABC):
         raise UserError("this text encoder gives no vectors of words, which models of regions read; take gru")
 
     def pieces(self, text: str) -> list[str]:
-        """The tokens of a text as they stand in it, one for each that :meth:`tokenise` gives.
+        """The tokens of a text, one for each number of :meth:`tokenise`, spelled as in the text.
 
-        Those that do not stand in it, such as its beginning, are empty.
+        Tokens that are not in the text, such as its start, are empty.
 
         Raises:
             UserError: If the side does not know them.
@@ -218,7 +204,7 @@ class TextSide(nn.Module, ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """Everything but weights and configuration that a vector depends on, such as the vocabulary, as text."""
+        """Text of everything that a vector depends on besides weights and configuration, such as the vocabulary."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -234,13 +220,13 @@ class TextSide(nn.Module, ABC):
 
     @property
     def known_words(self) -> Collection[str]:
-        """The whole words that the vocabulary holds, in lower case."""
+        """Whole words of the vocabulary, in lower case."""
         return frozenset()
 
     def remarks(self) -> Sequence[str]:
-        """Sentences on a new encoder for a person."""
+        """Sentences about a new encoder."""
         return ()
 
     def files(self) -> Mapping[str, str]:
-        """Name and text of every file that ``restore`` of its configuration reads."""
+        """Name and text of every file that the configuration's ``restore`` reads."""
         return {}

@@ -1,6 +1,6 @@
-"""Models: contracts, how they are kept in folders, and their families.
+"""Models: contracts, folders and families.
 
-Names that bring torch along are loaded when they are first used: an exported model is searched with without it.
+Names that bring torch along are loaded when first used: searching with an exported model does not import it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LATER = {
     "add_evaluation": "card_evaluation",
     "import_vsepp": "joint.vsepp",
 }
-"""Module of every name that is loaded late."""
+"""Module of every name that is imported when first used."""
 
 __all__ = [
     "AlteredModelError",

@@ -1,7 +1,7 @@
-"""The average of models: S of a pair is the mean of what several models say.
+"""The average of models: the score of a pair is the mean of several models' scores.
 
-Published tables hold such: SGRAF is SGR and SAF (Diao et al. 2021), "t-i + i-t" are two SCANs (Lee et al. 2018), and
-VSRN's numbers are those of two models. Members are trained by themselves and keep their own vocabularies.
+Published tables report such averages: SGRAF is SGR and SAF (Diao et al. 2021), "t-i + i-t" are two SCANs (Lee et al.
+2018), and VSRN's numbers are those of two models. Members are trained separately and keep their own vocabularies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rungwise.data.collection import ImageCaptions
 from rungwise.models.contracts import PairScorer, PairScores, Pictures, Progress, Texts, Vectors
 
 PREFIX = "average:"
-"""Before the folders or names of the members, which commas separate."""
+"""Prefix of the members' folders or names, which commas separate."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class _Member:
     """Scores of one model.
 
     Attributes:
-        scores: Of what it could read.
-        images: (images,) position in them of each image that all could read.
-        captions: (captions,) likewise.
+        scores: Scores of the pairs that the model could read.
+        images: (images,) position in these scores of each image that all members could read.
+        captions: (captions,) position in these scores of each of their captions.
     """
 
     scores: PairScores
@@ -40,11 +40,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class AveragedScores(PairScores):
-    """Means of several models' scores of one collection.
-
-    Attributes:
-        members: The models' own.
-    """
+    """Means of several models' scores of one collection."""
 
     dear: ClassVar[bool] = True
 
@@ -64,11 +60,8 @@ class AveragedScores(PairScores):
 class Average(PairScorer):
     """The mean of models' scores.
 
-    Args:
-        models: Two or more.
-
     Raises:
-        UserError: If there are fewer.
+        UserError: If there are fewer than two models.
 
     >>> class Constant(PairScorer):
     ...     def __init__(self, value):
@@ -94,7 +87,7 @@ class Average(PairScorer):
 
     @property
     def made_of(self) -> frozenset[str]:
-        """Its own fingerprint and those of its members."""
+        """Fingerprints of the average and of its members."""
         return frozenset({self.fingerprint}).union(*(one.made_of for one in self.models))
 
     def block(self, images: Pictures, captions: Texts) -> Vectors:
@@ -124,7 +117,7 @@ class Average(PairScorer):
         return np.unique(np.concatenate([model.too_long(texts) for model in self.models]))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words that some member never learnt, as they stand in a text, each once."""
+        """The words of a text that some member never learnt, each once."""
         return tuple(dict.fromkeys(word for model in self.models for word in model.unknown_words(text)))
 
     @property
@@ -134,23 +127,23 @@ class Average(PairScorer):
 
     @property
     def reads_pictures(self) -> bool:
-        """Whether all members do."""
+        """Whether all members read pictures."""
         return all(model.reads_pictures for model in self.models)
 
     @property
     def reads_words(self) -> bool:
-        """Whether all members do."""
+        """Whether all members read words."""
         return all(model.reads_words for model in self.models)
 
     @property
     def decoded_side(self) -> int | None:
-        """The largest of the members'; None where one of them reads every pixel."""
+        """The largest side that a member decodes; None where one of them reads every pixel."""
         sides = [model.decoded_side for model in self.models]
         return None if None in sides else max(side for side in sides if side is not None)
 
     @property
     def longest_text(self) -> int | None:
-        """The smallest of the members'."""
+        """The smallest number of tokens that a member reads."""
         return min((model.longest_text for model in self.models if model.longest_text is not None), default=None)
 
 
@@ -162,8 +155,6 @@ def members_of(text: str) -> tuple[str, ...] | None:
 
     >>> members_of("average:runs/sgr/model,runs/saf/model")
     ('runs/sgr/model', 'runs/saf/model')
-    >>> members_of("runs/sgr/model") is None
-    True
     """
     if not text.startswith(PREFIX):
         return None
@@ -188,7 +179,7 @@ def _places(held: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _shared(progress: Progress, among: int) -> Callable[[int], None]:
-    """One progress for several models that go through the same images one after the other."""
+    """One progress for several models that read the same images one after the other."""
     done = 0
 
     def advance(count: int) -> None:

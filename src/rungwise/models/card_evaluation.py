@@ -1,4 +1,4 @@
-"""What evaluations found, on the card of a saved model."""
+"""Results of evaluations on the card of a saved model."""
 
 from __future__ import annotations
 
@@ -23,16 +23,12 @@ def add_evaluation(folder: Path | str, facts: Mapping[str, Any]) -> None:
     result of the same data and protocol takes an earlier one's place.
 
     Args:
-        folder: Where the model is.
+        folder: Folder of the model.
         facts: The result in plain values, as :func:`rungwise.evaluation.card_facts` gives it.
 
     Raises:
-        UserError: If there is no such folder, it was altered, it holds another model than the one that was evaluated
-            or one whose card cannot be written, or it cannot be replaced.
-
-    >>> add_evaluation("nowhere", {})
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no folder of this machine; a card can be written only there
+        UserError: If the folder is missing or altered, cannot be replaced, or holds another model than the evaluated
+            one, or a model whose card cannot be written.
     """
     if not Path(folder).is_dir():
         raise UserError(f"{folder}: no folder of this machine; a card can be written only there")

@@ -32,7 +32,7 @@ Texts = Sequence[str] | FeatureRows
 Progress = Callable[[int], None]
 """Called with the number of images done since the last call."""
 MATRIX = 1 << 28
-"""Dear scores up to which all are computed once and kept, 1 GiB; of more, blocks are computed when they are asked."""
+"""Number of dear scores (1 GiB) up to which all are computed once and kept; beyond, blocks are computed on demand."""
 
 _PAIRS = 1 << 13
 """Pairs whose vectors are compared at a time."""
@@ -45,7 +45,7 @@ class EncodedImages:
     Attributes:
         vectors: (kept, D) float32.
         kept: (kept,) position of each among the images asked for, ascending.
-        issues: One for each of the others, with the reason.
+        issues: The images that could not be read, with the reason.
     """
 
     vectors: Vectors
@@ -53,11 +53,7 @@ class EncodedImages:
     issues: tuple[Issue, ...] = ()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The vectors, for numpy, so that they may stand where an array is expected.
-
-        >>> np.asarray(EncodedImages(np.eye(2, dtype=np.float32), np.arange(2))) @ [3.0, 4.0]
-        array([3., 4.])
-        """
+        """Give numpy the vectors where it expects an array."""
         return np.array(self.vectors, dtype=dtype, copy=copy) if copy else np.asarray(self.vectors, dtype=dtype)
 
 
@@ -67,9 +63,9 @@ class PairScores(ABC):
 
     Attributes:
         data: The images that could be read, with their captions; positions count in it.
-        kept: (images,) position of each of its images in the collection that was asked for.
+        kept: (images,) position of each readable image in the collection that was asked for.
         issues: The images that could not be read, with the reason.
-        dear: A block costs so much that all pairs are computed once, where memory allows.
+        dear: Whether a block costs so much that all pairs are computed once, where memory allows.
     """
 
     dear: ClassVar[bool] = False
@@ -90,11 +86,8 @@ class PairScores(ABC):
     def pairs(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(pairs,) float32 scores of single pairs, such as those of shortlists; no other pair is scored.
 
-        Each image is asked for once, with all of its captions, since a picture is what is dear to read.
-
-        Args:
-            images: (pairs,) positions.
-            captions: (pairs,) positions.
+        ``images`` and ``captions`` are (pairs,) positions. Each image is scored once, with all of its captions, since
+        reading a picture costs the most.
         """
         of_pair, texts = np.asarray(images, dtype=np.int64), np.asarray(captions, dtype=np.int64)
         found = np.empty(len(of_pair), np.float32)
@@ -118,11 +111,7 @@ class PairScores(ABC):
 
 @dataclass(frozen=True)
 class AskedScores(PairScores):
-    """Scores of a model that is asked anew for every block.
-
-    Attributes:
-        model: Which one.
-    """
+    """Scores of a model that is asked anew for every block."""
 
     model: PairScorer
 
@@ -140,7 +129,7 @@ class VectorScores(PairScores):
     Attributes:
         image_vectors: (images, D).
         text_vectors: (captions, D).
-        similarity: Of these vectors.
+        similarity: How the vectors are compared.
     """
 
     image_vectors: Vectors
@@ -170,7 +159,7 @@ class VectorScores(PairScores):
 
 
 CHOSEN_BY = "chosen_by"
-"""In the provenance of a model that was trained or fitted: the measure that chose it, such as ``labels/MAP``."""
+"""Key in the provenance of a trained or fitted model: the measure that chose it, such as ``labels/MAP``."""
 
 
 class PairScorer(ABC):
@@ -181,8 +170,8 @@ class PairScorer(ABC):
 
     Attributes:
         kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
-        provenance: Facts about data, training and results that were saved with it.
-        calibration_file: Where the folder of the model keeps what judges its scores; None where there is no such file.
+        provenance: Facts about data, training and results that are saved with the model.
+        calibration_file: Calibration of the scores in the model's folder; None where there is no such file.
 
     >>> class SameLength(PairScorer):  # of a file and a text
     ...     fingerprint = "same length"
@@ -199,7 +188,7 @@ class PairScorer(ABC):
 
     @property
     def chosen_by_labels(self) -> bool:
-        """Whether it was made to find what shares a class label, as far as its provenance says."""
+        """Whether the model was chosen to find items that share a class label, as far as its provenance says."""
         return str(self.provenance.get(CHOSEN_BY, "")).startswith("labels/")
 
     @property
@@ -209,7 +198,7 @@ class PairScorer(ABC):
 
     @property
     def made_of(self) -> frozenset[str]:
-        """Fingerprints of this model and of all that it is made of: none of them may judge it."""
+        """Fingerprints of this model and of its parts, none of which may judge it."""
         return frozenset({self.fingerprint})
 
     @abstractmethod
@@ -222,25 +211,23 @@ class PairScorer(ABC):
 
     @property
     def reads_pictures(self) -> bool:
-        """Whether an image is a picture for it; False where rows of features stand for images."""
+        """Whether the model reads pictures; False where rows of features stand for images."""
         return True
 
     @property
     def reads_words(self) -> bool:
-        """Whether a text is words for it; False where rows of features stand for texts."""
+        """Whether the model reads words; False where rows of features stand for texts."""
         return True
 
     @property
     def explains(self) -> bool:
-        """Whether it can say which regions of a picture answered which words; see :meth:`explain`."""
+        """Whether :meth:`explain` works: the model knows which regions of a picture answered which words."""
         return False
 
     def explain(self, picture: Picture | bytes | FeatureRows, text: str) -> Explanation:
         """Which regions of a picture answered which words of a text.
 
-        Args:
-            picture: A file, a place in a larger one, the bytes of a file, or one row of features.
-            text: In words.
+        ``picture`` is a file, a place in a larger one, the bytes of a file, or one row of features.
 
         Raises:
             UserError: If the model cannot say, the picture cannot be read, or the text is blank.
@@ -254,44 +241,44 @@ class PairScorer(ABC):
         """The scores of a collection.
 
         Args:
-            data: Images and captions.
-            cache: Folder where what was computed of an image is kept; the default one if None.
-            progress: Called as images are read.
+            data: The images and captions to score.
+            cache: Folder for what is computed of an image; the default cache if None.
+            progress: Called with the number of images read since the last call.
         """
         return AskedScores(data, np.arange(len(data)), (), self)
 
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
-        """Positions of the texts of which the model reads only the beginning, ascending; none unless it says so."""
+        """Positions of the texts of which the model reads only the beginning, ascending; none by default."""
         return np.zeros(0, dtype=np.int64)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """The words of a text that the model never learnt, as they stand in it, each once; none unless it says so.
+        """The words of a text that the model never learnt, spelled as in the text, each once; none by default.
 
-        A model that reads pieces of words can read every word, and says none but those of signs that it lacks.
+        A model that reads pieces of words knows every word, except those with signs that it lacks.
         """
         return ()
 
     @property
     def known_words(self) -> Collection[str]:
-        """The whole words that its vocabulary holds, in lower case; empty unless it says so."""
+        """Whole words of the vocabulary, in lower case; empty by default."""
         return frozenset()
 
     @property
     def decoded_side(self) -> int | None:
-        """Shorter side in pixels to which large pictures are decoded; None where every pixel is.
+        """Shorter side in pixels to which large pictures are decoded, to bound memory; None where every pixel is read.
 
-        See :func:`rungwise.data.pictures.decoding.load_picture`. It decides how much memory a picture takes.
+        See :func:`rungwise.data.pictures.decoding.load_picture`.
         """
         return None
 
     @property
     def longest_text(self) -> int | None:
-        """Tokens of a text that the model reads at most; None for any number, or where it does not say."""
+        """Tokens of a text that the model reads at most; None for any number, or where it is not known."""
         return None
 
 
 class DualEncoder(PairScorer):
-    """A model that takes images and texts to vectors; only such models are indexed.
+    """A model that encodes images and texts as vectors; only such models are indexed.
 
     A family gives ``dimension``, ``similarity``, ``fingerprint``, :meth:`encode_image` and :meth:`encode_text`.
 
@@ -319,15 +306,16 @@ class DualEncoder(PairScorer):
 
     @property
     def stands_for(self) -> str:
-        """Fingerprint of a model that gives the same vectors but for rounding, as measured; empty where there is none.
+        """Fingerprint of another model that gives the same vectors but for rounding, as measured; empty where there is
+        none.
 
-        An exported model names the one it was made from: an index of either is searched with the other.
+        An exported model names its original: an index of either is searched with the other.
         """
         return ""
 
     @property
     def made_of(self) -> frozenset[str]:
-        """Its own fingerprint, and that of the model from which it was exported."""
+        """Fingerprints of this model and of the model from which it was exported."""
         return frozenset({self.fingerprint, self.stands_for} - {""})
 
     @abstractmethod
@@ -337,13 +325,13 @@ class DualEncoder(PairScorer):
         """Vectors of images; those that cannot be read are left out and become issues."""
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
-        """Read one picture now, and encode it when the answer is called, as :meth:`encode_image` would.
+        """Read one picture now, and encode it when the returned function is called.
 
-        A server reads pictures in several threads while one at a time runs the network. A family for which reading
-        takes long does it here; unless it does, all is done by the answer.
+        A server reads pictures in several threads while one at a time runs the network. A family that takes long to
+        read a picture overrides this; the default does all work in the returned function.
 
         Raises:
-            UserError: If the picture cannot be read. The answer may have an issue in place of a vector as well.
+            UserError: If the picture cannot be read. The encoded result may hold an issue instead of a vector as well.
         """
         return lambda: self.encode_image([picture])
 
@@ -352,14 +340,10 @@ class DualEncoder(PairScorer):
         """(texts, D) float32 vectors of captions or queries."""
 
     def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
-        """As :meth:`encode_text`, for the captions of a collection.
+        """(texts, D) float32 vectors of the captions of a collection.
 
-        A family for which a text takes long keeps here what it computed, as :meth:`encode_image` does.
-
-        Args:
-            texts: Captions.
-            progress: Called with the number of texts done since the last call.
-            cache: Folder of what was computed; the default one if None.
+        A family that takes long to encode a text keeps the vectors in ``cache`` (the default cache if None), as
+        :meth:`encode_image` does. ``progress`` is called with the number of texts done since the last call.
         """
         vectors = self.encode_text(texts)
         if progress:
@@ -367,13 +351,13 @@ class DualEncoder(PairScorer):
         return vectors
 
     def block(self, images: Pictures, captions: Texts) -> Vectors:
-        """(len(images), len(captions)) float32 similarities."""
+        """(len(images), len(captions)) float32 similarities of any images with any texts."""
         encoded = self.encode_image(images)
         refuse_unreadable(encoded.issues)
         return self.similarity.array(encoded.vectors, self.encode_text(captions))
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> VectorScores:
-        """Every image and caption of a collection, encoded once."""
+        """Encode every image and caption of a collection once."""
         encoded = self.encode_image(data.pictures, progress=progress, cache=cache)
         read = data if len(encoded.kept) == len(data) else data.select(encoded.kept)
         return VectorScores(
@@ -387,31 +371,31 @@ class DualEncoder(PairScorer):
 
 
 class IndexEncoder(Protocol):
-    """What an index that is brought up to date asks of a model; every :class:`DualEncoder` gives it."""
+    """What the update of an index asks of a model; every :class:`DualEncoder` gives it."""
 
     @property
     def fingerprint(self) -> str:
-        """See :attr:`PairScorer.fingerprint`."""
+        """Hash of everything that a vector depends on."""
         ...
 
     @property
     def dimension(self) -> int:
-        """See :attr:`DualEncoder.dimension`."""
+        """D, the length of a vector."""
         ...
 
     @property
     def stands_for(self) -> str:
-        """See :attr:`DualEncoder.stands_for`."""
+        """Fingerprint of another model that gives the same vectors but for rounding; empty where there is none."""
         ...
 
     def encode_image(
         self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
     ) -> EncodedImages:
-        """See :meth:`DualEncoder.encode_image`."""
+        """Vectors of images; those that cannot be read are left out and become issues."""
         ...
 
     def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
-        """See :meth:`DualEncoder.encode_captions`."""
+        """(texts, D) float32 vectors of captions."""
         ...
 
 
@@ -419,11 +403,7 @@ def refuse_unreadable(issues: Sequence[Issue]) -> None:
     """Refuse images of which some could not be read.
 
     Raises:
-        UserError: Naming the first.
-
-    >>> refuse_unreadable([Issue("not a picture", "a.jpg")])
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a.jpg: not a picture
+        UserError: Naming the first unreadable image.
     """
     if issues:
         first = issues[0]

@@ -1,7 +1,6 @@
-"""Models of two sides: an encoder of pictures and one of texts, a head on each, and a similarity.
+"""Models of an encoder of pictures and one of texts, a head on each, and a similarity.
 
-How the heads come about is each family's own: by training (:mod:`rungwise.models.joint.joint_embedding`), or by fitting
-(:mod:`rungwise.models.subspace`).
+The heads are trained (:mod:`rungwise.models.joint.joint_embedding`) or fitted (:mod:`rungwise.models.subspace`).
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _IMAGES_AT_ONCE, _TEXTS_AT_ONCE = 256, 1024
 class TwoTower(EncoderPair, TrainableEncoder):
     """Two encoders, a head on each, and a similarity.
 
-    A family gives the parts. Its configuration has ``dimension`` and ``similarity`` besides.
+    A family sets the parts. Its configuration has ``dimension`` and ``similarity`` besides.
 
     Attributes:
-        exportable: A text's vector depends on its tokens alone, so that a graph can compute it.
+        exportable: Whether a text's vector depends on its tokens alone, so that a graph can compute it.
         image_projection: The head of the image side.
         text_projection: The head of the text side.
     """
@@ -56,10 +55,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return value
 
     def compilable(self) -> Sequence[Compilable]:
-        """See :meth:`TrainableScorer.compilable <rungwise.models.training_pairs.TrainableScorer.compilable>`.
-
-        Encoders that are trained; the heads, where nothing else is computed in a step.
-        """
+        """The trained encoders; where both are frozen, the heads, since nothing else is computed in a step."""
         one_shape = (True, False)  # pictures have one size, captions several lengths
         trained = [(side, same) for (side, frozen), same in zip(self._sides(), one_shape, strict=True) if not frozen]
         if not trained:
@@ -67,24 +63,24 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return [Compilable(side, same) for side, same in trained if side.compiles]
 
     def embed_images(self, rows: Tensor) -> Tensor:
-        """Rows of images to (n, dimension), prepared for the similarity.
+        """(n, dimension) vectors of images, prepared for the similarity.
 
         Args:
-            rows: As :meth:`~rungwise.models.encoder_pair.EncoderPair.image_features` takes them.
+            rows: Rows as :meth:`~rungwise.models.encoder_pair.EncoderPair.image_features` takes them.
         """
         return self.similarity.images(self.image_projection(self.image_features(rows)).float())
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Texts to (n, dimension), prepared for the similarity.
+        """(n, dimension) vectors of texts, prepared for the similarity.
 
         Args:
             texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
-            lengths: (n,) of the texts in tokens.
+            lengths: (n,) number of tokens of each text.
         """
         return self.similarity.texts(self.text_projection(self.text_features(texts, lengths)).float())
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
-        """(n, dimension) vectors of either side."""
+        """(n, dimension) vectors of both sides of a batch."""
         return self.embed_images(batch.rows), self.embed_captions(batch.texts, batch.lengths)
 
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> VectorScores:
@@ -114,14 +110,17 @@ class TwoTower(EncoderPair, TrainableEncoder):
             pictures: Files, the bytes of files, or rows of features.
             progress: Called with the number of images done since the last call.
             cache: Folder of the feature cache; the default one if None.
-            batch: Pictures a step.
+            batch: Number of pictures encoded at a time.
         """
         rows = self.rows_of(pictures, cache=cache, progress=progress, batch=batch)
         alike = isinstance(pictures, FeatureRows) or not any(isinstance(one, bytes) for one in pictures)
         return EncodedImages(self.encode_rows(rows, alike=alike), rows.kept, rows.issues)
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
-        """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
+        """Decode picture bytes now, and encode them when the returned function is called.
+
+        Files are read by the returned function, since their features may be cached.
+        """
         if not isinstance(picture, bytes):
             return super().prepare_image(picture)  # its features may be cached
         preprocessing = self._picture_side().preprocessing
@@ -143,17 +142,17 @@ class TwoTower(EncoderPair, TrainableEncoder):
     def encode_captions(
         self, texts: Sequence[str] | FeatureRows, *, progress: Progress | None = None, cache: Path | None = None
     ) -> NDArray[np.float32]:
-        """As :meth:`encode_text`; vectors of a frozen encoder are cached, as in training."""
+        """Vectors of captions; those of a frozen encoder are cached, as in training."""
         if self._texts_are_rows:
             return self.encode_text_rows(self._text_rows(texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
     def encode_rows(self, rows: ImageInputs, *, alike: bool = True) -> NDArray[np.float32]:
-        """(len(rows), dimension) vectors of images whose features or pixels are at hand.
+        """(len(rows), dimension) vectors of images whose features or pixels are given.
 
         Args:
-            rows: Of the images.
-            alike: An image gets the same vector to the last bit whichever others it comes with.
+            rows: Rows of the images.
+            alike: Whether an image must get the same vector to the last bit, whichever others it comes with.
         """
         if alike and not self.config.image.frozen:
             return self._encode_pixels(rows)
@@ -161,7 +160,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return self._vectors(np.arange(len(rows)), _IMAGES_AT_ONCE, lambda some: embed(rows.take(some).to(self.device)))
 
     def _encode_pixels(self, rows: ImageInputs) -> NDArray[np.float32]:
-        """The same of pixels, which go through a whole network."""
+        """Vectors of pixels, which go through a whole network."""
         found = np.zeros((len(rows), self.dimension), np.float32)
         with self._inference():
             for part in encoded(
@@ -176,7 +175,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return found
 
     def encode_text_rows(self, rows: ImageInputs) -> NDArray[np.float32]:
-        """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are at hand."""
+        """(len(rows), dimension) vectors of texts whose vectors under the frozen encoder are given."""
         return self._vectors(
             np.arange(len(rows)), _TEXTS_AT_ONCE, lambda some: self.embed_captions(rows.take(some).to(self.device))
         )
@@ -195,7 +194,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
     def _vectors(
         self, order: NDArray[np.int64], batch: int, embed: Callable[[NDArray[np.int64]], Tensor]
     ) -> NDArray[np.float32]:
-        """(len(order), dimension) vectors of items, in whose order they are embedded so many at a time."""
+        """(len(order), dimension) vectors of items, embedded in this order, ``batch`` at a time."""
         vectors = np.zeros((len(order), self.dimension), np.float32)
         with self._inference():
             for begin in range(0, len(order), batch):

@@ -1,6 +1,6 @@
-"""Models with an encoder of pictures and one of texts: what they read, keep in the cache, and cut into batches.
+"""Models with an encoder of pictures and one of texts: what they read, what they cache, and how they cut batches.
 
-It is the same for all of them. What becomes of the encoders' vectors is each family's own: heads and a similarity
+What becomes of the encoders' vectors is each family's own: heads and a similarity
 (:mod:`rungwise.models.dual_encoder`), or a comparison of regions with words (:mod:`rungwise.models.regions`).
 """
 
@@ -45,12 +45,12 @@ from rungwise.models.training_pairs import (
 
 @dataclass(frozen=True)
 class EncoderBatch:
-    """Pairs as the encoders read them.
+    """Image-caption pairs as the encoders read them.
 
     Attributes:
-        rows: (n, ...) of the images.
+        rows: (n, ...) pixels or features of the images.
         texts: (n, longest) token numbers, or (n, width) vectors of a frozen encoder.
-        lengths: (n,) of the captions in tokens; None where vectors stand for them.
+        lengths: (n,) number of tokens of each caption; None where vectors stand for captions.
     """
 
     rows: Tensor
@@ -59,12 +59,11 @@ class EncoderBatch:
 
 
 def config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
-    """A configuration with the widths that a collection's rows have.
+    """A configuration with the widths of a collection's rows.
 
     Args:
-        config: With ``image`` and ``text``. Where there are rows of features instead of pictures, they stand in for the
-            backbone.
-        captions: Those of the training split.
+        config: Configuration with ``image`` and ``text``. Rows of features replace the backbone.
+        captions: Captions of the training split.
         features: Rows that stand for pictures; None where there are pictures.
 
     Raises:
@@ -79,15 +78,7 @@ def config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features
 
 
 def check_regions(features: FeatureRows, kind: str) -> None:
-    """Refuse rows that are one vector for each image.
-
-    Args:
-        features: That stand for pictures.
-        kind: Of the model, for the message.
-
-    Raises:
-        UserError: Saying what to give instead.
-    """
+    """Refuse rows that hold one vector for each image, for a model of this kind that reads regions."""
     if len(features.shape) != 3:
         raise UserError(
             f"{features.file}: one vector of {features.shape[-1]} numbers for each image, and a model of"
@@ -98,13 +89,13 @@ def check_regions(features: FeatureRows, kind: str) -> None:
 class EncoderPair(TrainableScorer):
     """Two encoders, and all that is read for them.
 
-    A family gives both. Its configuration has ``image`` and ``text``.
+    A family sets both encoders. Its configuration has ``image`` and ``text``.
 
     Attributes:
-        reads_regions: The family reads the regions of a picture one by one; otherwise their mean.
-        provenance: Facts about data, training and results that were saved with it.
-        backbone: The encoder of pictures, or rows of features in its place.
-        text_encoder: The encoder of texts, or rows of features in its place.
+        reads_regions: Whether the family reads the regions of a picture one by one; otherwise it reads their mean.
+        provenance: Facts about data, training and results that are saved with the model.
+        backbone: Encoder of pictures, or rows of features in its place.
+        text_encoder: Encoder of texts, or rows of features in its place.
     """
 
     reads_regions: ClassVar[bool] = False
@@ -113,23 +104,19 @@ class EncoderPair(TrainableScorer):
     text_encoder: TextSide
 
     def __init__(self, config: Any) -> None:
-        """Without its parts, which the family sets.
-
-        Args:
-            config: Of the model.
-        """
+        """Leave the parts to the family, which sets them."""
         super().__init__()
         self.config = config
         self.provenance: dict[str, Any] = {}
 
     def _freeze(self) -> None:
-        """Keep those encoders from being trained that the configuration freezes."""
+        """Turn gradients off for the encoders that the configuration freezes."""
         for side, frozen in self._sides():
             if frozen:
                 side.requires_grad_(False)
 
     def files(self) -> Mapping[str, str]:
-        """Those of both sides, such as vocabulary and preprocessing."""
+        """Files of both encoders, such as vocabulary and preprocessing."""
         return {**self.text_encoder.files(), **self.backbone.files()}
 
     @property
@@ -139,11 +126,11 @@ class EncoderPair(TrainableScorer):
         return digest_of_tensors(self._deciding(), *said)
 
     def _deciding(self) -> Mapping[str, Tensor]:
-        """The tensors that decide a vector or a score, by name: all of them, unless a family has others besides."""
+        """The tensors that decide a vector or a score, by name; all of them by default."""
         return self.state_dict()
 
     def _identity(self) -> list[Any]:
-        """What besides vocabulary and weights decides a vector."""
+        """Configuration and preprocessing, which decide a vector besides vocabulary and weights."""
         seen = self.backbone.preprocessing
         return [identity(self.config), {} if seen is None else identity(seen)]
 
@@ -153,11 +140,11 @@ class EncoderPair(TrainableScorer):
 
     @property
     def _texts_are_rows(self) -> bool:
-        """Whether captions are read as vectors that stay as they are."""
+        """Whether captions are read as vectors that never change."""
         return bool(self.config.text.frozen)
 
     def part_of(self, parameter: str) -> ParameterPlace:
-        """See :meth:`TrainableScorer.part_of <rungwise.models.training_pairs.TrainableScorer.part_of>`."""
+        """The encoder of a parameter and its depth, or the heads."""
         place, _, name = parameter.partition(".")
         if place not in ("backbone", "text_encoder"):
             return ParameterPlace()
@@ -165,7 +152,11 @@ class EncoderPair(TrainableScorer):
         return ParameterPlace("image" if place == "backbone" else "text", depths[name])
 
     def recompute_layers(self) -> None:
-        """Compute the states of layers anew in the backward pass instead of keeping them; see ``TrainableScorer``."""
+        """Recompute the states of layers in the backward pass, which saves memory.
+
+        Raises:
+            UserError: If no trained encoder can.
+        """
         if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
             raise UserError(
                 "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
@@ -173,7 +164,7 @@ class EncoderPair(TrainableScorer):
             )
 
     def train(self, mode: bool = True) -> Self:
-        """As in torch; a frozen encoder stays in evaluation mode, so that its batch statistics are frozen too."""
+        """Set the mode as in torch; frozen encoders, with their batch statistics, stay in evaluation mode."""
         super().train(mode)
         for side, frozen in self._sides():
             if frozen:
@@ -181,11 +172,11 @@ class EncoderPair(TrainableScorer):
         return self
 
     def image_features(self, rows: Tensor) -> Tensor:
-        """What stands for these pictures: (n, features) float32, or (n, regions, features) where regions are read.
+        """(n, features) float32 features of pictures, or (n, regions, features) where regions are read.
 
         Args:
-            rows: (n, features) or (n, regions, features) float32 of a frozen encoder, (n, 3, size, size) uint8 pixels,
-                or rows of features. Of several regions the mean is taken, unless the family reads them one by one.
+            rows: (n, features) or (n, regions, features) float32 features of a frozen encoder, (n, 3, size, size) uint8
+                pixels, or rows of features. Several regions are averaged, unless the family reads them one by one.
         """
         as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
         features = (rows if as_they_are else self.backbone(rows)).float()
@@ -194,11 +185,11 @@ class EncoderPair(TrainableScorer):
         return F.normalize(features, dim=-1) if self.config.image.l2_normalise else features
 
     def text_features(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """What stands for these texts: (n, width) float32.
+        """(n, width) float32 features of texts.
 
         Args:
             texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
-            lengths: (n,) of the texts in tokens.
+            lengths: (n,) number of tokens of each text.
         """
         vectors = (texts if lengths is None else self.text_encoder(texts, lengths)).float()
         return F.normalize(vectors, dim=1) if self.config.text.l2_normalise else vectors
@@ -206,7 +197,7 @@ class EncoderPair(TrainableScorer):
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> Pairs:
-        """What either side reads of these images and their captions: features, pixels, vectors or tokens.
+        """What both encoders read of these images and their captions: features, pixels, vectors or tokens.
 
         Raises:
             UserError: If the collection has pictures where the model reads features, or the other way round.
@@ -220,14 +211,14 @@ class EncoderPair(TrainableScorer):
     def keep_texts(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> ImageInputs | None:
-        """See :meth:`TrainableScorer.keep_texts <rungwise.models.training_pairs.TrainableScorer.keep_texts>`."""
+        """Compute and cache the vectors of captions, where a frozen encoder takes long for them; else None."""
         texts = texts_at(data, captions_of(data, images))
         if not self._texts_are_rows or self.text_encoder.quick or isinstance(texts, FeatureRows):
             return None
         return self._text_rows(texts, cache, progress)
 
     def batch(self, pairs: Pairs, chosen: Positions) -> EncoderBatch:
-        """Rows, and tokens with their lengths or vectors, of some pairs on the model's device."""
+        """Rows of the images, and tokens with lengths or vectors of the captions, on the model's device."""
         images = pairs.image[chosen]
         seen = pairs.rows.visit(images) if isinstance(pairs.rows, ImageRows) else pairs.rows.take(images)
         rows = seen.to(self.device)
@@ -238,52 +229,52 @@ class EncoderPair(TrainableScorer):
 
     @property
     def reads_pictures(self) -> bool:
-        """See :meth:`PairScorer.reads_pictures <rungwise.models.contracts.PairScorer.reads_pictures>`."""
+        """Whether the image side is an encoder, and not rows of features."""
         return self.backbone.preprocessing is not None
 
     @property
     def reads_words(self) -> bool:
-        """See :meth:`PairScorer.reads_words <rungwise.models.contracts.PairScorer.reads_words>`."""
+        """Whether the text side is an encoder, and not rows of features."""
         return not isinstance(self.text_encoder, TextFeatureInput)
 
     @property
     def decoded_side(self) -> int | None:
-        """See :meth:`PairScorer.decoded_side <rungwise.models.contracts.PairScorer.decoded_side>`."""
+        """Shorter side in pixels to which large pictures are decoded; None where every pixel is read."""
         seen = self.backbone.preprocessing
         return None if seen is None else seen.decoded_side
 
     @property
     def longest_text(self) -> int | None:
-        """See :meth:`PairScorer.longest_text <rungwise.models.contracts.PairScorer.longest_text>`."""
+        """Tokens of a text that the text encoder reads at most; None for any number."""
         return self.text_encoder.longest
 
     def too_long(self, texts: Sequence[str] | FeatureRows) -> NDArray[np.int64]:
-        """See :meth:`PairScorer.too_long <rungwise.models.contracts.PairScorer.too_long>`."""
+        """Positions of the texts that the text encoder cuts, ascending; none for rows of features."""
         return np.zeros(0, np.int64) if isinstance(texts, FeatureRows) else self.text_encoder.too_long(texts)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`PairScorer.unknown_words <rungwise.models.contracts.PairScorer.unknown_words>`."""
+        """The words of a text that the text encoder never learnt."""
         return self.text_encoder.unknown_words(text)
 
     @property
     def known_words(self) -> Collection[str]:
-        """See :meth:`PairScorer.known_words <rungwise.models.contracts.PairScorer.known_words>`."""
+        """Whole words of the text encoder's vocabulary."""
         return self.text_encoder.known_words
 
     def remarks(self) -> Sequence[str]:
-        """See :meth:`TrainableScorer.remarks <rungwise.models.training_pairs.TrainableScorer.remarks>`."""
+        """Remarks of both encoders."""
         return *self.backbone.remarks(), *self.text_encoder.remarks()
 
     def rows_of(
         self, pictures: Pictures, *, cache: Path | None = None, progress: Progress | None = None, batch: int = 64
     ) -> ImageInputs:
-        """What is read of any pictures; features of files under a frozen encoder are cached, as in training.
+        """The image encoder's input for any pictures; features under a frozen encoder are cached, as in training.
 
         Args:
             pictures: Files, the bytes of files, or rows of features.
             cache: Folder of the feature cache; the default one if None.
             progress: Called with the number of images done since the last call.
-            batch: Pictures a step.
+            batch: Number of pictures encoded at a time.
         """
         frozen = self.config.image.frozen
         if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
@@ -299,9 +290,9 @@ class EncoderPair(TrainableScorer):
         batch: int = 64,
         visited: bool = False,
     ) -> ImageInputs:
-        """Features from the cache under a frozen backbone, pixels under a trained one, or features as they are.
+        """Cached features under a frozen backbone, pixels under a trained one, or rows of features unchanged.
 
-        Under a frozen one, too, it is pixels where training visits them and each visit sees another crop.
+        A frozen backbone reads pixels too where training crops each picture anew at each visit.
         """
         if isinstance(pictures, FeatureRows):
             if not isinstance(self.backbone, FeatureInput):
@@ -322,7 +313,7 @@ class EncoderPair(TrainableScorer):
     def _text_rows(
         self, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
     ) -> ImageInputs:
-        """Vectors of texts from the cache, or rows of features as they are."""
+        """Cached vectors of texts, or rows of features unchanged."""
         if not isinstance(texts, FeatureRows):
             return text_rows(self.text_encoder, texts, cache, progress=progress)
         if not isinstance(self.text_encoder, TextFeatureInput):
@@ -338,7 +329,7 @@ class EncoderPair(TrainableScorer):
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
-        """Without gradients and with the statistics of training; the mode is put back afterwards."""
+        """Turn gradients off and evaluation mode on; the mode is put back afterwards."""
         if not any(module.training for module in self.modules()):
             with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
                 yield

@@ -1,9 +1,9 @@
-"""A model that is opened when something is to be encoded, and is known by its files until then.
+"""A model that is opened when something is to be encoded, and known by its files until then.
 
-To open a model takes torch and seconds, and whether an index is of a model takes its fingerprint alone. That follows
-from the bytes of the model's files and from the programs that read them. So it is kept in the cache under the SHA-256
-of both. A model whose files are others than those that were opened before is opened. What is known is compared once
-more when the model is opened after all, before anything is encoded.
+Opening a model takes torch and seconds, while the question whether an index belongs to a model takes its fingerprint
+alone. The fingerprint follows from the bytes of the model's files and from the programs that read them, so it is cached
+under the SHA-256 of both. A model with other files is opened. When a model is opened in the end, its facts are compared
+with the cached ones before anything is encoded.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from rungwise.models.contracts import DualEncoder, EncodedImages, Pictures, Prog
 from rungwise.models.io.folder import ModelFolder
 
 _READERS = ("torch", "timm", "transformers", "tokenizers", "open_clip_torch", "onnxruntime")
-"""Libraries that have a say in what is read of a model's files."""
+"""Libraries whose versions affect how a model's files are read."""
 _NEVER_READ = {".bin", ".ckpt", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth"}
-"""Weights in other formats beside those of a published model."""
+"""Suffixes of weights in other formats that lie beside those of a published model."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What an index asks of a model before anything is encoded.
+    """Facts of a model that an index asks for before anything is encoded.
 
     Attributes:
-        fingerprint: As :attr:`PairScorer.fingerprint <rungwise.models.contracts.PairScorer.fingerprint>`.
-        dimension: As :attr:`DualEncoder.dimension <rungwise.models.contracts.DualEncoder.dimension>`.
-        stands_for: As :attr:`DualEncoder.stands_for <rungwise.models.contracts.DualEncoder.stands_for>`.
+        fingerprint: Hash of everything that a vector depends on.
+        dimension: Length of a vector.
+        stands_for: Fingerprint of another model that gives the same vectors; empty where there is none.
     """
 
     __pydantic_config__ = STRICT
@@ -53,7 +53,7 @@ class ModelFacts:
 
     @classmethod
     def of(cls, model: DualEncoder) -> ModelFacts:
-        """Those of a model that is open."""
+        """Read the facts from an open model."""
         return cls(model.fingerprint, model.dimension, model.stands_for)
 
 
@@ -62,11 +62,8 @@ class ModelFiles:
 
     Args:
         place: The model as :func:`rungwise.models.load` takes it.
-        folder: Where the files are.
-        library: That published it; empty for a model of rungwise.
-
-    Attributes:
-        place: As given.
+        folder: Folder of the files.
+        library: Library that published the model; empty for a model of rungwise.
     """
 
     def __init__(self, place: str, folder: Path, library: str = "") -> None:
@@ -77,13 +74,10 @@ class ModelFiles:
 
     @classmethod
     def of(cls, source: str) -> ModelFiles | None:
-        """The files of a model, fetched where they are on the hub; None where they do not tell all of it.
-
-        Args:
-            source: As :func:`rungwise.models.load` takes it.
+        """The files of a model, downloaded from the hub if needed; None where they do not determine the model.
 
         Raises:
-            UserError: As :func:`rungwise.models.load`, if there is no model, or it cannot be fetched.
+            UserError: If there is no such model, or it cannot be downloaded.
             AlteredModelError: If its seal is damaged.
         """
         if members_of(source) is not None:
@@ -103,7 +97,7 @@ class ModelFiles:
 
     @cached_property
     def _note(self) -> Path | None:
-        """Where facts of a model with these files are kept; None where a file cannot be read."""
+        """Cache file for the facts of a model with these files; None where a file cannot be read."""
         try:
             content = {name: digest_of(self._folder / name) for name in self._stamps}
         except (OSError, UserError):  # which opening the model explains
@@ -112,18 +106,18 @@ class ModelFiles:
         return default_cache() / "models" / f"{digest_of_json([self._library, readers, content])}.json"
 
     def facts(self) -> ModelFacts | None:
-        """What was kept of a model with these files; None where none was opened before."""
+        """Cached facts of a model with these files; None where none was opened before."""
         return None if self._note is None else read_facts(self._note)
 
     def keep(self, facts: ModelFacts) -> None:
-        """Keep what is known of the model that was read from these files, unless they were written to meanwhile."""
+        """Cache the facts of the model that was read from these files, unless a file was changed meanwhile."""
         if self._note is None or self._now() != self._stamps:
             return
         with suppress(OSError, UserError):  # without them it is opened again
             write_facts(facts, self._note)
 
     def _now(self) -> dict[str, tuple[int, ...] | None]:
-        """What changes when a file is written to, by its name; hidden folders are no part of a model."""
+        """Stamps of the model's files, which change when a file is written; hidden folders are not part of a model."""
         names = [name for name in names_below(self._folder) if not any(one[0] == "." for one in name.split("/")[:-1])]
         if self._library and not any(name.endswith(".index.json") for name in names):  # which may name any file
             names = [name for name in names if Path(name).suffix not in _NEVER_READ]
@@ -142,10 +136,7 @@ def write_facts(facts: ModelFacts, path: Path) -> None:
 
 
 def read_facts(path: Path) -> ModelFacts | None:
-    """What :func:`write_facts` wrote; None where there is no such file, or it is damaged.
-
-    >>> read_facts(Path("nowhere.json"))
-    """
+    """The facts that :func:`write_facts` wrote; None where there is no such file, or it is damaged."""
     try:
         return from_plain(ModelFacts, unsealed(read_bytes(path, "settings_bytes")), str(path))
     except (ValueError, TypeError, RecursionError, UserError):
@@ -153,7 +144,7 @@ def read_facts(path: Path) -> ModelFacts | None:
 
 
 def _names_another(folder: Path) -> bool:
-    """Whether a model of open_clip reads a configuration of the hub besides its own, or may do so."""
+    """Whether an open_clip model reads, or may read, another configuration from the hub besides its own."""
     try:
         return b"hf_model_name" in read_bytes(folder / "open_clip_config.json", "settings_bytes")
     except UserError:  # which opening the model explains
@@ -161,7 +152,7 @@ def _names_another(folder: Path) -> bool:
 
 
 def _own_modules() -> str:
-    """What changes when a module of rungwise is edited, as in a clone that somebody works on."""
+    """Digest that changes when a module of rungwise is edited, as in a development clone."""
     package = Path(__file__).parents[1]
     known = sorted((path.relative_to(package).as_posix(), stamp(path)) for path in package.rglob("*.py"))
     return digest_of_json(known)
@@ -178,12 +169,9 @@ class LazyModel:
     """A model that is opened when it first encodes.
 
     Args:
-        facts: Known of it.
-        open_model: Opens it.
-        correct: Given the facts of the model that was opened, where they are others.
-
-    Attributes:
-        facts: As given.
+        facts: Cached facts of the model.
+        open_model: Opens the model.
+        correct: Called with the facts of the opened model where they differ from the cached ones.
     """
 
     def __init__(
@@ -195,42 +183,42 @@ class LazyModel:
 
     @classmethod
     def of(cls, model: DualEncoder) -> LazyModel:
-        """A model that is open, of which the facts are computed once: the fingerprint takes all of its weights."""
+        """Wrap an open model; its facts are computed once, since the fingerprint reads all weights."""
         lazy = cls(ModelFacts.of(model), lambda: model, lambda _: None)
         lazy._model = model
         return lazy
 
     @property
     def fingerprint(self) -> str:
-        """See :attr:`PairScorer.fingerprint <rungwise.models.contracts.PairScorer.fingerprint>`."""
+        """The cached fingerprint."""
         return self.facts.fingerprint
 
     @property
     def dimension(self) -> int:
-        """See :attr:`DualEncoder.dimension <rungwise.models.contracts.DualEncoder.dimension>`."""
+        """The cached length of a vector."""
         return self.facts.dimension
 
     @property
     def stands_for(self) -> str:
-        """See :attr:`DualEncoder.stands_for <rungwise.models.contracts.DualEncoder.stands_for>`."""
+        """The cached fingerprint of the model that this one stands for."""
         return self.facts.stands_for
 
     def encode_image(
         self, pictures: Pictures, *, progress: Progress | None = None, cache: Path | None = None
     ) -> EncodedImages:
-        """See :meth:`DualEncoder.encode_image <rungwise.models.contracts.DualEncoder.encode_image>`."""
+        """Open the model if needed, and encode images."""
         return self._model.encode_image(pictures, progress=progress, cache=cache)
 
     def encode_captions(self, texts: Texts, *, progress: Progress | None = None, cache: Path | None = None) -> Vectors:
-        """See :meth:`DualEncoder.encode_captions <rungwise.models.contracts.DualEncoder.encode_captions>`."""
+        """Open the model if needed, and encode captions."""
         return self._model.encode_captions(texts, progress=progress, cache=cache)
 
     @cached_property
     def _model(self) -> DualEncoder:
-        """The model, open.
+        """Open the model.
 
         Raises:
-            UserError: If it is another one than what was known of it says.
+            UserError: If its facts are not the cached ones.
         """
         model = self._open_model()
         found = ModelFacts.of(model)

@@ -1,4 +1,4 @@
-"""Models from wherever they are: a folder, a hub repository, or a published dual encoder."""
+"""Opening of models from a folder, a hub repository, or a published dual encoder."""
 
 from __future__ import annotations
 
@@ -15,34 +15,31 @@ from rungwise.models.io.folder import IMAGE_GRAPH
 
 
 def without_torch(source: Path | str) -> bool:
-    """Whether a folder holds an exported model, which computes on the processor by itself.
-
-    >>> without_torch("nowhere")
-    False
-    """
+    """Whether a folder holds an exported model, which runs on the processor without torch."""
     return is_regular(Path(source) / IMAGE_GRAPH)
 
 
 def load(source: Path | str, device: str | None = None, *, altered: bool = False) -> PairScorer:
-    """A model from a folder, or from a hub repository of that name; ``config.json`` says which family it is.
+    """Open a model from a folder, or from a hub repository of that name; ``config.json`` names its family.
 
     Published dual encoders are models too: ``hf:`` with a folder or a name for CLIP and SigLIP of transformers,
-    ``open_clip:`` with a folder or ``NAME/TAG``, ``st:`` with a folder or a name of sentence-transformers. A folder of
-    theirs without the prefix is told by its files.
+    ``open_clip:`` with a folder or ``NAME/TAG``, ``st:`` with a folder or a name of sentence-transformers. Without the
+    prefix, such a folder is recognised by its files.
 
     ``average:ONE,OTHER`` is the mean of the scores of two models or more, such as SGR and SAF, which make SGRAF: an
     :class:`~rungwise.models.average.Average`.
 
     Args:
         source: The folder that training wrote (``run/model``), the repository, a published model, or an average.
-        device: Where it computes, such as ``"cpu"``; None takes ``cuda`` where there is one.
-        altered: Take the files as they are, whatever the folder's seal says; what they ask for is checked all the same.
+        device: Device such as ``"cpu"``; None takes ``cuda`` where there is one.
+        altered: Whether to take the files without comparing them with the folder's seal; what they ask for is checked
+            all the same.
 
     Returns:
         A model in evaluation mode, which is a :class:`~rungwise.models.DualEncoder` where it gives vectors.
 
     Raises:
-        UserError: If files are missing or do not fit each other, the kind is unknown, or weights are no finite numbers.
+        UserError: If files are missing or do not fit each other, the kind is unknown, or weights are not finite.
         AlteredModelError: If a file is not as it was saved.
     """
     if (names := members_of(str(source))) is not None:
@@ -57,10 +54,10 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
 
 
 def load_dual_encoder(source: Path | str, device: str | None = None, *, altered: bool = False) -> DualEncoder:
-    """:func:`load`, for what needs vectors.
+    """Open a model that gives vectors.
 
     Raises:
-        UserError: As :func:`load`, and if the model scores pairs without giving vectors.
+        UserError: As :func:`load`, and if the model only scores pairs.
     """
     model = load(source, device, altered=altered)
     if not isinstance(model, DualEncoder):

@@ -1,4 +1,4 @@
-"""Rows that stay in the memory of the device, so that a training step copies none."""
+"""Rows that stay in the device's memory, so that training steps copy none."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rungwise.encoders.images.image_rows import ImageRows
 from rungwise.models.training_pairs import ImageInputs, Positions
 
 _COPIED = 4096
-"""Rows that are copied at a time."""
+"""Number of rows copied at a time."""
 
 
 @dataclass(frozen=True)
 class ResidentRows:
-    """The rows of others, copied to a device.
+    """Rows copied to a device.
 
     Attributes:
         values: (rows, ...) on the device.
-        kept: As of the others.
-        issues: Likewise.
-        computed: Likewise.
-        seconds: Likewise.
+        kept: (rows,) position of each among the images asked for, ascending.
+        issues: The images that could not be read, with the reason.
+        computed: Number of rows that were computed and not taken from a cache.
+        seconds: Seconds that computing the rows took.
     """
 
     values: Tensor
@@ -36,12 +36,7 @@ class ResidentRows:
 
     @classmethod
     def of(cls, rows: ImageInputs, device: torch.device) -> ResidentRows:
-        """Copy all rows.
-
-        Args:
-            rows: At least one.
-            device: Where to.
-        """
+        """Copy all rows, at least one, to a device."""
         first = rows.take(np.arange(1))
         values = torch.empty((len(rows), *first.shape[1:]), dtype=first.dtype, device=device)
         for begin in range(0, len(rows), _COPIED):
@@ -59,15 +54,9 @@ class ResidentRows:
 
 
 def resident(rows: ImageInputs, device: torch.device, share: float) -> ImageInputs:
-    """The rows in the memory of a GPU, where there is room for them.
+    """Copy rows to the memory of a GPU where they take at most this share of what is free.
 
-    Args:
-        rows: What a model reads of images or captions.
-        device: Where it computes.
-        share: Of the GPU's free memory, that the rows may take.
-
-    Returns:
-        The rows as they are where they take more, on a processor, and where each visit of a picture sees another crop.
+    They are left alone where they take more, on a processor, and where each visit of a picture sees another crop.
     """
     cropped = isinstance(rows, ImageRows) and rows.crops is not None
     if device.type != "cuda" or cropped or not len(rows):

@@ -35,17 +35,17 @@ class ImageInputs(Protocol):
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """One for each of the others."""
+        """The images that could not be read, with the reason."""
         ...
 
     @property
     def computed(self) -> int:
-        """How many were made now; the others were at hand."""
+        """Number of rows that were computed now and not taken from a cache."""
         ...
 
     @property
     def seconds(self) -> float:
-        """What making them took."""
+        """Seconds that computing the rows took."""
         ...
 
     def __len__(self) -> int:
@@ -67,8 +67,8 @@ class Pairs:
         captions: (captions,) positions in the collection.
         image: (captions,) position of each caption's image in ``rows``.
         texts: (captions,) what the model reads of each caption, such as its token numbers.
-        data: The collection.
-        text_rows: Vectors of the captions, where the model reads such in place of words.
+        data: The whole collection.
+        text_rows: Vectors of the captions; None for a model that reads words.
     """
 
     rows: ImageInputs
@@ -97,7 +97,7 @@ class Pairs:
 
     @property
     def collection(self) -> ImageCaptions:
-        """These images and captions as a collection of their own, in the order they stand here."""
+        """These images and captions as a collection, in the same order."""
         data, images, captions = self.data, self.images.tolist(), self.captions.tolist()
         return replace(
             data.select(images),
@@ -121,13 +121,13 @@ def pair_up(
     rows: ImageInputs,
     read_texts: Callable[[Sequence[str]], Sequence[Sequence[int]]],
 ) -> Pairs:
-    """The readable ones of these images with their captions.
+    """The readable images among those asked for, with their captions.
 
     Args:
-        data: The collection.
+        data: The whole collection.
         images: Positions of the images that were asked for.
-        rows: What could be read of them.
-        read_texts: Captions to what the model reads of each.
+        rows: Rows of the images that could be read.
+        read_texts: Function from captions to what the model reads of each.
     """
     place = np.full(len(data), -1, dtype=np.int64)
     place[images[rows.kept]] = np.arange(len(rows.kept))
@@ -138,11 +138,11 @@ def pair_up(
 
 @dataclass(frozen=True)
 class ParameterPlace:
-    """Where in a model a parameter stands.
+    """The part of a model that a parameter belongs to.
 
     Attributes:
-        side: Of an encoder, or of what stands above both.
-        depth: Layers of the encoder above it; 0 at its top and in the heads.
+        side: The encoder, or ``heads`` for what stands above both.
+        depth: Number of the encoder's layers above the parameter; 0 at its top and in the heads.
     """
 
     side: Literal["image", "text", "heads"] = "heads"
@@ -151,16 +151,15 @@ class ParameterPlace:
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """A batch as a model scores it, with gradients.
+    """The scores of a batch, with gradients.
 
     Attributes:
-        similarity: (n, n) of its images with its captions; pairs are on the diagonal.
-        image_similarity: (n, n) of its images with each other, where that was asked for.
-        text_similarity: (n, n) of its captions with each other, likewise.
+        similarity: (n, n) of the images with the captions; pairs are on the diagonal.
+        image_similarity: (n, n) of the images with each other, where asked for.
+        text_similarity: (n, n) of the captions with each other, where asked for.
         vectors: (n, D) image vectors and (n, D) caption vectors; None for models without.
-        weight: Of the loss of ``similarity``.
-        further: Other (n, n) similarities that the same loss is taken of, each with its weight: those of a model of
-            several levels.
+        weight: Weight of the loss of ``similarity``.
+        further: Other (n, n) similarities for the same loss, each with its weight, of a model with several levels.
         own: A loss of the model's own, which is added; None for models without.
     """
 
@@ -173,10 +172,7 @@ class ScoredBatch:
     own: Tensor | None = None
 
     def loss(self, of_block: Callable[[Tensor], Tensor]) -> Tensor:
-        """What the batch loses.
-
-        Args:
-            of_block: The loss of one (n, n) block of similarities.
+        """The weighted loss of the batch, where ``of_block`` is the loss of one (n, n) block of similarities.
 
         >>> import torch
         >>> eye = torch.eye(2)
@@ -196,8 +192,8 @@ class Compilable:
     """A part of a model that ``torch.compile`` takes.
 
     Attributes:
-        module: Its forward is compiled.
-        one_shape: What it reads has one shape in all full batches; captions of several lengths have not.
+        module: The module whose forward is compiled.
+        one_shape: Whether its inputs have one shape in all full batches, unlike captions of several lengths.
     """
 
     module: nn.Module
@@ -207,7 +203,7 @@ class Compilable:
 class TrainableScorer(SavedModel):
     """A pair scorer that can be trained: it reads pairs, cuts batches and scores them.
 
-    The loop knows batches only as what a model gave and takes back.
+    The training loop never looks inside a batch.
     """
 
     @property
@@ -218,47 +214,44 @@ class TrainableScorer(SavedModel):
     @classmethod
     @abstractmethod
     def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
-        """A new model.
+        """Make a new model.
 
         Args:
-            config: Of the family's ``config_type``.
-            captions: Of the training split, such as a vocabulary is learned from; or the rows that stand for them.
-            features: The rows that stand for pictures, where the collection has such.
+            config: Configuration of the family's ``config_type``.
+            captions: Captions of the training split, from which a vocabulary is learnt, or the rows that stand for
+                them.
+            features: The rows that stand for pictures; None where the collection has pictures.
 
         Raises:
-            UserError: If something that the configuration names cannot be had.
+            UserError: If something that the configuration names cannot be loaded.
         """
 
     def part_of(self, parameter: str) -> ParameterPlace:
-        """Where a parameter stands, for parts that learn at rates of their own.
-
-        Args:
-            parameter: Its name in ``named_parameters``.
-        """
+        """The part to which a parameter (by its ``named_parameters`` name) belongs, for learning rates of parts."""
         return ParameterPlace()
 
     def remarks(self) -> Sequence[str]:
-        """Sentences on a new model for a person, such as how many words a file of word vectors held."""
+        """Sentences about a new model, such as how many words a file of word vectors held."""
         return ()
 
     def keep_texts(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> ImageInputs | None:
-        """Compute what is kept of the captions of these images, so that :meth:`read` finds it.
+        """Compute and cache what the model keeps of the captions of these images, so that :meth:`read` finds it.
 
         Args:
             data: The collection.
-            images: Positions.
-            cache: Folder where it is kept; the default one if None.
+            images: Positions of the images.
+            cache: Folder of the cache; the default one if None.
             progress: Called with the number of captions done since the last call.
 
         Returns:
-            What is kept of each caption; None for a model that keeps nothing of captions.
+            A row for each caption; None for a model that caches nothing of captions.
         """
         return None
 
     def recompute_layers(self) -> None:
-        """Compute the layers of trained encoders once more for the gradients, which saves memory and takes time.
+        """Recompute the layers of trained encoders in the backward pass, which saves memory and takes time.
 
         Raises:
             UserError: If the family cannot.
@@ -268,7 +261,7 @@ class TrainableScorer(SavedModel):
         )
 
     def compilable(self) -> Sequence[Compilable]:
-        """The parts whose forward pays to be compiled; none by default."""
+        """Parts that are worth compiling; none by default."""
         return ()
 
     @abstractmethod
@@ -279,10 +272,10 @@ class TrainableScorer(SavedModel):
 
     @abstractmethod
     def batch(self, pairs: Pairs, chosen: Positions) -> Any:
-        """The images and captions of some pairs, on the model's device.
+        """Images and captions of some pairs, on the model's device.
 
         Args:
-            pairs: What :meth:`read` gave.
+            pairs: Pairs from :meth:`read`.
             chosen: (n,) positions of captions in ``pairs``; each comes with its image.
         """
 
@@ -291,9 +284,9 @@ class TrainableScorer(SavedModel):
         """Scores of a batch's images with its captions.
 
         Args:
-            batch: What :meth:`batch` gave.
+            batch: Batch from :meth:`batch`.
             autocast: Opens the context in which encoders compute.
-            within: Scores within each modality are wanted too; asked of models with vectors alone.
+            within: Whether to score within each modality too; only models with vectors can.
         """
 
     @abstractmethod
@@ -306,21 +299,21 @@ class TrainableEncoder(TrainableScorer, DualEncoder):
 
     @abstractmethod
     def embed(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with a gradient."""
+        """(n, D) image vectors and (n, D) caption vectors of a batch, prepared for the similarity, with gradients."""
 
     def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:
-        """See :meth:`TrainableScorer.scores_of`; a family that holds what it read need not read it again here."""
+        """Scores of all images with all captions, encoded anew; a family that keeps what it read overrides this."""
         with autocast():
             return self.on(pairs.collection)
 
     def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> ScoredBatch:
-        """See :meth:`TrainableScorer.score`."""
+        """Similarities of a batch's vectors, and within each modality where asked for."""
         with autocast():
             images, captions = self.embed(batch)
         return self.compared(images, captions, within=within)
 
     def compared(self, images: Tensor, captions: Tensor, *, within: bool) -> ScoredBatch:
-        """Vectors of a batch's images and captions as :meth:`score` gives them."""
+        """Similarities of the vectors of a batch's images and captions."""
         block = self.similarity.block
         return ScoredBatch(
             block(images, captions),

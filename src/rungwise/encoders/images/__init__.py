@@ -1,1 +1,1 @@
-"""Image sides, and the way of a picture from its file to a row."""
+"""Image sides: from a picture's file to a row."""

@@ -1,7 +1,7 @@
 """Image side: a timm backbone with its preprocessing, from pictures to feature vectors.
 
-The linear layer that takes features into the joint space belongs to the model (:mod:`rungwise.models`): features of a
-frozen backbone are cached, the layer is trained.
+The linear layer from features to the joint space belongs to the model (:mod:`rungwise.models`): features of a frozen
+backbone are cached, the layer is trained.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from rungwise.encoders.untrusted.timm_options import check_model_name, check_opt
 
 @dataclass(frozen=True)
 class ImageConfig(Bounded):
-    """Which backbone, with which weights, seeing what.
+    """Backbone, weights and view of the pictures.
 
     Attributes:
-        kind: Pictures under a backbone; the other kind is features.
+        kind: Name of the side: pictures under a backbone, not features.
         backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
-        options: Of the network, such as {pad_type: same}; those of rungwise.encoders.untrusted.timm_options and no
-            others.
+        options: Options of the network, such as {pad_type: same}; only those of
+            rungwise.encoders.untrusted.timm_options.
         pool: backbone pools as the network does; flatten keeps the last map, and with it the positions; regions keeps
             a vector for each place of the last map or for each patch.
-        frozen: Features are computed once and cached; otherwise the backbone is trained with the rest.
+        frozen: Compute features once and cache them; otherwise the backbone is trained with the rest.
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
         size: Side of the square that the network sees; None here and below means as its weights declare.
         mean: Mean of each channel, subtracted from pixels in 0..1.
@@ -49,9 +49,8 @@ class ImageConfig(Bounded):
         resize: short_side keeps the proportions of the picture, square does not; long_side keeps the whole picture.
         crops: 1C sees the centre; 10C averages the features of the corners, the centre and their mirror images; RC sees
             a random place on each visit in training, mirrored at random, and the centre otherwise.
-        mirrored: In training, pictures are mirrored at random on each visit; None means for RC alone.
-        batch_norm: Of a backbone that is trained: live takes the statistics of each batch, frozen keeps those of the
-            weights.
+        mirrored: Mirror pictures at random on each visit in training; None means for RC alone.
+        batch_norm: Statistics of a trained backbone: live takes those of each batch, frozen keeps those of the weights.
     """
 
     __pydantic_config__ = STRICT
@@ -84,15 +83,15 @@ class ImageConfig(Bounded):
             )
 
     def build(self) -> Backbone:
-        """The backbone with the weights that are named.
+        """The backbone with the configured weights.
 
         Raises:
-            UserError: If the weights cannot be had or do not fit the network.
+            UserError: If the weights cannot be loaded or do not fit the network.
         """
         return load_backbone(self)
 
     def restore(self, files: SavedFiles) -> Backbone:
-        """The backbone of a saved model, without its weights.
+        """A saved model's backbone, without its weights.
 
         Raises:
             UserError: If the files do not fit.
@@ -119,7 +118,7 @@ class Backbone(PictureSide):
         """Build the network; ``config.weights`` is not read here (see :func:`load_backbone`).
 
         Raises:
-            UserError: If timm does not know the name or refuses the options.
+            UserError: If timm does not know the backbone or refuses the options.
         """
         super().__init__()
         self.config = config
@@ -137,18 +136,15 @@ class Backbone(PictureSide):
         self.regions, self.features, self.region_grid = self._shape()
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Features of prepared pictures.
+        """(n, features) float32 features of prepared pictures; with ``pool: regions`` (n, :attr:`regions`, features).
 
         Args:
             pictures: (n, 3, size, size) uint8, or (n, 10, 3, size, size) of ten crops, whose features are averaged.
-
-        Returns:
-            (n, features) float32; with ``pool: regions`` (n, :attr:`regions`, features).
         """
         return self._read(self.network, pictures, torch.float32)
 
     def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        """See :meth:`PictureSide.inference <rungwise.encoders.sides.PictureSide.inference>`."""
+        """A copy of the network with batch norms fused, in bfloat16 if ``half``."""
         side = self.preprocessing.size
         noise = torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
         precision = torch.bfloat16 if half else torch.float32
@@ -156,7 +152,7 @@ class Backbone(PictureSide):
         return lambda pictures: self._read(network, pictures, precision)
 
     def _read(self, network: nn.Module, pictures: Tensor, precision: torch.dtype) -> Tensor:
-        """Features from the layer that is meant, by a network that computes the same as this one's."""
+        """Features from the configured layer, by this network or a faster copy of it."""
         if pictures.ndim == 5:
             of_crops = self._read(network, pictures.flatten(0, 1), precision)
             return of_crops.view(*pictures.shape[:2], -1).mean(dim=1)
@@ -168,11 +164,11 @@ class Backbone(PictureSide):
 
     @staticmethod
     def _last(network: nn.Module, pixels: Tensor) -> Tensor:
-        """The last map, or the last tokens."""
+        """The last map or tokens."""
         return torch.as_tensor(network.forward_features(pixels))  # type: ignore[operator]
 
     def train(self, mode: bool = True) -> Self:
-        """As in torch; ``batch_norm: frozen`` keeps the layers of batch normalisation in evaluation mode."""
+        """Set the mode as in torch; ``batch_norm: frozen`` keeps batch normalisation in evaluation mode."""
         super().train(mode)
         if self.config.batch_norm == "frozen":
             for module in self._batch_norms():
@@ -180,7 +176,7 @@ class Backbone(PictureSide):
         return self
 
     def remarks(self) -> Sequence[str]:
-        """That weights without batch statistics of their own are trained with those of the batches."""
+        """A warning where trained weights have no batch statistics of their own."""
         trained = any(parameter.requires_grad for parameter in self.parameters())
         statistics = [(one.running_mean, one.running_var) for one in self._batch_norms()]
         known = any(
@@ -199,7 +195,7 @@ class Backbone(PictureSide):
         return (module for module in self.network.modules() if isinstance(module, _BatchNorm))
 
     def under(self, config: ImageConfig) -> Backbone:
-        """See :meth:`ImageSide.under <rungwise.encoders.sides.ImageSide.under>`: crops, mirroring, batch statistics."""
+        """The same network with a configuration's crops, mirroring and batch statistics."""
         seen = {one.name for one in fields(Preprocessing)} & {one.name for one in fields(config)}
         same_view = all(getattr(config, name) == getattr(self.config, name) for name in seen)
         if same_view and config.batch_norm == self.config.batch_norm:
@@ -214,11 +210,11 @@ class Backbone(PictureSide):
         return digest_of_tensors(self.network.state_dict(), repr((known, self.preprocessing.identity)))
 
     def files(self) -> Mapping[str, str]:
-        """The preprocessing."""
+        """The preprocessing, as a JSON file."""
         return {PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2)}
 
     def _as_regions(self, last: Tensor) -> Tensor:
-        """A map, or tokens, to (n, R, D); tokens of the network's own, such as the class, are left out."""
+        """(n, R, D) regions of a map or tokens; the network's own tokens, such as the class, are left out."""
         if last.ndim == 3:
             return last[:, getattr(self.network, "num_prefix_tokens", 0) :]
         if last.ndim != 4:
@@ -233,7 +229,7 @@ class Backbone(PictureSide):
         return getattr(self.network, "output_fmt", "NCHW") == "NHWC"
 
     def _grid_of(self, last: Tensor, regions: int) -> tuple[int, int] | None:
-        """How regions stand in the picture: as in the map; tokens as the network cuts patches, if each is one."""
+        """Rows and columns of the regions in the picture; None for tokens other than the network's grid of patches."""
         if last.ndim == 4:
             down, across = last.shape[1:3] if self._channels_last else last.shape[2:]
             return down, across
@@ -241,7 +237,7 @@ class Backbone(PictureSide):
         return (grid[0], grid[1]) if grid is not None and grid[0] * grid[1] == regions else None
 
     def _shape(self) -> _Shape:
-        """Regions, features of each, and how regions stand in the picture."""
+        """Number of regions, features of each, and grid of the regions."""
         side = self.preprocessing.size
         same = repr((self.config.backbone, sorted(self.config.options.items()), self.config.pool, side))
         if same not in _shapes:
@@ -272,20 +268,20 @@ class Backbone(PictureSide):
 
 
 _Shape = tuple[int | None, int, tuple[int, int] | None]
-"""How many regions, or None; features of each; and how many regions stand below and beside one another, or None."""
+"""Number of regions or None, features of each, and rows and columns of the regions or None."""
 
 _ROOM = 0.875
-"""Share of the resized side that one of several crops sees, unless the configuration says: 224 of 256."""
+"""Share of the resized side that each of several crops sees by default: 224 of 256."""
 
 _shapes: dict[str, _Shape] = {}
-"""By what decides them, so that a model which is built twice computes one blank picture."""
+"""Shapes by configuration, so that a model that is built twice runs one blank picture."""
 
 
 def load_backbone(config: ImageConfig) -> Backbone:
     """Build a backbone and give it the weights that ``config.weights`` names.
 
     Raises:
-        UserError: If the weights cannot be had or do not fit the network.
+        UserError: If the weights cannot be loaded or do not fit the network.
     """
     backbone = Backbone(config)
     if config.weights == "hub":
@@ -303,12 +299,12 @@ _HUB_FILE = "model.safetensors"
 
 
 def _fetched(backbone: str) -> dict[str, Any]:
-    """What tells timm where the hub's weights of a backbone lie on this machine; they are fetched if they do not.
+    """Download a backbone's weights if needed, and return timm's argument for the local file.
 
-    Left to itself, timm asks a network that is not there for most of a minute, also for weights that are at hand.
+    Left to itself, timm waits most of a minute for a missing network, even where the weights are on this machine.
 
     Raises:
-        UserError: If the weights cannot be had; it says how they are.
+        UserError: If the weights cannot be downloaded.
     """
     import timm
 
@@ -330,7 +326,10 @@ def _fetched(backbone: str) -> dict[str, Any]:
 
 
 def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
-    """``timm.create_model`` without a classifier, in channels-last memory (faster on CPUs and tensor cores)."""
+    """Make a network with ``timm.create_model``, without a classifier.
+
+    Its memory is channels-last, which is faster on CPUs and tensor cores.
+    """
     import timm  # takes seconds, which a configuration does not need
 
     where = _fetched(config.backbone) if pretrained else {}
@@ -356,7 +355,7 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
 
 
 def _close_to(name: str) -> list[str]:
-    """Names of timm's list that may have been meant: networks, and where a dot is written, their weights, too."""
+    """Close names in timm's lists: networks, or for a name with a dot, networks with weights."""
     import timm
 
     known = timm.list_pretrained() if "." in name else timm.list_models()
@@ -364,7 +363,7 @@ def _close_to(name: str) -> list[str]:
 
 
 _UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""As networks say that a size or an option does not suit them."""
+"""Errors by which networks say that a size or an option does not suit them."""
 
 
 def _unfit(config: ImageConfig, error: Exception) -> UserError:

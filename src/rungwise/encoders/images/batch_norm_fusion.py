@@ -1,4 +1,4 @@
-"""Batch normalisation folded into the convolutions before it: the same function with fewer passes over memory."""
+"""Batch-norm fusion into the convolutions before: the same function with fewer passes over memory."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 _EXACT = 1e-4
-"""By how much a folded network may differ, as a share of its largest value; rounding makes about a hundredth of it."""
+"""Largest difference of a fused network, as a share of its largest value; rounding makes about a hundredth of it."""
 
 
 def with_batch_norms_fused(network: nn.Module, pixels: Tensor) -> nn.Module:
-    """A copy for inference whose convolutions do what the batch normalisation after them did.
+    """A copy for inference whose convolutions include the batch norm after them.
 
-    Which layer follows which is seen by running the network, and the copy is compared with the network. Where it
-    computes something else, as when the output of a convolution goes elsewhere too, the copy is left as the network is.
+    The order of layers is found by running the network, and the copy is compared with the network. Where it computes
+    something else, as when a convolution's output is read elsewhere too, the network is copied unfused.
 
     Args:
-        network: In evaluation mode.
-        pixels: (n, ...) an input that it takes.
+        network: The network, in evaluation mode.
+        pixels: (n, ...) example of an input.
 
     >>> network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
     >>> [type(layer).__name__ for layer in with_batch_norms_fused(network, torch.randn(1, 3, 8, 8))]

@@ -33,17 +33,17 @@ from rungwise.encoders.sides import PREPROCESSING, PictureSide, SavedFiles
 
 @dataclass(frozen=True)
 class ConvolutionsConfig(Bounded):
-    """A small convolutional network, trained from random weights, that knows where things are.
+    """A small convolutional network, trained from random weights, that knows the positions of things.
 
     For drawings, icons and other small pictures; on a CPU it takes about a millisecond a picture in training.
 
     Attributes:
-        kind: Names the encoder.
+        kind: Name of the encoder.
         size: Side in pixels of the square that the network sees; a picture is resized to it whole.
-        channels: Of each convolution that looks for forms.
-        halving: Which of the convolutions, counted from 0, halve the sides of what they see.
-        hidden: Numbers that are found at each place before they are pooled.
-        frozen: The network stays as it is, such as that of a trained model under new heads.
+        channels: Number of channels of each convolution of forms.
+        halving: Numbers, from 0, of the convolutions that halve the sides of their input.
+        hidden: Number of features at each place before pooling.
+        frozen: Keep the network fixed, such as that of a trained model under new heads.
         l2_normalise: Normalise features before the head.
     """
 
@@ -81,16 +81,7 @@ class ConvolutionsConfig(Bounded):
 
 
 class Convolutions(PictureSide):
-    """Convolutions of forms, colours beside them, a layer at each place, and means over all places.
-
-    Args:
-        config: Of the network.
-        preprocessing: That pictures go through.
-
-    >>> side = ConvolutionsConfig(size=16, channels=(4, 4, 8), halving=(0, 1), hidden=6).build()
-    >>> side(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape
-    torch.Size([2, 18])
-    """
+    """Convolutions of forms, colours beside them, a layer at each place, and means over all places."""
 
     def __init__(self, config: ConvolutionsConfig, preprocessing: Preprocessing) -> None:
         super().__init__()
@@ -108,7 +99,7 @@ class Convolutions(PictureSide):
         self.standard = nn.BatchNorm1d(self.features)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 to (n, 3 hidden) float32: what was found, as it is, by x and by y; standardised."""
+        """(n, 3 hidden) float32 standardised features of (n, 3, size, size) uint8: unweighted means, by x and by y."""
         pixels = self.preprocessing.normalise(rows)
         form = self.form(pixels.amin(dim=1, keepdim=True))
         size = form.shape[-2:]
@@ -123,7 +114,7 @@ class Convolutions(PictureSide):
         return digest_of_tensors(self.state_dict(), repr(known))
 
     def files(self) -> Mapping[str, str]:
-        """The preprocessing."""
+        """The preprocessing, as a JSON file."""
         return {PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2)}
 
 
@@ -133,13 +124,9 @@ def _convolution(channels: int, width: int, kernel: int, stride: int) -> list[nn
 
 
 def moments(found: Tensor) -> Tensor:
-    """Means over all places, as they are, times x and times y, both from -1 at one edge to 1 at the other.
+    """(n, 3 C) float32 means of (n, C, height, width) over all places: unweighted, times x, and times y.
 
-    Args:
-        found: (n, C, height, width).
-
-    Returns:
-        (n, 3 C) float32.
+    x and y go from -1 at one edge to 1 at the other.
 
     >>> moments(torch.tensor([[[[4.0, 0.0], [0.0, 0.0]]]]))
     tensor([[ 1., -1., -1.]])

@@ -1,6 +1,6 @@
-"""What a model reads of pictures: features of a frozen encoder or prepared pixels, computed once and kept on disk.
+"""Features of a frozen encoder or prepared pixels of pictures, computed once and cached on disk.
 
-A picture's file is read once: its bytes give the key under which its row is kept, and are decoded if there is none.
+A picture's file is read once: its bytes give the key of its row, and are decoded if there is none.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from rungwise.encoders.sides import PictureSide
 
 _TRIED = 4 * PROBE
 _BY_ITSELF = 8
-"""Pictures up to which it does not pay to make a copy of a network that is faster."""
+"""Number of pictures up to which a faster copy of a network does not pay."""
 _CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class ImageRows:
-    """What a model reads of each picture: its feature, or its prepared pixels.
+    """The feature or the prepared pixels of each picture.
 
     Attributes:
         source: (rows, ...) memory map.
         positions: (readable pictures,) row of each.
         kept: (readable pictures,) position of each among the pictures asked for.
         issues: The pictures that could not be read.
-        computed: How many rows were made now; the others came from the cache.
-        seconds: What making them took.
-        damaged: How many rows stood in the cache, but not as they were written, and were made again.
-        crops: How pictures that are kept with room around the centre are cut; None for other rows.
+        computed: Number of rows that were computed now and not taken from the cache.
+        seconds: Seconds that computing them took.
+        damaged: Number of cached rows that were damaged, and were computed again.
+        crops: How pictures that are kept with a margin are cropped; None for other rows.
     """
 
     source: NDArray[Any]
@@ -70,7 +70,7 @@ class ImageRows:
         return rows if self.crops is None else self.crops.centre(rows)
 
     def visit(self, pictures: NDArray[np.int64]) -> Tensor:
-        """As :meth:`take`, as a training step sees them: random crops are drawn from torch's generator."""
+        """Rows as a training step sees them: random crops are drawn from torch's generator."""
         rows = torch.from_numpy(np.asarray(self.source[self.positions[pictures]]))
         return rows if self.crops is None else self.crops.drawn(rows)
 
@@ -83,16 +83,16 @@ def feature_rows(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> ImageRows:
-    """The side's features of these pictures, computed where the cache has none.
+    """The encoder's features of these pictures, computed where the cache has none.
 
-    Features in bfloat16 (:func:`~rungwise.encoders.precision.computed_in`) have a cache of their own. Where ``auto``
-    chooses and most of the first pictures have features in float32 already, the others get such too.
+    Features in bfloat16 (:func:`~rungwise.encoders.precision.computed_in`) have a cache of their own. ``auto`` chooses
+    float32 where most of the first pictures have cached features in it.
 
     Args:
-        side: In evaluation mode or not: features are always those of evaluation mode.
+        side: The encoder, in any mode: features are always those of evaluation mode.
         paths: Picture files, or places in larger files.
         cache: Folder of the cache; see :func:`~rungwise.core.disk.cache_folder.usable_cache`.
-        batch: Pictures of 224 x 224 in the network at a time; fewer of larger ones.
+        batch: Number of pictures of 224 x 224 in the network at a time; fewer of larger ones.
         progress: Called with the number of pictures done since the last call.
     """
     with _evaluating(side):
@@ -114,16 +114,16 @@ def pixel_rows(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> ImageRows:
-    """Prepared pictures as uint8 pixels, for encoders that are trained, and for those that draw crops.
+    """Prepared pictures as uint8 pixels, for trained encoders and for random crops.
 
-    Where each visit sees another crop, pictures are kept as they are before the crop.
+    Where each visit sees another crop, pictures are kept uncropped.
 
     Args:
-        preprocessing: What the pictures go through.
-        paths: As in :func:`feature_rows`.
-        cache: Likewise.
-        batch: Pictures whose rows are written together.
-        progress: Likewise.
+        preprocessing: Preprocessing of the pictures.
+        paths: Picture files, or places in larger files.
+        cache: Folder of the cache; the default one if None.
+        batch: Number of pictures whose rows are written together.
+        progress: Called with the number of pictures done since the last call.
     """
     crops = RandomCrops(preprocessing) if preprocessing.draws else None
     known = repr(preprocessing.identity) if crops is None else crops.identity
@@ -140,13 +140,13 @@ def picture_features(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> tuple[Tensor, NDArray[np.int64], tuple[Issue, ...]]:
-    """The side's features of pictures, computed now and kept nowhere.
+    """The encoder's features of pictures, without a cache.
 
     Args:
-        side: As in :func:`feature_rows`.
+        side: The encoder, in any mode.
         pictures: Files, places in larger files, or the bytes of files.
-        batch: As in :func:`feature_rows`.
-        progress: Likewise.
+        batch: Number of pictures of 224 x 224 in the network at a time; fewer of larger ones.
+        progress: Called with the number of pictures done since the last call.
 
     Returns:
         (kept, ...) features on the processor, the (kept,) positions of the pictures that could be read, and an issue
@@ -173,12 +173,12 @@ def picture_features(
 
 
 class _Encoding:
-    """A side as it is run here: as a copy that is faster, made when it is needed, or by itself.
+    """Runs an encoder, by itself or as a faster copy that is made when first needed.
 
     Args:
-        side: In evaluation mode.
-        half: Compute in bfloat16.
-        by_itself: There are so few pictures that a copy does not pay, and their last bits do not matter.
+        side: The encoder, in evaluation mode.
+        half: Whether to compute in bfloat16.
+        by_itself: Whether there are so few pictures that a copy does not pay, and their last bits do not matter.
     """
 
     def __init__(self, side: PictureSide, half: bool, by_itself: bool = False) -> None:
@@ -207,7 +207,7 @@ def _evaluating(side: PictureSide) -> Iterator[None]:
 
 
 def _in_half(side: PictureSide, pictures: Sequence[Picture | bytes]) -> bool:
-    """Whether features are computed in bfloat16; ``auto`` looks at the first pictures that can be read."""
+    """Whether features are computed in bfloat16; ``auto`` tries the first pictures that can be read."""
     seen = side.preprocessing
 
     def sample() -> Tensor:
@@ -225,7 +225,7 @@ def _in_half(side: PictureSide, pictures: Sequence[Picture | bytes]) -> bool:
 
 
 def _at_hand(store: RowStore, paths: Sequence[Picture]) -> bool:
-    """Whether most of the first pictures have rows."""
+    """Whether most of the first pictures have cached rows."""
     held = store.keys()
     if not held:
         return False
@@ -235,13 +235,13 @@ def _at_hand(store: RowStore, paths: Sequence[Picture]) -> bool:
 
 
 class _Reading:
-    """Pictures of a collection as threads read them: each file's key, and its decoded picture where no row is held.
+    """Reads pictures in threads: each file's key, and its prepared picture where no row is cached.
 
     Args:
         paths: The pictures.
-        preprocessing: That they go through.
-        make: Decoded picture to prepared picture.
-        held: Keys of rows that are there.
+        preprocessing: Preprocessing, for the size of decoding.
+        make: Function from decoded to prepared picture.
+        held: Keys of the cached rows.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ def _rows(
     progress: Progress | None,
     crops: RandomCrops | None = None,
 ) -> ImageRows:
-    """Compute the rows that the store lacks, and account for what could not be read."""
+    """Compute the rows that the cache lacks, and collect issues of unreadable pictures."""
     start = time.perf_counter()
     issues: dict[int, Issue] = {}
     computed = 0

@@ -1,7 +1,7 @@
-"""Pictures through decoder and network on every core at once, or through a network on a GPU one batch ahead of it.
+"""Encoding of pictures on every core at once, or on a GPU one batch behind decoding.
 
-On a processor each core takes some pictures, decodes them and runs the network on them by itself. Where several cores
-share each layer of a network they wait for one another after each of them, and for whichever of them has to decode.
+On a processor each core takes some pictures, decodes them and runs the network on them by itself. If several cores
+shared each layer of a network, they would wait for one another after each layer, and for the core that decodes.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _ALIKE = 8
-"""Pictures in a network on one core at a time, where their number is to be the same always; as fast as more."""
+"""Number of pictures in a network on one core, where it must always be the same; as fast as larger numbers."""
 _USUAL_PIXELS = 3 * 224 * 224
-"""Of a picture for which numbers of pictures a step are meant; larger ones come fewer at a time."""
+"""Pixels of a picture for which numbers of pictures a step are meant; of larger ones fewer are taken."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What became of some pictures.
+    """The result of encoding some pictures.
 
     Attributes:
-        positions: Of those that were encoded, among the pictures asked for, ascending.
-        values: (len(positions), ...) what they were encoded to; None where there are none.
-        issues: Position and reason of each that cannot be read.
-        asked: How many pictures this accounts for; those in neither list needed nothing.
+        positions: Positions of the encoded pictures among those asked for, ascending.
+        values: (len(positions), ...) encoded values; None where there are none.
+        issues: Position and reason of each picture that cannot be read.
+        asked: Number of pictures that this accounts for; those in neither list needed nothing.
     """
 
     positions: list[int]
@@ -61,18 +61,19 @@ def encoded(
     batch: int = 64,
     alike: bool = False,
 ) -> Iterator[Encoded]:
-    """Prepare pictures in threads, encode them in batches, and give them in their order.
+    """Prepare pictures in threads, encode them in batches, and yield the results in order.
 
     Args:
         count: Number of pictures.
-        prepare: Position to a prepared picture, to the issue of one that cannot be read, or to None for one that is
-            to be left out; several threads call it.
-        encode: (n, ...) prepared pictures to (n, ...) values, both on ``device``; several threads call it, without
-            gradients.
-        device: Where the network computes.
-        batch: Pictures in the network at a time, on all cores together.
-        alike: A picture gets the same value to the last bit whichever others it comes with, and however many cores
-            there are: the network always sees the same number of pictures, on a processor with one core.
+        prepare: Function from a position to a prepared picture, to the issue of one that cannot be read, or to None for
+            one that is left out; several threads call it.
+        encode: Function from (n, ...) prepared pictures to (n, ...) values, both on ``device``; several threads call
+            it, without gradients.
+        device: Device of the network.
+        batch: Number of pictures in the network at a time, on all cores together.
+        alike: Whether a picture must get the same value to the last bit, whichever others it comes with and however
+            many cores there are: the network then always sees the same number of pictures, on a processor with one
+            core.
 
     >>> pictures = [torch.zeros(1), Issue("unreadable picture", "b.jpg"), torch.ones(1)]
     >>> found = list(encoded(3, pictures.__getitem__, lambda some: some + 1, torch.device("cpu"), batch=1))
@@ -85,20 +86,12 @@ def encoded(
 
 
 def at_once(preprocessing: Preprocessing, batch: int) -> int:
-    """Pictures in the network at a time that take as much memory as so many of the usual size.
-
-    >>> [at_once(Preprocessing(size=size), 64) for size in (224, 448, 2240)]
-    [64, 16, 1]
-    """
+    """Number of pictures that take as much memory as ``batch`` pictures of the usual size."""
     return max(1, min(batch, batch * _USUAL_PIXELS // int(np.prod(preprocessing.prepared_shape))))
 
 
 def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_side: int | None) -> Tensor | Issue:
-    """A decoded picture as ``make`` makes it ready, or why it cannot be decoded.
-
-    >>> prepared(b"no picture", "a.jpg", lambda picture: picture, None)
-    Issue(kind='unreadable picture', where='a.jpg', detail='not a picture in a known format; ...')
-    """
+    """A decoded picture after ``make``, or the issue why it cannot be decoded."""
     try:
         return prepared_picture(data, make, shorter_side=shorter_side, name=name)
     except UserError as error:
@@ -106,9 +99,9 @@ def prepared(data: bytes, name: str, make: Callable[[Tensor], Tensor], shorter_s
 
 
 def of_one_size(encode: Callable[[Tensor], Tensor], size: int) -> Callable[[Tensor], Tensor]:
-    """The same function, which always sees ``size`` rows: fewer are filled up with the first one.
+    """A function that pads its rows to ``size`` by repeating the first one.
 
-    How a matrix product rounds depends on how many rows it has, and not on what stands in the other rows.
+    The rounding of a matrix product depends on the number of rows, and not on what stands in the other rows.
 
     >>> of_one_size(lambda rows: rows + len(rows), 4)(torch.zeros(3)).tolist()
     [4.0, 4.0, 4.0]
@@ -197,7 +190,7 @@ def _fetched(part: Encoded, values: Tensor | None) -> Encoded:
 
 
 def _ahead(pool: Executor, work: Callable[[Job], Result], jobs: Iterable[Job], most: int) -> Iterator[Result]:
-    """Results in the order of the jobs, no more than so many of which are begun before they are asked for."""
+    """Results in the order of the jobs, of which at most ``most`` are started ahead."""
     begun: deque[Future[Result]] = deque()
     left = iter(jobs)
     begun.extend(pool.submit(work, job) for job in itertools.islice(left, most))

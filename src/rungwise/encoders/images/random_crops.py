@@ -1,4 +1,4 @@
-"""Pictures that look otherwise on each visit of training: kept with room around the centre, cut when they are taken."""
+"""Pictures with another crop on each visit of training: cached with a margin, and cropped when they are taken."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HEADER = 4
 
 @dataclass(frozen=True)
 class RandomCrops:
-    """How resized pictures are kept as rows of one length, and how these are cut.
+    """Rows of one length for resized pictures, and their crops.
 
-    A row is height and width, two bytes each, and the pixels of the resized picture, that of a tall one lying on its
-    side. The middle alone is kept of a picture that is more than twice as long as wide.
+    A row is height and width, two bytes each, and the pixels of the resized picture; a tall one is transposed. Only the
+    middle is kept of a picture that is more than twice as long as wide.
 
     Attributes:
-        preprocessing: What pictures go through.
+        preprocessing: Preprocessing of the pictures.
 
     >>> crops = RandomCrops(Preprocessing(size=2, crop=0.5, crops="RC"))
     >>> row = crops.keep(torch.arange(3 * 4 * 6).view(3, 4, 6).to(torch.uint8))
@@ -33,12 +33,12 @@ class RandomCrops:
 
     @property
     def identity(self) -> str:
-        """Everything that a row depends on besides the picture."""
+        """Text of everything that a row depends on besides the picture."""
         return f"room {self.preprocessing.identity!r}"
 
     @property
     def shape(self) -> tuple[int]:
-        """Of a row."""
+        """Shape of a row."""
         side = self.preprocessing.resized_side
         return (_HEADER + 3 * side * self._longest,)
 
@@ -48,7 +48,7 @@ class RandomCrops:
         return side if self.preprocessing.resize == "square" else _LONGEST * side
 
     def keep(self, picture: Tensor) -> Tensor:
-        """One picture, (3, H, W) uint8, as a row of :attr:`shape`."""
+        """A row of :attr:`shape` for one (3, H, W) uint8 picture."""
         seen = self.preprocessing
         resized = seen.resized(picture)
         for dimension in (1, 2):
@@ -64,7 +64,7 @@ class RandomCrops:
         return torch.cat([header, strip.flatten()])
 
     def centre(self, rows: Tensor) -> Tensor:
-        """(n, ...) rows to the (n, 3, size, size) centre crops that evaluation sees."""
+        """(n, 3, size, size) centre crops of (n, ...) rows, which evaluation sees."""
         seen = self.preprocessing
         found = []
         for row in rows:
@@ -73,9 +73,9 @@ class RandomCrops:
         return torch.stack(found) if found else rows.new_zeros(0, *seen.prepared_shape)
 
     def drawn(self, rows: Tensor) -> Tensor:
-        """(n, ...) rows to (n, 3, size, size) as a visit sees them; draws come from torch's generator.
+        """(n, 3, size, size) crops of (n, ...) rows for a training visit, drawn by torch's generator.
 
-        Each row takes three draws, whatever they are used for: of two sides and of the mirror.
+        Each row takes three draws, whether they are used or not: two for the sides and one for the mirror.
         """
         seen = self.preprocessing
         found = []

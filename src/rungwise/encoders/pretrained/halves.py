@@ -1,7 +1,7 @@
 """The halves of a published model, wherever it is: in a folder, in the hub's cache on this machine, or on the hub.
 
-Nothing is fetched twice, and nothing that could be unpickled. Where a model is neither here nor to be had, one line
-says what to fetch, with which command, and where to put it.
+Nothing is downloaded twice, and nothing that could be unpickled. Where a model is missing and cannot be downloaded, one
+line says what to fetch, with which command, and where to put it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from rungwise.encoders.pretrained.towers import ImageHalf, TextHalf
 
 
 def open_image(source: str) -> ImageHalf:
-    """The image side of a published model.
+    """Open the image side of a published model.
 
     Raises:
-        UserError: If it cannot be had, is damaged or incomplete, or asks for what is not allowed.
+        UserError: If it cannot be loaded, is damaged or incomplete, or has settings that are not allowed.
     """
     where = _parsed(source)
     if where.library == "open_clip":
@@ -30,7 +30,11 @@ def open_image(source: str) -> ImageHalf:
 
 
 def open_text(source: str) -> TextHalf:
-    """The text side of a published model, likewise."""
+    """Open the text side of a published model.
+
+    Raises:
+        UserError: If it cannot be loaded, is damaged or incomplete, or has settings that are not allowed.
+    """
     where = _parsed(source)
     if where.library == "open_clip":
         from rungwise.encoders.pretrained.open_clip import towers

@@ -1,4 +1,4 @@
-"""What names a published model: ``hf:``, ``open_clip:`` or ``st:``, and a folder or a name on the hub."""
+"""Names of published models: ``hf:``, ``open_clip:`` or ``st:``, and a folder or a name on the hub."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rungwise.core.untrusted_files import is_regular, read_json
 Library = Literal["hf", "open_clip", "st"]
 
 _PATTERNS = ("*.json", "*.txt", "*.model", "model*.safetensors")
-"""What is fetched of a repository of transformers; of sentence-transformers, in the folder of its first module too."""
+"""Files that are downloaded from a repository; for sentence-transformers, from the folder of its first module too."""
 
 _EXTRAS: dict[str, tuple[str, str]] = {
     "hf": ("transformers", "hf"),
     "st": ("transformers", "hf"),
     "open_clip": ("open_clip", "open-clip"),
 }
-"""Which library makes the networks, and the extra that installs it."""
+"""Library that builds the networks, and the extra that installs it."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,11 @@ class ModelSource:
     """A published model.
 
     Attributes:
-        library: Whose format it has.
-        place: A folder, or a name.
+        library: Library whose format the model has.
+        place: A folder, or a name on the hub.
 
     >>> ModelSource.parse("hf:google/siglip2-base-patch32-256")
     ModelSource(library='hf', place='google/siglip2-base-patch32-256')
-    >>> ModelSource.parse("run/model") is None
-    True
     """
 
     library: Library
@@ -44,7 +42,7 @@ class ModelSource:
 
     @classmethod
     def parse(cls, text: str) -> ModelSource | None:
-        """What a text with one of the prefixes means; None for any other text.
+        """Parse a text with one of the prefixes; None for any other text.
 
         Raises:
             UserError: If nothing follows the prefix.
@@ -59,16 +57,12 @@ class ModelSource:
 
     @classmethod
     def named(cls, text: Path | str) -> ModelSource | None:
-        """What a text means as a model: one of the prefixes, or a folder of one of the libraries; None for others.
-
-        >>> ModelSource.named("open_clip:ViT-B-32/laion2b_s34b_b79k")
-        ModelSource(library='open_clip', place='ViT-B-32/laion2b_s34b_b79k')
-        """
+        """Parse a text with a prefix, or the path of a folder of one of the libraries; None for others."""
         return cls.parse(str(text)) or (cls.of_folder(Path(text)) if Path(text).is_dir() else None)
 
     @classmethod
     def of_folder(cls, folder: Path) -> ModelSource | None:
-        """A folder without a prefix, whose files tell the library; None for a folder of none of them."""
+        """Recognise the library of a folder by its files; None for a folder of none of them."""
         if is_regular(folder / "open_clip_config.json"):
             return cls("open_clip", str(folder))
         if is_regular(folder / "modules.json"):
@@ -85,15 +79,15 @@ class ModelSource:
 
     @property
     def folder(self) -> Path | None:
-        """Where it is on this machine, if a folder is meant."""
+        """Local folder of the model; None for a name on the hub."""
         path = Path(self.place).expanduser()
         return path if path.is_dir() else None
 
     def fetched(self) -> Path:
-        """The folder of a model of transformers or sentence-transformers, which is fetched if it is a name.
+        """The folder of a model of transformers or sentence-transformers, downloaded if ``place`` is a name.
 
         Raises:
-            UserError: If it cannot be had.
+            UserError: If it cannot be downloaded.
         """
         if (here := self.folder) is not None:
             return here
@@ -105,27 +99,15 @@ class ModelSource:
         return hub_folder(name, (*_PATTERNS, *(f"0_*/{one}" for one in _PATTERNS)), prefix=prefix)
 
     def require_library(self) -> None:
-        """Refuse to go on where the library that makes its networks is not installed.
-
-        Raises:
-            UserError: Saying what to install.
-        """
+        """Raise UserError, naming what to install, if the library that builds the networks is missing."""
         require(*_EXTRAS[self.library], f"{self}")
 
     def resolved(self) -> ModelSource:
-        """The same for a program that runs in another folder; names stay as they are."""
+        """The source for a program that runs in another folder; names are unchanged."""
         return self if self.folder is None else ModelSource(self.library, str(self.folder.resolve()))
 
 
 def require(module: str, extra: str, what: str) -> None:
-    """Refuse to go on without a library.
-
-    Raises:
-        UserError: Saying what to install.
-
-    >>> require("no_such_library", "hf", "a model of transformers")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: a model of transformers needs no_such_library; run: pip install 'rungwise[hf]'
-    """
+    """Raise UserError, naming the extra to install, if a library is missing."""
     if importlib.util.find_spec(module) is None:
         raise UserError(f"{what} needs {module}; run: pip install 'rungwise[{extra}]'")

@@ -31,7 +31,7 @@ class PatchPreprocessing(Preprocessing):
 
     Attributes:
         patch: Side of a patch in pixels.
-        patches: How many a picture has at most.
+        patches: Largest number of patches of a picture.
 
     >>> import torch
     >>> seen = PatchPreprocessing(patch=2, patches=8)
@@ -45,18 +45,15 @@ class PatchPreprocessing(Preprocessing):
 
     @property
     def prepared_shape(self) -> tuple[int, ...]:
-        """(patches + 1, bytes of a patch)."""
+        """Shape of a prepared picture: (patches + 1, bytes of a patch)."""
         return (self.patches + 1, 3 * self.patch**2)
 
     def apply(self, picture: Tensor) -> Tensor:
-        """Resize one picture and cut it into patches.
-
-        Args:
-            picture: (3, H, W) uint8.
+        """Resize one (3, H, W) uint8 picture and cut it into patches.
 
         Returns:
-            :attr:`prepared_shape` uint8: patches, nothing in place of those that it has not, and their numbers down and
-            across as two bytes each.
+            :attr:`prepared_shape` uint8: the patches, zeros up to the largest number, and in the last row the numbers
+            of patches down and across as two bytes each.
         """
         import torch
         from torchvision.transforms.v2 import functional as vision
@@ -72,7 +69,7 @@ class PatchPreprocessing(Preprocessing):
         return prepared
 
     def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Refused: networks that read patches are computed by torch.
+        """Refuse: networks that read patches are run by torch only.
 
         Raises:
             UserError: Always.
@@ -80,14 +77,9 @@ class PatchPreprocessing(Preprocessing):
         raise UserError("a network that reads pictures as patches is not exported; use the model itself")
 
     def normalise(self, pictures: Tensor) -> Tensor:
-        """Prepared pictures as numbers.
+        """(n, patches + 1, bytes) float32, scaled and normalised, from uint8 of the same shape.
 
-        Args:
-            pictures: (n, patches + 1, bytes) uint8.
-
-        Returns:
-            (n, patches + 1, bytes) float32: patches scaled and normalised, 0 in place of those that there are not, and
-            in the last row the numbers down and across.
+        Missing patches are 0, and the last row holds the numbers of patches down and across.
         """
         import torch
 
@@ -101,7 +93,7 @@ class PatchPreprocessing(Preprocessing):
         return scaled
 
     def grid(self, height: int, width: int) -> tuple[int, int]:
-        """Patches down and across of a picture of so many pixels, as the publishers search for them.
+        """Numbers of patches down and across for a picture of this size in pixels, found by the publishers' search.
 
         >>> PatchPreprocessing().grid(375, 500)
         (14, 18)

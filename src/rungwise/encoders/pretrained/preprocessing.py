@@ -1,6 +1,6 @@
-"""What a published model's files say of preprocessing, field by field; what is not understood is refused.
+"""Preprocessing from a published model's files, field by field; a field that is not understood is refused.
 
-Nothing is taken for granted: a picture prepared in another way gives vectors that look right and rank worse.
+Nothing is guessed: a picture prepared in another way gives vectors that look right and rank worse.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rungwise.encoders.pretrained.patches import PatchPreprocessing
 PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 
 _FILTERS: Mapping[object, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
-"""By the numbers that Pillow gives them."""
+"""Interpolations by Pillow's numbers."""
 _PROCESSORS = {
     f"{name}{end}" for name in ("CLIP", "Siglip") for end in
     ("FeatureExtractor", "ImageProcessor", "ImageProcessorFast", "ImageProcessorPil")
@@ -29,18 +29,16 @@ _NO_MATTER = {
     "image_processor_type", "input_data_format", "processor_class", "return_tensors", "use_fast",
     "_processor_class", "_valid_processor_keys", "default_to_square",
 }  # fmt: skip
-"""Fields that change nothing of a picture that has been decoded to RGB."""
+"""Fields that change nothing in a picture that has been decoded to RGB."""
 
 
 def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
-    """The preprocessing of CLIP or SigLIP that a folder of transformers describes.
-
-    Args:
-        folder: With ``processor_config.json`` or ``preprocessor_config.json``.
-        side: Of the pictures that the network reads.
+    """The preprocessing of CLIP or SigLIP in a folder of transformers, for a network that reads pictures of ``side``
+    pixels.
 
     Raises:
-        UserError: If the folder has neither, a field is not understood, or the result is not what the network reads.
+        UserError: If the folder has no ``processor_config.json`` or ``preprocessor_config.json``, a field is not
+            understood, or the result does not fit the network.
     """
     file, said = _described(folder)
     kind = said.get("image_processor_type") or said.get("feature_extractor_type")
@@ -87,14 +85,13 @@ def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
 
 
 def patches_preprocessing(folder: Path, patch: int) -> PatchPreprocessing:
-    """The preprocessing of SigLIP 2 for pictures of any size that a folder of transformers describes.
+    """The preprocessing of SigLIP 2 for pictures of any size in a folder of transformers.
 
-    Args:
-        folder: With ``processor_config.json`` or ``preprocessor_config.json``.
-        patch: Side of the patches that the network reads.
+    ``patch`` is the side of the patches that the network reads.
 
     Raises:
-        UserError: If the folder has neither, a field is not understood, or the patches are not those of the network.
+        UserError: If the folder has no ``processor_config.json`` or ``preprocessor_config.json``, a field is not
+            understood, or the patches are not those of the network.
     """
     file, said = _described(folder)
     kind = said.get("image_processor_type")
@@ -127,8 +124,8 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
 
     Args:
         said: ``preprocess_cfg``.
-        side: Of the pictures that the network reads, which open_clip takes in any case.
-        file: That says it.
+        side: Side of the pictures that the network reads; open_clip uses it whatever the file says.
+        file: File that holds it, for errors.
         siglip: Whether the network is of SigLIP, for which open_clip's defaults are wrong.
 
     Raises:
@@ -180,14 +177,14 @@ def open_clip_preprocessing(said: object, side: int, file: Path, *, siglip: bool
 
 _OTHER = "give another model"
 _ANY = 1e30
-"""Beyond every number of a preprocessing; a whole number may be too large for a float."""
+"""Bound beyond every number in a preprocessing; a whole number may be too large for a float."""
 _MODES: Mapping[str, Resize] = {"shortest": "short_side", "squash": "square", "longest": "long_side"}
 _NAMES: Mapping[str, Interpolation] = {"bicubic": "bicubic", "bilinear": "bilinear", "random": "bicubic"}
-"""What open_clip does outside of training."""
+"""Interpolations that open_clip uses outside of training."""
 
 
 def _described(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The file, and what it says of pictures; transformers reads the processor's file first."""
+    """The file, and its fields on pictures; transformers reads the processor's file first."""
     processor = folder / PROCESSOR
     if processor.exists():
         said = read_json(processor)
@@ -207,7 +204,7 @@ def _described(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _usual(said: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What is left to understand, where the rest is as every network here needs it."""
+    """The fields left to be understood, after checking those that every network here needs alike."""
     left = {name: value for name, value in said.items() if name not in _NO_MATTER and value is not None}
     usual = {"do_resize": True, "do_rescale": True, "do_normalize": True, "do_pad": False}
     for name, needed in usual.items():
@@ -220,7 +217,7 @@ def _usual(said: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 
 def _size(size: object, file: Path) -> tuple[Resize, int]:
-    """How, and to how many pixels."""
+    """Kind of resize, and its number of pixels."""
     if _whole(size):
         return "short_side", int(str(size))
     if isinstance(size, dict):
@@ -241,7 +238,7 @@ def _crop(size: object, file: Path) -> int:
 
 
 def _share(size: int, resized: int) -> float:
-    """The crop of a :class:`Preprocessing` that resizes to this side, whatever division rounds."""
+    """Value of ``crop`` by which :class:`Preprocessing` resizes to this side, whatever division rounds."""
     share = size / resized
     return share if int(size / share) == resized else math.nextafter(share, 0)
 

@@ -1,7 +1,7 @@
 """Folders of sentence-transformers whose first module reads pictures and texts: a CLIP or SigLIP of transformers.
 
-The library adds to such a model how texts are cut and padded, and which modules follow. What would change a vector in a
-way that is not known here is refused.
+The library adds to such a model how texts are cut and padded, and which modules follow. Settings that would change a
+vector in an unknown way are refused.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class InnerModel:
     """The part of a model that reads pictures and texts.
 
     Attributes:
-        folder: Of transformers.
+        folder: Folder of the transformers model.
         longest: A context length below that of the network, if there is one.
-        padded: Texts are filled up to the context length.
+        padded: Whether texts are padded to the context length.
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class InnerModel:
 
 
 def inner(folder: Path) -> InnerModel:
-    """What a folder of sentence-transformers says of its first module.
+    """The first module of a folder of sentence-transformers.
 
     Raises:
         UserError: If it has other modules, or settings that are not understood.
@@ -62,7 +62,7 @@ def inner(folder: Path) -> InnerModel:
 
 
 def open_text(found: InnerModel) -> TextHalf:
-    """The text side, cut and padded as sentence-transformers does.
+    """Open the text side, cut and padded as sentence-transformers does.
 
     Raises:
         UserError: If the folder is incomplete or damaged, or vectors of texts would depend on their neighbours.
@@ -77,7 +77,7 @@ def open_text(found: InnerModel) -> TextHalf:
 
 
 def _modules(file: Path) -> tuple[list[str], list[str]]:
-    """Kind and folder of each module."""
+    """Type and folder of each module."""
     said = read_json(file)
     if not isinstance(said, list) or not said:
         raise UserError(f"{file}: expected a list of modules; save the model anew")
@@ -132,7 +132,7 @@ _FILLED_UP: tuple[Mapping[str, Any], ...] = ({"text": {"padding": "max_length"}}
 
 
 def _check_methods(value: object, file: Path) -> None:
-    """Pictures and texts must go through the towers that give vectors of the joint space."""
+    """Refuse a model that does not use the towers' vectors in the joint space."""
     if not isinstance(value, dict) or not _METHODS.keys() <= value.keys():
         raise UserError(f"{file}: modality_config does not read pictures and texts; {_OTHER}")
     for name, method in _METHODS.items():

@@ -47,9 +47,9 @@ class PretrainedImageConfig:
     """The image side of a published dual encoder.
 
     Attributes:
-        kind: Names the side.
+        kind: Name of the side.
         source: hf:, open_clip: or st:, and a folder or a name; see rungwise.models.load.
-        frozen: Vectors are computed once and cached; otherwise the network is trained with the rest.
+        frozen: Compute vectors once and cache them; otherwise the network is trained with the rest.
         l2_normalise: Normalise vectors before the head.
     """
 
@@ -64,12 +64,12 @@ class PretrainedImageConfig:
         """The side with its weights.
 
         Raises:
-            UserError: If the model cannot be had, is damaged, or asks for what is not allowed.
+            UserError: If the model cannot be loaded, is damaged, or has settings that are not allowed.
         """
         return PretrainedImageSide(open_image(self.source))
 
     def restore(self, files: SavedFiles) -> PretrainedImageSide:
-        """The side of a saved model, without its weights; the source is not looked at.
+        """The image side of a saved model, without its weights; ``source`` is not read.
 
         Raises:
             UserError: If the files do not fit.
@@ -88,9 +88,9 @@ class PretrainedTextConfig:
     """The text side of a published dual encoder.
 
     Attributes:
-        kind: Names the side.
+        kind: Name of the side.
         source: hf:, open_clip: or st:, and a folder or a name; see rungwise.models.load.
-        frozen: Vectors are computed once and cached; otherwise the network is trained with the rest.
+        frozen: Compute vectors once and cache them; otherwise the network is trained with the rest.
         l2_normalise: Normalise vectors before the head.
     """
 
@@ -102,7 +102,7 @@ class PretrainedTextConfig:
     kind: Literal["pretrained"] = "pretrained"
 
     def of(self, texts: Sequence[str] | FeatureRows) -> PretrainedTextConfig:
-        """As it is.
+        """The configuration unchanged.
 
         Raises:
             UserError: If the data have rows of features in place of words.
@@ -111,15 +111,15 @@ class PretrainedTextConfig:
         return self
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> PretrainedTextSide:
-        """The side with its weights; neither texts nor the width of the joint space change it.
+        """The side with its weights; it depends neither on the texts nor on the joint space.
 
         Raises:
-            UserError: If the model cannot be had, is damaged, or asks for what is not allowed.
+            UserError: If the model cannot be loaded, is damaged, or has settings that are not allowed.
         """
         return PretrainedTextSide(open_text(self.source), self.source)
 
     def restore(self, files: SavedFiles, dimension: int) -> PretrainedTextSide:
-        """The side of a saved model, without its weights; the source is not looked at.
+        """The text side of a saved model, without its weights; ``source`` is not read.
 
         Raises:
             UserError: If the files do not fit.
@@ -134,14 +134,7 @@ class PretrainedTextConfig:
 
 
 class PretrainedImageSide(PictureSide):
-    """Pictures under the image tower of a published model.
-
-    Args:
-        half: Of the model.
-
-    Attributes:
-        network: The tower.
-    """
+    """The image tower of a published model as an image side."""
 
     def __init__(self, half: ImageHalf) -> None:
         super().__init__()
@@ -150,11 +143,11 @@ class PretrainedImageSide(PictureSide):
         self.preprocessing = half.preprocessing
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, 3, size, size) uint8 to (n, features) float32."""
+        """(n, features) float32 vectors of (n, 3, size, size) uint8 pictures."""
         return torch.as_tensor(self.network(self.preprocessing.normalise(rows))).float()
 
     def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        """See :meth:`PictureSide.inference <rungwise.encoders.sides.PictureSide.inference>`."""
+        """A bfloat16 copy of the network if ``half``, which is a quarter faster than autocast."""
         if not half or isinstance(self.preprocessing, PatchPreprocessing):  # whose counts bfloat16 cannot hold
             return super().inference(half)
         network = copy.deepcopy(self.network).to(torch.bfloat16)  # a quarter faster than autocast
@@ -170,7 +163,7 @@ class PretrainedImageSide(PictureSide):
         return digest_of_tensors(self.network.state_dict(), json.dumps(known, sort_keys=True))
 
     def files(self) -> Mapping[str, str]:
-        """Network and preprocessing."""
+        """Network and preprocessing, as JSON files."""
         return {
             IMAGE_ENCODER: self.network.description.text(),
             PREPROCESSING: json.dumps(asdict(self.preprocessing), indent=2),
@@ -178,15 +171,11 @@ class PretrainedImageSide(PictureSide):
 
 
 class PretrainedTextSide(TextSide):
-    """Texts under the text tower of a published model, split by its own tokenizer.
+    """The text tower of a published model as a text side, with the model's own tokenizer.
 
     Args:
-        half: Of the model.
-        where: What messages call its tokenizer.
-
-    Attributes:
-        network: The tower.
-        tokenizer: The tokenizer with the model's rules.
+        half: The text half of the model.
+        where: Name of its tokenizer in errors.
     """
 
     def __init__(self, half: TextHalf, where: str) -> None:
@@ -207,20 +196,20 @@ class PretrainedTextSide(TextSide):
         return self.tokenizer.tokenise(texts)
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Positions of the texts that are cut."""
+        """Positions of the texts that are cut, ascending."""
         return self.tokenizer.too_long(texts)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        """The words of a text with signs that the vocabulary lacks."""
         return self.tokenizer.unknown_words(text)
 
     @property
     def known_words(self) -> Collection[str]:
-        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        """Whole words of the vocabulary."""
         return self.tokenizer.known_words
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) int64 and (n,) to (n, width) float32."""
+        """(n, width) float32 vectors, from (n, longest) int64 tokens and (n,) lengths."""
         rules = self.rules
         if rules.padded:
             tokens = F.pad(tokens, (0, rules.longest - tokens.shape[1]), value=rules.pad)
@@ -232,7 +221,7 @@ class PretrainedTextSide(TextSide):
         return torch.as_tensor(self.network(tokens, counts.long() if rules.masked else None)).float()
 
     def identity(self) -> str:
-        """The description of the network, the tokenizer, and how it is used."""
+        """The description of the network, its tokenizer, and how this is used."""
         return json.dumps([self.network.description.text(), identity(self.rules), self.tokenizer.text])
 
     def fingerprint(self) -> str:
@@ -240,7 +229,7 @@ class PretrainedTextSide(TextSide):
         return digest_of_tensors(self.network.state_dict(), self.identity())
 
     def files(self) -> Mapping[str, str]:
-        """Network and tokenizer."""
+        """Network and tokenizer, as files."""
         return {
             TEXT_ENCODER: self.network.description.text(tokens=asdict(self.rules)),
             TOKENIZER: self.tokenizer.text,
@@ -248,7 +237,7 @@ class PretrainedTextSide(TextSide):
 
 
 def _library(said: Mapping[str, Any], where: str) -> Any:
-    """The file of the library that a description names."""
+    """The module for the library that a description names."""
     for name in ("library", "architecture"):
         if not isinstance(said.get(name), str):
             raise UserError(f"{where}: {name}: expected a name; copy the folder anew")

@@ -1,4 +1,4 @@
-"""What the files of the libraries give to the sides: networks, described so that they can be made again."""
+"""Networks of published models, with descriptions from which they can be built again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rungwise.encoders.untrusted.tokenizers import TokenRules
 
 @dataclass(frozen=True)
 class NetworkDescription:
-    """A network, in values that JSON holds.
+    """A network in values that JSON holds.
 
     Attributes:
-        library: That makes it: transformers or open_clip.
-        architecture: Of the library's.
-        settings: Every one that shapes it.
+        library: Library that builds the network: transformers or open_clip.
+        architecture: Name of the architecture in the library.
+        settings: Every setting that shapes the network.
     """
 
     library: str
@@ -29,7 +29,7 @@ class NetworkDescription:
     settings: Mapping[str, Any]
 
     def text(self, **besides: Any) -> str:
-        """As JSON, with what a side knows besides."""
+        """The description as JSON, with further values of the side."""
         return json.dumps({**vars(self), **besides}, indent=2, sort_keys=True)
 
 
@@ -37,8 +37,8 @@ class ImageTower(nn.Module, ABC):
     """A network that reads pictures.
 
     Attributes:
-        width: Of its vectors.
-        description: From which it can be made again.
+        width: Width of its vectors.
+        description: Description from which it can be built again.
     """
 
     width: int
@@ -46,16 +46,16 @@ class ImageTower(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) float32, normalised, to (n, width)."""
+        """(n, width) vectors of (n, 3, size, size) float32 normalised pictures."""
 
 
 class TextTower(nn.Module, ABC):
     """A network that reads tokens.
 
     Attributes:
-        width: Of its vectors.
-        rows: Of its table of tokens.
-        description: From which it can be made again.
+        width: Width of its vectors.
+        rows: Number of rows in its table of tokens.
+        description: Description from which it can be built again.
     """
 
     width: int
@@ -64,16 +64,16 @@ class TextTower(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        """(n, tokens) int64 and (n, tokens) 1 for those that count, or None for all of them, to (n, width)."""
+        """(n, width) vectors of (n, tokens) int64; the mask is 1 for tokens that count, None for all of them."""
 
 
 @dataclass(frozen=True)
 class ImageHalf:
-    """Of a published model.
+    """The image half of a published model.
 
     Attributes:
-        tower: With its weights.
-        preprocessing: Its own.
+        tower: The network with its weights.
+        preprocessing: Preprocessing of its pictures.
     """
 
     tower: ImageTower
@@ -82,13 +82,13 @@ class ImageHalf:
 
 @dataclass(frozen=True)
 class TextHalf:
-    """Of a published model.
+    """The text half of a published model.
 
     Attributes:
-        tower: With its weights.
-        tokenizer: Its own, as the library tokenizers writes it; empty for the one that open_clip carries itself.
-        rules: What the model asks of it.
-        clean: Does what ``rules.clean`` says; None for nothing.
+        tower: The network with its weights.
+        tokenizer: JSON text of its tokenizer.
+        rules: How the model uses the tokenizer.
+        clean: Function for ``rules.clean``; None for no cleaning.
     """
 
     tower: TextTower

@@ -1,7 +1,7 @@
 """CLIP, SigLIP and SigLIP 2 in the folders of transformers.
 
-Only what the networks of these families read is taken of a configuration, by name and type. The tokenizer is the one
-that the library makes of the folder, kept as the rules that it ends up with.
+Of a configuration, only the fields that these families' networks read are taken, by name and type. The tokenizer is the
+library's for the folder, kept as its resulting rules.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ CONFIG = "config.json"
 FAMILIES = ("clip", "siglip", "siglip2")
 """Values of ``model_type``: SigLIP 2 at a fixed resolution is ``siglip``, and ``siglip2`` for pictures of any size."""
 _CLASSES = {"clip": "CLIP", "siglip": "Siglip", "siglip2": "Siglip2"}
-"""How the names of a family's classes begin."""
+"""Prefixes of the names of a family's classes."""
 _TOKENIZERS = {
     "BertTokenizer", "CLIPTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "RobertaTokenizer", "Siglip2Tokenizer",
     "SiglipTokenizer", "T5Tokenizer", "TokenizersBackend", "XLMRobertaTokenizer",
 }  # fmt: skip
-"""Classes that make a tokenizer of rules and a vocabulary, with or without ``Fast`` at the end."""
+"""Classes of tokenizers made of rules and a vocabulary, with or without ``Fast`` at the end."""
 _FORGOTTEN = (".position_ids",)
-"""Ends of names in old checkpoints: numbers that networks count themselves."""
+"""Suffixes of tensors in old checkpoints that networks compute themselves."""
 
 
 def open_image(folder: Path) -> ImageHalf:
-    """The image side of a folder.
+    """Open the image side of a folder.
 
     Raises:
-        UserError: If the folder is incomplete, damaged, or of a family that is not known.
+        UserError: If the folder is incomplete, damaged, or of an unknown family.
     """
     family, config = _config(folder)
     settings = _vision(family, config, folder / CONFIG)
@@ -64,14 +64,10 @@ def open_image(folder: Path) -> ImageHalf:
 
 
 def open_text(folder: Path, longest: int | None = None) -> TextHalf:
-    """The text side of a folder.
-
-    Args:
-        folder: Of the model.
-        longest: A context length below that of the network.
+    """Open the text side of a folder; ``longest`` is a context length below the network's.
 
     Raises:
-        UserError: If the folder is incomplete, damaged, of a family that is not known, or has the tokenizer of another.
+        UserError: If the folder is incomplete, damaged, of an unknown family, or has another model's tokenizer.
     """
     family, config = _config(folder)
     settings = _text(family, config, folder / CONFIG)
@@ -86,20 +82,20 @@ def open_text(folder: Path, longest: int | None = None) -> TextHalf:
 
 
 def image_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
-    """The network of a family, without its weights.
+    """The image network of a family, without its weights.
 
     Raises:
-        UserError: If the settings are not of it.
+        UserError: If the settings do not fit it.
     """
     require("transformers", "hf", "a model of transformers")
     return _VisionTower(_known(family, where), read_settings(TransformerVision, settings, where))
 
 
 def text_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
-    """The network of a family, without its weights.
+    """The text network of a family, without its weights.
 
     Raises:
-        UserError: If the settings are not of it.
+        UserError: If the settings do not fit it.
     """
     require("transformers", "hf", "a model of transformers")
     read = read_settings(TransformerText, settings, where)
@@ -158,7 +154,7 @@ class _WordTower(TextTower):
 
 
 def _unset() -> Any:
-    """Within it, networks get no random weights, which takes longer than to read the right ones."""
+    """Context in which networks get no random weights, which would take longer than reading the right ones."""
     return importlib.import_module("transformers.initialization").no_init_weights()
 
 
@@ -215,7 +211,7 @@ def _text(family: str, config: Mapping[str, Any], where: Path) -> TransformerTex
 
 
 def _merged(config: Mapping[str, Any], part: str, usual: Any, kind: type[Any], where: Path) -> dict[str, Any]:
-    """What is said of a tower, over the library's defaults; old files say it twice, and the second counts."""
+    """Settings of a tower over the library's defaults; old files give them twice, and the second counts."""
     said = {**_part(config, f"{part}_config", where), **_part(config, f"{part}_config_dict", where)}
     listed = [field.name for field in fields(kind) if field.name != "projection"]
     return {name: said[name] if name in said else getattr(usual, name, None) for name in listed}
@@ -233,7 +229,7 @@ def _owned(name: str, prefixes: tuple[str, ...]) -> str | None:
 
 
 def _tokenizer(folder: Path, family: str, settings: TransformerText, longest: int | None) -> tuple[str, TokenRules]:
-    """What the library makes of the folder's tokenizer, and how the model reads it."""
+    """The rules of the folder's tokenizer, and how the model reads its tokens."""
     loaded = load_tokenizer(folder)
     where = folder / "tokenizer.json"
     if family == "clip" and loaded.padding_side != "right":
@@ -261,7 +257,7 @@ _ANEW = "copy the tokenizer from where the model comes from"
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer that transformers makes of a folder.
+    """Load a folder's tokenizer with transformers.
 
     Raises:
         UserError: If there is none, or it asks for code.
@@ -290,7 +286,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def rules_of(loaded: Any, folder: Path) -> str:
-    """A tokenizer of transformers as rules of the library tokenizers.
+    """Rules of a transformers tokenizer in the format of the library tokenizers.
 
     Raises:
         UserError: If it has none.

@@ -17,7 +17,7 @@ _COPY = "copy the folder anew"
 
 
 def checkpoint_files(folder: Path, names: tuple[str, ...]) -> list[Path]:
-    """The safetensors files of a checkpoint: one of these names, or those that an index lists.
+    """The safetensors files of a checkpoint: the first of these names, or those that an index lists.
 
     Raises:
         UserError: If there are none, or only pickled ones.
@@ -51,10 +51,10 @@ def load_half(
     """A tower with its weights, in float32.
 
     Args:
-        build: Makes the tower; it is called on torch's device ``meta`` first, which knows shapes and takes no memory.
-        files: Of the checkpoint.
-        owned: The tower's name of a tensor of the checkpoint; None for what belongs to another part.
-        where: Of the configuration, for messages.
+        build: Makes the tower; called on torch's device ``meta`` first, which takes no memory.
+        files: Files of the checkpoint.
+        owned: Function from a checkpoint's tensor name to the tower's; None for tensors of other parts.
+        where: File of the configuration, for errors.
 
     Raises:
         UserError: If tensors are missing, have other shapes or hold NaN or infinity, or there are more of them.
@@ -91,7 +91,7 @@ def load_half(
 
 
 def _form(tensor: Tensor) -> str:
-    """Shape, and whether it holds whole numbers; how exact the others are is free."""
+    """Shape, and the type of whole numbers; the precision of floats is free."""
     return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
 
 

@@ -1,1 +1,1 @@
-"""Text sides, and the way of a text to a vector."""
+"""Text sides: from a text to a vector."""

@@ -1,4 +1,4 @@
-"""Text side without a network: how often a text holds each word of a vocabulary, or the mean of its words' vectors."""
+"""Text side without a network: weighted word counts of a text, or the mean of its words' vectors."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from rungwise.language.word_vectors import WordVectors, load_word_vectors, word_
 WordWeights = Literal["idf", "counts", "presence"]
 
 _NO_WORD = 0
-"""The token number of every word outside the vocabulary, and of what fills a batch: it counts nothing."""
+"""Token number of words outside the vocabulary, and of padding; its weight is 0."""
 
 
 @dataclass(frozen=True)
 class BagOfWordsConfig(Bounded):
-    """The words of a text in no order, without anything that is trained.
+    """The words of a text without their order, and without training.
 
     A text is a vector of one number for each word of the vocabulary. With a file of word vectors it is the mean of the
     vectors of its words, as texts are read by CMAL2R. A text without any known word is the zero vector.
 
     Attributes:
-        kind: Names the encoder.
-        min_count: Words that the training captions hold less often are left out.
-        most_words: The vocabulary is at most this many words of the training captions, the most frequent.
-        weights: Of a word in a text: how often it stands there, times its inverse document frequency over the training
-            captions (idf); how often it stands there (counts); or 1, however often (presence).
+        kind: Name of the encoder.
+        min_count: Words in fewer training captions than this are left out.
+        most_words: Largest size of the vocabulary, made of the most frequent words of the training captions.
+        weights: Weight of a word in a text: how often it stands there, times its inverse document frequency over the
+            training captions (idf); how often it stands there (counts); or 1, however often (presence).
         unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
             or into characters.
         word_vectors: A file of word vectors, as GloVe or word2vec write them, gzipped or not.
         vocabulary: With word_vectors, words of the captions that the file holds, or all words of the file.
-        word_dimension: Width of the word vectors; it is taken from the file.
+        word_dimension: Width of the word vectors, taken from the file.
         l2_normalise: Normalise vectors before the head.
     """
 
@@ -75,11 +75,11 @@ class BagOfWordsConfig(Bounded):
 
     @property
     def frozen(self) -> bool:
-        """Nothing is trained."""
+        """True: nothing is trained."""
         return True
 
     def of(self, texts: Sequence[str] | FeatureRows) -> BagOfWordsConfig:
-        """With the width of the file of word vectors, if there is one.
+        """The configuration with the width of the file of word vectors, if there is one.
 
         Raises:
             UserError: If the data have rows of features in place of words, or the file cannot be read.
@@ -90,11 +90,7 @@ class BagOfWordsConfig(Bounded):
         return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int = 0) -> BagOfWords:
-        """A new encoder whose vocabulary and weights come from these texts.
-
-        Args:
-            texts: Captions of the training split.
-            dimension: Of the joint space, which decides nothing here.
+        """A new encoder whose vocabulary and weights come from the training captions ``texts``; ``dimension`` is not used.
 
         Raises:
             UserError: If no word is left, or the file of word vectors cannot be read or has none of the words.
@@ -117,10 +113,10 @@ class BagOfWordsConfig(Bounded):
         return self._weighed(encoder, texts)
 
     def restore(self, files: SavedFiles, dimension: int = 0) -> BagOfWords:
-        """The encoder of a saved model, without its weights; the file of word vectors is not looked for.
+        """A saved model's encoder, without its weights; the file of word vectors is not needed.
 
         Raises:
-            UserError: If the vocabulary cannot be read, or the width of the word vectors is not known.
+            UserError: If the vocabulary cannot be read, or the width of the word vectors is missing.
         """
         where = str(files.path / TOKENIZER)
         tokenizer = read_vocabulary(files.text(TOKENIZER), where)
@@ -134,7 +130,7 @@ class BagOfWordsConfig(Bounded):
         return encoder
 
     def _encoder(self, words: Sequence[str], vectors: WordVectors | None = None) -> BagOfWords:
-        """An encoder of these words, each of the same weight."""
+        """An encoder of these words with equal weights."""
         tokenizer = word_cutter(self.unspaced)
         numbers = {word: number for number, word in enumerate((UNKNOWN, *words))}
         tokenizer.model = models.WordLevel(numbers, unk_token=UNKNOWN)
@@ -145,7 +141,7 @@ class BagOfWordsConfig(Bounded):
         return encoder
 
     def _weighed(self, encoder: BagOfWords, texts: Sequence[str]) -> BagOfWords:
-        """The encoder with the weights of its words over the training captions."""
+        """The encoder with its words' weights over the training captions."""
         if self.weights == "idf":
             holding = _texts_holding(Tokens.of(encoder.tokenise(texts)), len(encoder.importance))
             encoder.importance.data.copy_(torch.from_numpy(np.log((1 + len(texts)) / (1 + holding)) + 1))
@@ -153,16 +149,16 @@ class BagOfWordsConfig(Bounded):
 
 
 class BagOfWords(WordSide):
-    """Weights of the words of a text, summed by word; or the mean of its words' vectors under these weights.
+    """Weighted counts of a text's words, or the weighted mean of their vectors.
 
     Args:
-        tokenizer: The vocabulary, whose number 0 is any other word.
-        word_dimension: Width of the word vectors; None for one number for each word.
-        once: A word counts once, however often it stands in a text.
+        tokenizer: The vocabulary, whose number 0 is every other word.
+        word_dimension: Width of the word vectors; None for word counts.
+        once: Whether a word counts once, however often it stands in a text.
 
     Attributes:
         importance: (words,) weight of each word, such as its inverse document frequency.
-        vectors: (words, word_dimension) of the words, or None.
+        vectors: (words, word_dimension) word vectors, or None.
 
     >>> encoder = BagOfWordsConfig(weights="counts", min_count=1).build(["a dog", "a cat"])
     >>> from rungwise.encoders.vocabulary.token_arrays import pad
@@ -183,7 +179,7 @@ class BagOfWords(WordSide):
         self.register_parameter("vectors", table)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) int64 and (n,) int64 to (n, width)."""
+        """(n, width) vectors, from (n, longest) int64 tokens and (n,) int64 lengths."""
         numbers = tokens.masked_fill(~inside(lengths, tokens.shape[1], tokens.device), _NO_WORD)
         # One place more, since a batch of empty texts has none.
         numbers = F.pad(numbers, (0, 1), value=_NO_WORD)
@@ -192,13 +188,13 @@ class BagOfWords(WordSide):
         return (self._sums(numbers) if self.vectors is None else self._means(numbers, self.vectors)).float()
 
     def _sums(self, numbers: Tensor) -> Tensor:
-        """(n, words): how often each word stands in a text, times its weight."""
+        """(n, words) number of times that each word stands in a text, times its weight."""
         ones = torch.ones_like(numbers, dtype=self.importance.dtype)
         counts = ones.new_zeros(numbers.shape[0], 1 + len(self.importance)).scatter_add(1, numbers, ones)
         return counts[:, 1:] * self.importance
 
     def _means(self, numbers: Tensor, vectors: Tensor) -> Tensor:
-        """(n, word_dimension): the weighted mean of the vectors of a text's words."""
+        """(n, word_dimension) weighted mean of the vectors of a text's words."""
         rows = (numbers - 1).clamp(min=0)
         weights = self.importance[rows] * (numbers != _NO_WORD)
         # What follows the operations to export them would make a loop of a bag, and exported graphs hold none.
@@ -216,21 +212,21 @@ class BagOfWords(WordSide):
 
 
 def _words_of(tokenizer: Tokenizer) -> list[str]:
-    """The words of a vocabulary by number, which is the most frequent first; marks and frames are none."""
+    """Words of a vocabulary, the most frequent first, without punctuation and special tokens."""
     framing = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     known = tokenizer.get_vocab()
     return [word for word in sorted(known, key=known.__getitem__) if is_word(word) and word not in framing]
 
 
 def _texts_holding(tokens: Tokens, words: int) -> NDArray[np.int64]:
-    """(words,) in how many texts each word stands."""
+    """(words,) number of texts that hold each word."""
     text = np.repeat(np.arange(len(tokens)), tokens.lengths)
     pairs = np.unique(text * (1 + words) + tokens.numbers)
     return np.bincount(pairs % (1 + words), minlength=1 + words)[1:]
 
 
 def _without_repeats(numbers: Tensor) -> Tensor:
-    """(n, longest) with each number once in a row, ascending; the others count nothing."""
+    """(n, longest) with each number once in a row, ascending; repeats become the number that counts nothing."""
     ordered = numbers.sort(dim=1).values
     repeated = ordered[:, 1:] == ordered[:, :-1]
     return torch.cat([ordered[:, :1], ordered[:, 1:].masked_fill(repeated, _NO_WORD)], dim=1)

@@ -47,22 +47,23 @@ class GRUConfig(Bounded):
     """The caption encoder of VSE++ (Faghri et al. 2018, section 3), and its variants.
 
     Attributes:
-        kind: Names the encoder.
+        kind: Name of the encoder.
         word_dimension: Width of the word vectors; with word_vectors, that of the file.
-        min_count: Words that the training captions hold less often become <unk>.
+        min_count: Words in fewer training captions than this become <unk>.
         directions: one reads from left to right; both averages that with reading from right to left (SCAN, Lee et al.
             2018, Eq. 9).
-        pool: Of the states, the last (of each direction its own), the mean, or the maximum of each component.
-        layers: Of the GRU.
+        pool: How states are pooled: the last (of each direction its own), the mean, or the maximum of each component.
+        layers: Number of layers of the GRU.
         context_length: Tokens of a caption that are read, <start> and <end> included; None for all.
         word_vectors: A file of word vectors to start from, as GloVe or word2vec write them, gzipped or not.
-        train_words: Word vectors are trained with the rest; otherwise they stay as they start.
-        missing: How words start that the file lacks: uniform in +-0.1 as without a file, or the mean of those found.
-        vocabulary: Words of the training captions, of the file, or of both.
+        train_words: Train word vectors with the rest; otherwise they stay as they start.
+        missing: How the vectors of words start that the file lacks: uniform in +-0.1 as without a file, or the mean of
+            those found.
+        vocabulary: Source of the vocabulary: words of the training captions, of the file, or of both.
         unspaced: How scripts without spaces (Chinese, Japanese, Thai, ...) are cut: into runs between blanks and marks,
             or into characters.
-        frozen: The encoder stays as it is, such as that of a trained model under new heads; vectors are cached.
-        width: Of the states; None for that of the joint space.
+        frozen: Keep the encoder fixed, such as that of a trained model under new heads; vectors are cached.
+        width: Width of the states; None for that of the joint space.
         word_dropout: Share of the numbers of word vectors that training sets to 0 (SGRAF's program takes 0.4).
     """
 
@@ -92,11 +93,11 @@ class GRUConfig(Bounded):
 
     @property
     def l2_normalise(self) -> bool:
-        """Its states reach the head as they are."""
+        """False: states reach the head unnormalised."""
         return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> GRUConfig:
-        """With the width of the file of word vectors, if there is one.
+        """The configuration with the width of the file of word vectors, if there is one.
 
         Raises:
             UserError: If the data have rows of features in place of words, or the file cannot be read.
@@ -107,11 +108,11 @@ class GRUConfig(Bounded):
         return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> GRUEncoder:
-        """A new encoder whose vocabulary comes from these texts, from the file of word vectors, or from both.
+        """A new encoder; its vocabulary comes from these texts, from the file of word vectors, or from both.
 
         Args:
             texts: Captions of the training split.
-            dimension: Width of the joint space, which is that of the GRU's states unless :attr:`width` is set.
+            dimension: Width of the joint space, and of the GRU's states unless :attr:`width` is set.
 
         Raises:
             UserError: If the file of word vectors cannot be read or has none of the words.
@@ -131,7 +132,7 @@ class GRUConfig(Bounded):
         return encoder
 
     def restore(self, files: SavedFiles, dimension: int) -> GRUEncoder:
-        """The encoder of a saved model, without its weights.
+        """A saved model's encoder, without its weights.
 
         Raises:
             UserError: If the vocabulary cannot be read.
@@ -157,7 +158,7 @@ class GRUConfig(Bounded):
 
 
 def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: Unspaced = "runs") -> Tokenizer:
-    """A word tokenizer whose vocabulary is the words of ``captions`` seen at least ``min_count`` times.
+    """A word tokenizer that knows the words in at least ``min_count`` places of ``captions``.
 
     Words and punctuation marks are tokens, lower-cased, in any script; ``<start>`` and ``<end>`` frame each caption.
 
@@ -179,11 +180,7 @@ def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: U
 
 
 def word_cutter(unspaced: Unspaced = "runs") -> Tokenizer:
-    """A tokenizer that cuts a text into lower-cased words and punctuation marks, and knows none of them.
-
-    >>> word_cutter().encode("A dog.").tokens
-    ['<unk>', '<unk>', '<unk>']
-    """
+    """A tokenizer that cuts texts into lower-cased words and punctuation marks, with an empty vocabulary."""
     tokenizer = Tokenizer(models.WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -194,7 +191,7 @@ def word_cutter(unspaced: Unspaced = "runs") -> Tokenizer:
 
 
 def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
-    """The same vocabulary with more words after its own; those that no text can be cut into are left out.
+    """Append words to a vocabulary; words that no text can be cut into are left out.
 
     >>> with_words(learn_vocabulary(["a dog"], 1), ["cat", "dog", "Capital", "two words"]).encode("dog cat").ids
     [2, 5, 6, 3]
@@ -211,25 +208,19 @@ def with_words(tokenizer: Tokenizer, words: Iterable[str]) -> Tokenizer:
 class GRUEncoder(WordSide):
     """Word vectors, a GRU, and its states pooled.
 
-    On a processor, captions are read by :mod:`rungwise.encoders.texts.prefix_gru`, which computes what captions of a
-    batch have in common once, and no padding. Elsewhere, and where layers above the first read in both directions,
-    torch's network reads them: padded where it reads in one direction, and packed otherwise, so that the way back
-    begins at the last token.
+    On a processor, captions are read by :mod:`rungwise.encoders.texts.prefix_gru`, which computes common prefixes of a
+    batch once, and no padding. Elsewhere, and where layers above the first read in both directions, torch's network
+    reads them: padded in one direction, and packed in two, so that the way back begins at the last token.
 
     Args:
         tokenizer: The vocabulary.
         word_dimension: Width of the word vectors.
-        width: Of the states.
-        directions: One, or the average of both.
-        pool: Of the states of the last layer.
-        layers: Of the GRU.
+        width: Width of the states.
+        directions: Whether states of one direction are read, or the average of both.
+        pool: How the states of the last layer are pooled.
+        layers: Number of layers.
         context_length: Tokens that are read; None for all.
-        word_dropout: Of word vectors in training.
-
-    >>> encoder = GRUEncoder(learn_vocabulary(["a dog"], 1), word_dimension=4, width=6, directions="both", pool="mean")
-    >>> from rungwise.encoders.vocabulary.token_arrays import pad
-    >>> encoder(*pad(encoder.tokenise(["a dog", "a"]))).shape
-    torch.Size([2, 6])
+        word_dropout: Dropout of word vectors in training.
     """
 
     def __init__(
@@ -261,15 +252,15 @@ class GRUEncoder(WordSide):
         return tokenise(self._cutter, texts)
 
     def pieces(self, text: str) -> list[str]:
-        """See :meth:`TextSide.pieces <rungwise.encoders.sides.TextSide.pieces>`."""
+        """The tokens of a text, spelled as in the text."""
         return pieces(self._cutter, text)
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""
+        """Positions of the texts that are cut, ascending."""
         return too_long(self._cutter, texts)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) int64 and (n,) int64 to (n, width)."""
+        """(n, width) vectors, from (n, longest) int64 tokens and (n,) int64 lengths."""
         if self.pool != "last":
             return _POOLS[self.pool](self.states(tokens, lengths), lengths)
         if self._reads_prefixes(tokens):
@@ -282,7 +273,7 @@ class GRUEncoder(WordSide):
         return _mean([last_of(onward, lengths), *(states[:, 0] for states in back)])
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """See :meth:`TextSide.states <rungwise.encoders.sides.TextSide.states>`: of both directions, their mean."""
+        """(n, longest, width) states, averaged over the directions."""
         if not self._reads_prefixes(tokens):
             return _mean(self._by_network(tokens, lengths))
         found = []
@@ -292,7 +283,7 @@ class GRUEncoder(WordSide):
         return _mean(found)
 
     def _reads_prefixes(self, tokens: Tensor) -> bool:
-        """Whether the states of a caption depend on those of its prefixes alone, and reading these is quicker."""
+        """Whether a caption's states depend on its prefixes alone, so that reading each prefix once is faster."""
         # What follows the network's operations, such as to export it, is to see them as torch has them.
         followed = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
         one_way = self.recurrent.num_layers == 1 or not self.recurrent.bidirectional
@@ -310,7 +301,7 @@ class GRUEncoder(WordSide):
         return both.chunk(2, dim=2)
 
     def _by_prefixes(self, tokens: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Prefixes]]:
-        """The states of each direction after every prefix, and the prefixes as that direction reads them."""
+        """The states of each direction after every prefix, with the prefixes in that direction's order."""
         directions = 1 + self.recurrent.bidirectional
         for direction in range(directions):
             read = _turned(tokens, lengths) if direction else tokens
@@ -322,7 +313,7 @@ class GRUEncoder(WordSide):
             yield states, prefixes
 
     def fingerprint(self) -> str:
-        """Hash of vocabulary, weights and how states are pooled."""
+        """Hash of vocabulary, weights, pooling and context length."""
         return digest_of_tensors(self.state_dict(), self.identity(), f"{self.pool} {self.longest}")
 
 
@@ -331,6 +322,6 @@ def _mean(of_directions: Sequence[Tensor]) -> Tensor:
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
-    """(n, longest) with the first ``lengths`` of each row in the opposite order."""
+    """(n, longest) with the first ``lengths`` of each row in reverse order."""
     places = (lengths.unsqueeze(1) - 1 - torch.arange(rows.shape[1])).clamp(min=0)
     return rows.gather(1, places)

@@ -1,9 +1,8 @@
-"""A GRU over the prefixes of a batch: captions that begin alike are read once as far as they are alike.
+"""A GRU over the prefixes of a batch: captions with a common beginning share its computation.
 
 A state of a GRU that reads from left to right depends on the words so far and on nothing else. Of 128 captions, all
 begin with <start>, most go on with "a", and some with "a man": their states are the same. Each distinct prefix is
-computed once here, and no padding is. The states are those of :class:`torch.nn.GRU`, and so are the gradients, up to
-rounding.
+computed once here, and no padding is. States and gradients are those of :class:`torch.nn.GRU`, up to rounding.
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ Positions = NDArray[np.int64]
 class Prefixes:
     """The distinct prefixes of some sequences, short ones first.
 
-    Prefixes of one length stand together, those that go on in a longer sequence before those that end earlier. So the
-    parents of a level, which are the prefixes that go on, are its first rows; and where no two prefixes share a parent,
-    the parents of a level are the first rows of the level before in the same order.
+    Prefixes of one length are adjacent, those that a longer sequence continues before the others. So the parents of a
+    level, which are the continued prefixes, are its first rows; and where no two prefixes share a parent, the parents
+    of a level are the first rows of the level before in the same order.
 
     Attributes:
-        starts: (longest + 1,) where the prefixes of 1, 2, ... elements begin, and how many there are in all.
-        parents: For each level, which row of the level before its prefixes continue; None where that is 0, 1, 2, ....
-        parent_counts: How many rows of the level before are continued.
-        elements: (distinct,) what the sequences are made of, ascending.
-        element: (prefixes,) position among ``elements`` of the last one of each prefix.
-        places: (n, longest) the row of each sequence's prefixes; any row after its end.
+        starts: (longest + 1,) first row of the prefixes of 1, 2, ... elements, and the number of all prefixes.
+        parents: For each level, the row of the level before that each prefix continues; None where these are 0, 1, 2,
+            ....
+        parent_counts: Number of rows of the level before that are continued.
+        elements: (distinct,) elements of the sequences, ascending.
+        element: (prefixes,) position in ``elements`` of each prefix's last element.
+        places: (n, longest) row of each sequence's prefixes; any row after its end.
     """
 
     starts: list[int]
@@ -49,11 +49,9 @@ class Prefixes:
 
     @classmethod
     def of(cls, sequences: Positions, lengths: Positions) -> Prefixes:
-        """Find them.
+        """Find the prefixes of (n, longest) sequences of whole numbers of at least 0.
 
-        Args:
-            sequences: (n, longest) whole numbers of at least 0; what stands after the end of a sequence is not read.
-            lengths: (n,) of the sequences, at least 1.
+        ``lengths`` are (n,), at least 1; what follows the end of a sequence is not read.
 
         >>> found = Prefixes.of(np.array([[2, 7, 0], [2, 7, 5], [2, 8, 5]]), np.array([2, 3, 3]))
         >>> found.elements[found.element].tolist(), found.starts
@@ -96,7 +94,7 @@ class Prefixes:
         return cls(starts, parents, parent_counts, elements, element, torch.from_numpy(places))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of prefixes."""
         return len(self.element)
 
 
@@ -106,18 +104,15 @@ def prefix_states(
     weights: Sequence[Tensor],
     prefixes: Prefixes,
 ) -> Tensor:
-    """The states of a GRU after each prefix (Cho et al. 2014, as :class:`torch.nn.GRU` computes them).
+    """(prefixes, D) float32 states of a GRU after each prefix (Cho et al. 2014, as in :class:`torch.nn.GRU`).
 
-    Products are computed in bfloat16 under such an autocast, states are added up in float32.
+    Under autocast to bfloat16 products are computed in it, while states are added up in float32.
 
     Args:
         inputs: (m, W) vectors.
-        rows: (prefixes,) which of them is that of the last element of each prefix; None where they are in order.
-        weights: ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh`` of the layer, as torch has them.
-        prefixes: Of the batch.
-
-    Returns:
-        (prefixes, D) float32.
+        rows: (prefixes,) row of ``inputs`` for the last element of each prefix; None where they are in order.
+        weights: ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh`` of the layer, as in torch.
+        prefixes: Prefixes of the batch.
 
     >>> network, x = torch.nn.GRU(2, 3), torch.randn(4, 2)
     >>> prefixes = Prefixes.of(np.arange(4)[None], np.array([4]))
@@ -132,7 +127,7 @@ def prefix_states(
 
 
 class _PrefixStates(torch.autograd.Function):
-    """One function, so that the slope of the weights is one product over all prefixes instead of one a level."""
+    """One autograd function, so that the gradient of the weights is one product over all prefixes, not one a level."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""Vectors of texts under a frozen text encoder: computed once, kept on disk, found by the text itself."""
+"""Vectors of texts under a frozen text encoder: computed once, cached on disk, found by the text itself."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from rungwise.encoders.sides import TextSide
 from rungwise.encoders.vocabulary.token_arrays import Tokens, pad
 
 _RUN = 4096
-"""Texts whose vectors are written to the disk together."""
+"""Number of texts whose vectors are written to disk together."""
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Vectors of texts.
+    """Cached vectors of texts.
 
     Attributes:
         source: (rows, width) memory map.
         positions: (texts,) row of each.
-        computed: How many rows were made now; the others came from the cache.
-        seconds: What making them took.
+        computed: Number of rows that were computed now and not taken from the cache.
+        seconds: Seconds that computing them took.
     """
 
     source: NDArray[np.float32]
@@ -43,7 +43,7 @@ class TextRows:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """(texts,) all of them."""
+        """(texts,) positions of all texts."""
         return np.arange(len(self.positions))
 
     def __len__(self) -> int:
@@ -57,14 +57,14 @@ class TextRows:
 
 @dataclass(frozen=True)
 class QuickRows:
-    """Vectors of texts under a quick encoder: computed whenever they are taken.
+    """Vectors of texts under a quick encoder, computed whenever they are taken.
 
     Attributes:
         side: The encoder.
-        tokens: Of the texts.
-        issues: None.
-        computed: 0, since none is made before it is taken.
-        seconds: 0.
+        tokens: Token numbers of the texts.
+        issues: Always empty.
+        computed: Always 0, since vectors are computed when they are taken.
+        seconds: Always 0.
     """
 
     side: TextSide
@@ -75,7 +75,7 @@ class QuickRows:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """(texts,) all of them."""
+        """(texts,) positions of all texts."""
         return np.arange(len(self.tokens))
 
     def __len__(self) -> int:
@@ -90,13 +90,13 @@ class QuickRows:
 def text_rows(
     side: TextSide, texts: Sequence[str], cache: Path | None = None, *, progress: Progress | None = None
 ) -> TextRows | QuickRows:
-    """The side's vectors of these texts, computed where the cache has none; equal texts once.
+    """The encoder's vectors of these texts, computed where the cache has none; equal texts once.
 
-    Vectors in bfloat16 (:func:`~rungwise.encoders.precision.computed_in`) have a cache of their own. Those of a
-    quick side (:attr:`TextSide.quick <rungwise.encoders.sides.TextSide>`) are not kept.
+    Vectors in bfloat16 (:func:`~rungwise.encoders.precision.computed_in`) have a cache of their own. Those of a quick
+    encoder (:attr:`TextSide.quick <rungwise.encoders.sides.TextSide>`) are not cached.
 
     Args:
-        side: In evaluation mode or not: vectors are always those of evaluation mode.
+        side: The encoder, in any mode: vectors are always those of evaluation mode.
         texts: Captions.
         cache: Folder of the cache; the default one if None.
         progress: Called with the number of texts done since the last call.
@@ -124,7 +124,7 @@ def text_rows(
 
 
 def _in_half(side: TextSide, texts: Sequence[str]) -> bool:
-    """Whether vectors are computed in bfloat16; ``auto`` looks at the first texts that differ."""
+    """Whether vectors are computed in bfloat16; ``auto`` tries the first distinct texts."""
     chosen = side.tokenise(list(dict.fromkeys(texts[: 4 * PROBE]))[:PROBE]) if len(texts) >= PROBE else []
     padded, lengths = pad(chosen, side.pad_number) if chosen else (torch.zeros(0), torch.zeros(0))
 
@@ -149,14 +149,14 @@ def _key(text: str) -> bytes:
 
 
 def encode_texts(side: TextSide, texts: Sequence[str], batch: int = 128, *, half: bool = False) -> NDArray[np.float32]:
-    """(len(texts), width) vectors, computed shortest first, with the statistics of training; in bfloat16 if asked."""
+    """(len(texts), width) vectors in evaluation mode, computed shortest first; in bfloat16 if ``half``."""
     return encode_tokens(side, side.tokenise(texts), batch, half=half)
 
 
 def encode_tokens(
     side: TextSide, tokens: Sequence[Sequence[int]], batch: int = 128, *, half: bool = False
 ) -> NDArray[np.float32]:
-    """As :func:`encode_texts`, for texts that are tokenised."""
+    """:func:`encode_texts` for texts that are tokenised already."""
     vectors, numbers = np.zeros((len(tokens), side.width), np.float32), Tokens.of(tokens)
     order = np.argsort(numbers.lengths, kind="stable")
     device = next(side.parameters()).device

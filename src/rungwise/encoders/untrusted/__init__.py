@@ -1,1 +1,1 @@
-"""What a stranger's files may say of networks and tokenizers: listed by name and type, each within limits."""
+"""Allowed settings of networks and tokenizers in a stranger's files: listed by name and type, each within limits."""

@@ -1,7 +1,7 @@
-"""Networks for texts of the BERT family, as transformers builds them from settings that are listed here.
+"""Text networks of the BERT family, which transformers builds from the settings listed here.
 
-A configuration of transformers may ask for much besides a network's sizes. A saved model keeps only what is listed, and
-nothing else is read from one.
+A configuration of transformers may ask for much besides a network's sizes. Only what is listed is read from it, and
+saved with a model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Rope:
 
     Attributes:
         rope_theta: Base of the frequencies.
-        rope_type: How they are scaled: not at all.
+        rope_type: Scaling of the frequencies; only none is supported.
     """
 
     __pydantic_config__ = STRICT
@@ -48,11 +48,7 @@ class Rope:
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What shapes a network and its vectors, in the names of transformers; None is that library's default.
-
-    >>> EncoderSettings("bert", vocab_size=100, num_hidden_layers=4).layers
-    4
-    """
+    """Settings of a network under transformers' names; None is that library's default."""
 
     __pydantic_config__ = STRICT
 
@@ -105,24 +101,24 @@ class EncoderSettings:
 
     @property
     def layers(self) -> int | None:
-        """How many there are."""
+        """Number of layers."""
         return self.n_layers if self.model_type == "distilbert" else self.num_hidden_layers
 
     @property
     def pad_number(self) -> int:
-        """The token that fills a batch."""
+        """Number of the padding token."""
         return self.pad_token_id or 0
 
     @property
     def positions(self) -> int | None:
-        """Tokens that the network can tell apart by their place."""
+        """Largest number of tokens that have positions of their own; None without such a limit."""
         if self.max_position_embeddings is None:
             return None
         first = 2 if self.model_type == "mpnet" else self.pad_number + 1 if self.model_type in _OFFSET else 0
         return self.max_position_embeddings - first
 
     def keeping(self, layers: int) -> EncoderSettings:
-        """The same network up to a layer.
+        """The same network with its first layers only.
 
         Raises:
             UserError: If it has fewer, or layers that share their weights.
@@ -135,21 +131,17 @@ class EncoderSettings:
 
 
 def settings_of(config: Any) -> dict[str, Any]:
-    """The listed values of a configuration of transformers."""
+    """The listed settings of a configuration of transformers."""
     said = config.to_dict()
     known = {field.name: said.get(field.name) for field in fields(EncoderSettings)}
     return {"model_type": config.model_type} | {name: value for name, value in known.items() if value is not None}
 
 
 def network_of(settings: EncoderSettings) -> nn.Module:
-    """The network without the layer that some families add for classification; its weights are any numbers.
+    """The network without its weights, and without the layer that some families add for classification.
 
     Raises:
         UserError: If transformers is not installed, or the settings do not fit each other.
-
-    >>> tiny = EncoderSettings("bert", vocab_size=10, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    >>> len(layers_of(network_of(tiny)))                                    # doctest: +SKIP
-    1
     """
     if importlib.util.find_spec("transformers") is None:
         raise UserError(
@@ -176,7 +168,7 @@ _UNFIT = (AssertionError, TypeError, ValueError, ArithmeticError, LookupError, A
 
 
 def layers_of(network: nn.Module) -> nn.ModuleList:
-    """The layers from the input to the output."""
+    """The layers from input to output."""
     inner: Any = getattr(network, "transformer", None) or getattr(network, "encoder", network)
     found = getattr(inner, "layer", None) or getattr(inner, "layers", None) or inner.albert_layer_groups
     assert isinstance(found, nn.ModuleList)
@@ -184,10 +176,10 @@ def layers_of(network: nn.Module) -> nn.ModuleList:
 
 
 def train_last(network: nn.Module, layers: int, settings: EncoderSettings) -> None:
-    """Leave gradients to the last layers, and what stands after them, alone.
+    """Turn gradients off for all but the last layers and what follows them.
 
     Raises:
-        UserError: If there are fewer, or they share their weights.
+        UserError: If there are fewer layers, or they share their weights.
     """
     _check_layers("train_layers", layers, settings)
     listed = layers_of(network)
@@ -206,6 +198,6 @@ def _check_layers(name: str, layers: int, settings: EncoderSettings) -> None:
 
 
 def states_of(network: nn.Module, tokens: Tensor, mask: Tensor) -> Tensor:
-    """(n, longest) tokens and the places that count, to the (n, longest, D) states of the last layer."""
+    """(n, longest, D) states of the last layer, from (n, longest) tokens and their mask."""
     states: Tensor = network(input_ids=tokens, attention_mask=mask).last_hidden_state
     return states

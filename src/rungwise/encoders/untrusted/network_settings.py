@@ -1,4 +1,4 @@
-"""What a stranger's configuration may say of a network: listed by name and type, each within limits."""
+"""Settings of a network in a stranger's configuration: listed by name and type, each within limits."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     """Typed settings of a part of a network.
 
     Args:
-        kind: A dataclass that lists them.
-        values: Of its fields, and no others.
-        where: What to name in an error.
+        kind: Dataclass that lists the settings.
+        values: Values of its fields, and of no others.
+        where: Name of the file and part in errors.
 
     Raises:
-        UserError: Naming the first that is of another type or out of bounds.
+        UserError: Naming the first value that has another type or is out of bounds.
 
     >>> @dataclass(frozen=True)
     ... class Tower:
@@ -51,18 +51,18 @@ def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 @dataclass(frozen=True)
 class TransformerText:
-    """The text tower of CLIP or SigLIP, in the names of transformers.
+    """Settings of the text tower of CLIP or SigLIP, under transformers' names.
 
     Attributes:
         vocab_size: Rows of the table of tokens.
-        hidden_size: Width.
+        hidden_size: Width of the states.
         intermediate_size: Width between the two layers of each block.
-        num_hidden_layers: Blocks.
-        num_attention_heads: Heads of each.
+        num_hidden_layers: Number of blocks.
+        num_attention_heads: Number of attention heads in each block.
         max_position_embeddings: Context length.
-        hidden_act: Activation.
-        layer_norm_eps: Added to variances.
-        attention_dropout: In training.
+        hidden_act: Activation between the two layers of each block.
+        layer_norm_eps: Number added to variances.
+        attention_dropout: Dropout of attention in training.
         eos_token_id: The token whose state is the text's vector (CLIP).
         projection: Width of the joint space.
     """
@@ -84,21 +84,21 @@ class TransformerText:
 
 @dataclass(frozen=True)
 class TransformerVision:
-    """The image tower of CLIP or SigLIP, in the names of transformers; see :class:`TransformerText`.
+    """Settings of the image tower of CLIP or SigLIP, under transformers' names.
 
     Attributes:
-        hidden_size: Width.
+        hidden_size: Width of the states.
         intermediate_size: Width between the two layers of each block.
-        num_hidden_layers: Blocks.
-        num_attention_heads: Heads of each.
+        num_hidden_layers: Number of blocks.
+        num_attention_heads: Number of attention heads in each block.
         num_channels: Always 3.
         image_size: Side of the picture; None for patches of pictures of any size.
         patch_size: Side of a patch.
-        hidden_act: Activation.
-        layer_norm_eps: Added to variances.
-        attention_dropout: In training.
+        hidden_act: Activation between the two layers of each block.
+        layer_norm_eps: Number added to variances.
+        attention_dropout: Dropout of attention in training.
         projection: Width of the joint space.
-        num_patches: Rows of the table of places, for pictures of any size.
+        num_patches: Rows of the table of positions, for pictures of any size.
     """
 
     __pydantic_config__ = STRICT

@@ -1,7 +1,7 @@
-"""What a configuration may say to timm: plain values that shape a network, by name and type.
+"""Options that a configuration may pass to timm: plain values that shape a network, by name and type.
 
 timm's factory takes far more than that: files to unpickle, places to download from, folders to write to, functions to
-call. A configuration file may be a stranger's, so that only what is listed here is passed on.
+call. A configuration file may be a stranger's, so only what is listed here is passed on.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _POOLS = ("avg", "max", "avgmax", "catavgmax", "fast", "fastavg", "fastmax", "fa
 
 @dataclass(frozen=True)
 class _Kind:
-    """What an option takes.
+    """Type of an option's value.
 
     Attributes:
-        what: For messages.
-        fits: Whether a value is of the kind.
+        what: Description for messages.
+        fits: Whether a value has the type.
     """
 
     what: str
@@ -89,14 +89,11 @@ OPTIONS: Mapping[str, _Kind] = {
     "strict_img_size": _FLAG,
     "window_size": _SIZE,
 }
-"""Every option of ``model.image.options`` with what it takes. Not every network takes each of them."""
+"""Options of ``model.image.options`` with their types. Not every network takes each of them."""
 
 
 def check_options(options: Mapping[str, object]) -> None:
-    """Refuse options of a network that are not listed, or whose value is of another kind.
-
-    Raises:
-        UserError: Naming the option, and what is allowed.
+    """Refuse options of a network that are not listed, or whose value has another type.
 
     >>> check_options({"pad_type": "same", "drop_path_rate": 0.1})
     >>> check_options({"checkpoint_path": "weights.pth"})
@@ -113,12 +110,8 @@ def check_options(options: Mapping[str, object]) -> None:
 
 
 def check_model_name(name: str) -> None:
-    """Refuse what cannot be the name of a model in timm's own list: timm also takes repositories, paths and folders.
+    """Refuse names that are not in timm's own list: timm also takes repositories, paths and folders.
 
-    Raises:
-        UserError: With the form that a name has.
-
-    >>> check_model_name("vit_base_patch16_224.augreg_in21k")
     >>> check_model_name("hf-hub:somebody/model")
     Traceback (most recent call last):
     rungwise.core.errors.UserError: image.backbone: 'hf-hub:somebody/model' is no name of timm's list; give one ...

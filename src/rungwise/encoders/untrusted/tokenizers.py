@@ -1,4 +1,4 @@
-"""Texts to tokens as a published model's own tokenizer makes them, cut to its context length with the end kept."""
+"""A published model's own tokenizer, which cuts texts to the context length but keeps their last token."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from rungwise.encoders.vocabulary.tokenizer import read_vocabulary, tokenise, to
 
 @dataclass(frozen=True)
 class TokenRules:
-    """What a model asks of its tokenizer.
+    """How a model uses its tokenizer.
 
     Attributes:
-        longest: Context length; longer texts are cut, and keep the token that ends them.
-        pad: Number of the token that fills up.
-        padded: Every text is filled up to the context length, as the model was trained; otherwise to the longest.
-        masked: The network is told which tokens fill up.
-        side: Where they stand.
-        clean: What is done to a text first: nothing, or what open_clip calls lower, whitespace or canonicalize.
-        zeroed: A token that becomes 0 afterwards.
+        longest: Context length; longer texts are cut, and keep their last token.
+        pad: Number of the padding token.
+        padded: Whether every text is padded to the context length, as the model was trained; otherwise to the longest
+            text.
+        masked: Whether the network gets a mask of the padding.
+        side: Side of the padding.
+        clean: Cleaning of a text beforehand: none, or what open_clip calls lower, whitespace or canonicalize.
+        zeroed: A token number that is replaced by 0 afterwards.
     """
 
     __pydantic_config__ = STRICT
@@ -47,14 +48,14 @@ class PretrainedTokenizer:
     """A tokenizer in the format of the library tokenizers, under a model's rules.
 
     Args:
-        text: Its JSON.
-        rules: The model's.
-        where: What to name in an error.
-        rows: Of the model's table of tokens.
-        clean: Does what ``rules.clean`` says.
+        text: JSON text of the tokenizer.
+        rules: The model's rules.
+        where: Name of the file in errors.
+        rows: Number of rows in the model's table of tokens.
+        clean: Function for ``rules.clean``.
 
     Raises:
-        UserError: If the tokenizer is damaged, asks for what is not listed, or was made for another table.
+        UserError: If the tokenizer is damaged, has parts that are not listed, or was made for another table.
     """
 
     def __init__(
@@ -76,16 +77,16 @@ class PretrainedTokenizer:
         return [[0 if one == self.rules.zeroed else one for one in ids] for ids in tokens]
 
     def too_long(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Positions of the texts that are cut."""
+        """Positions of the texts that are cut, ascending."""
         return too_long(self._cutter, self._cleaned(texts))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """Words with signs that the vocabulary lacks."""
+        """The words of a text with signs that the vocabulary lacks."""
         return unknown_words(self._cutter, self._cleaned([text])[0])
 
     @cached_property
     def known_words(self) -> Collection[str]:
-        """Whole words that it holds."""
+        """Whole words of the vocabulary."""
         return whole_words(self._cutter)
 
     def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
@@ -96,11 +97,7 @@ _ANOTHER = "the tokenizer belongs to another model; copy the folder anew"
 
 
 def plain_rules(tokenizer_json: str) -> str:
-    """A tokenizer without what it pads and cuts by itself, which a model decides.
-
-    >>> plain_rules('{"padding": {"strategy": "BatchLongest"}, "model": {}}')
-    '{"model": {}, "padding": null, "truncation": null}'
-    """
+    """A tokenizer's JSON without its own padding and cutting, which the model decides."""
     said = json.loads(tokenizer_json)
     return json.dumps({**said, "padding": None, "truncation": None}, ensure_ascii=False, sort_keys=True)
 
@@ -109,28 +106,13 @@ def check_vocabulary(words: int, rows: int, where: object) -> None:
     """Refuse a tokenizer that was not made for a table of tokens.
 
     Tables are often a little longer than the vocabulary, never shorter.
-
-    Raises:
-        UserError: Saying both numbers.
-
-    >>> check_vocabulary(256_000, 32_000, "model/tokenizer.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: model/tokenizer.json: 256000 words, but the model's table has 32000; the ...
     """
     if not 0 <= rows - words <= max(63, rows // 16):
         raise UserError(f"{where}: {words} words, but the model's table has {rows}; {_ANOTHER}")
 
 
 def check_special(found: Mapping[str, int | None], wanted: Mapping[str, int | None], where: object) -> None:
-    """Refuse a tokenizer whose special tokens have other numbers than the model's configuration says.
-
-    Raises:
-        UserError: Naming the first.
-
-    >>> check_special({"eos": 1}, {"eos": 49407}, "model/tokenizer.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: model/tokenizer.json: its eos token has the number 1, the model's has 49407; the ...
-    """
+    """Refuse a tokenizer whose special tokens have other numbers than the model's configuration says."""
     for name, number in wanted.items():
         if number is not None and found.get(name) != number:
             raise UserError(

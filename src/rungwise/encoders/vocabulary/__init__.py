@@ -1,1 +1,1 @@
-"""Words and tokens: which a text side knows, and cutting texts into them."""
+"""Vocabularies of text sides, and cutting texts into tokens."""

@@ -1,11 +1,11 @@
-"""Tables of characters that SentencePiece vocabularies carry (``Precompiled``), looked through before they are used.
+"""Checks of the character tables in SentencePiece vocabularies (``Precompiled``), before they are used.
 
 A table is a trie of bytes, a double array of 32-bit units, and the texts that stand for what the trie finds. The
-library follows the units without looking: one that points beyond the table would end the program in the middle of a
-caption. Here every unit is checked once.
+library follows the units unchecked: one that points beyond the table would end the program in the middle of a caption.
+Here every unit is checked once.
 
-The layout: four bytes that say how long the double array is, the array, then texts that each end with a zero byte.
-Of a unit, bit 31 says that it holds a value, bit 8 that a value stands at its offset, and bits 9 to 30 are the offset.
+The layout: four bytes with the length of the double array, the array, then texts that each end with a zero byte. Of a
+unit, bit 31 says that it holds a value, bit 8 that a value stands at its offset, and bits 9 to 30 are the offset.
 """
 
 from __future__ import annotations
@@ -19,24 +19,12 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 
 LONGEST_TEXT = 64
-"""Bytes that may stand for one character; the longest in the tables of SentencePiece is 33."""
+"""Largest number of bytes that may stand for one character; the longest in SentencePiece's tables is 33."""
 _VALUE = 1 << 31
 
 
 def check_character_map(encoded: object, where: str) -> None:
-    """Refuse a table that is damaged, points beyond itself, or makes long texts of short ones.
-
-    Args:
-        encoded: The table in base64, as ``tokenizer.json`` holds it.
-        where: What to name in an error.
-
-    Raises:
-        UserError: Saying what is wrong.
-
-    >>> check_character_map("AAAA", "tokenizer.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: tokenizer.json: precompiled_charsmap: cut off; copy the folder anew
-    """
+    """Refuse a base64 table that is damaged, points beyond itself, or makes long texts of short ones."""
     reason = _unsound(encoded)
     if reason:
         raise UserError(f"{where}: precompiled_charsmap: {reason}; copy the folder anew")
@@ -64,7 +52,7 @@ def _unsound(encoded: object) -> str | None:
 
 
 def _points_beyond(units: NDArray[np.int64], texts: bytes) -> str | None:
-    """Whether a step or a value leads outside. A unit that holds a value is never stepped from."""
+    """Reason if a step or a value leads outside. A unit that holds a value is never stepped from."""
     steps = np.flatnonzero(units < _VALUE)
     offset = (units[steps] >> 10) << ((units[steps] & (1 << 9)) >> 6)
     reached = steps ^ offset

@@ -1,4 +1,4 @@
-"""Token numbers of many texts in one array, so that a batch of them is cut and padded without a loop."""
+"""Token numbers of many texts in one array, so that batches are cut and padded without a loop."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Tokens(Sequence[Sequence[int]]):
     """Token numbers of texts.
 
     Attributes:
-        numbers: (tokens,) of all texts, one after the other.
-        starts: (texts + 1,) where each begins, and where the last one ends.
+        numbers: (tokens,) numbers of all texts, one after the other.
+        starts: (texts + 1,) start of each text, and the end of the last one.
 
     >>> tokens = Tokens.of([[2, 7, 3], [2, 3]])
     >>> len(tokens), tokens[1], tokens.lengths
@@ -31,7 +31,7 @@ class Tokens(Sequence[Sequence[int]]):
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> Tokens:
-        """From a list for each text."""
+        """Combine a list for each text."""
         if isinstance(texts, Tokens):
             return texts
         starts = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -57,18 +57,13 @@ class Tokens(Sequence[Sequence[int]]):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(texts,) how many tokens each has."""
+        """(texts,) number of tokens of each text."""
         return np.diff(self.starts)
 
     def padded(self, chosen: NDArray[np.int64], number: int = 0) -> tuple[Tensor, Tensor]:
-        """A batch of some texts.
+        """A batch of the texts at these (n,) positions: (n, longest) int64 tokens and (n,) int64 lengths.
 
-        Args:
-            chosen: (n,) positions of texts.
-            number: What fills the rows on the right.
-
-        Returns:
-            (n, longest) int64 tokens, and (n,) int64 lengths.
+        Rows are padded with ``number`` on the right.
 
         >>> Tokens.of([[2, 7, 3], [2, 3], [2]]).padded(np.array([2, 1]))
         (tensor([[2, 0],
@@ -84,13 +79,5 @@ class Tokens(Sequence[Sequence[int]]):
 
 
 def pad(tokens: Sequence[Sequence[int]], number: int = 0) -> tuple[Tensor, Tensor]:
-    """Batch token lists.
-
-    Returns:
-        (n, longest) int64 tokens, padded with ``number`` on the right, and (n,) int64 lengths.
-
-    >>> pad([[2, 7, 3], [2, 3]])
-    (tensor([[2, 7, 3],
-            [2, 3, 0]]), tensor([3, 2]))
-    """
+    """(n, longest) int64 tokens, padded with ``number`` on the right, and (n,) int64 lengths."""
     return Tokens.of(tokens).padded(np.arange(len(tokens)), number)

@@ -1,8 +1,8 @@
-"""A vocabulary: looked through before it cuts texts, and cutting them.
+"""Check of vocabularies before they cut texts, and the cutting.
 
 ``tokenizer.json`` is a small program: rules rewrite a text, patterns cut it, templates add tokens. Patterns can take
-for ever on one caption, rules can blow it up, and a token's number can lie beyond the table of words. Here only parts
-are taken that do none of this.
+forever on one caption, rules can blow it up, and a token's number can lie beyond the table of words. Only parts that do
+none of this are accepted.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ PARTS: Mapping[str, frozenset[str]] = {
     ),
     "post_processor": frozenset({"Sequence", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"}),
 }
-"""What the parts of a vocabulary may be of: each takes a time and a space in proportion to the text.
+"""Allowed types of a vocabulary's parts; each takes time and space in proportion to the text.
 
-Patterns must be those of :data:`PATTERNS`, and all normalizers together may make a text only so much longer.
+Patterns must be those of :data:`PATTERNS`, and all normalizers together may lengthen a text only so much.
 """
 
 UNSPACED_LETTER = f"[{UNSPACED.encode().decode('unicode_escape')}]\\p{{M}}*"
-"""A letter of a script that is written without spaces, with its vowel signs and accents, as a regular expression."""
+"""Regular expression of a letter with its vowel signs and accents, in a script written without spaces."""
 
 _WORDS = r"[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 _ENDINGS = "'s|'t|'re|'ve|'m|'ll|'d"
@@ -56,42 +56,38 @@ PATTERNS: frozenset[str] = frozenset(
         rf"<\|startoftext\|>|<\|endoftext\|>|{_ENDINGS}|{_WORDS}",
     }
 )
-"""Regular expressions that a vocabulary may use: those of published models and of ours, each read in one go.
+r"""Regular expressions that a vocabulary may use: those of published models and of ours, all of linear time.
 
-No rule tells the others apart: ``\\s+\\s+\\s+$`` looks as harmless and takes 17 seconds for 300 blanks.
+No rule tells harmless patterns from others: ``\\s+\\s+\\s+$`` looks as harmless and takes 17 seconds for 300 blanks.
 """
 
 _ONE_CLASS = re.compile(r"\[\^?(?:\\.|[^\[\]\\])+\]\+?")
-"""A class of characters, once or as often as it goes, such as the punctuation that SigLIP takes out: in one go too."""
+"""A class of characters, once or repeated, such as the punctuation that SigLIP removes: of linear time too."""
 
 _WORD_FOR_WORD = {"normalizer": list(NORMALIZERS), "pre_tokenizer": [PRE_TOKENIZER]}
-"""Parts with patterns that are known to be harmless, exactly as they are."""
+"""Parts whose patterns are known to be harmless, accepted only word for word."""
 _IDLE = ("truncation", "padding")
-"""What a model decides itself."""
+"""Settings that the model decides itself."""
 _MOST_FRAME = 16
-"""Tokens that a template may add to a caption."""
+"""Largest number of tokens that a template may add to a caption."""
 _MOST_GROWTH = LONGEST_TEXT
-"""How many times as long normalizers may make a text."""
+"""Factor by which normalizers may lengthen a text."""
 _LONGEST_WORD = 1000
-"""Letters of a word that WordPiece still cuts; its time grows with their square."""
+"""Longest word in letters that WordPiece cuts; its time grows with their square."""
 _PROBES = ("", "a", "a dog", "\u2603 qzxv 1.5 \U0001f600")
 
 
 def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer:
-    """A vocabulary whose tokens are numbered 0, 1, 2...
+    """Check a vocabulary, whose tokens must be numbered 0, 1, 2...
 
     Args:
-        text: What ``tokenizer.json`` says.
-        where: What to name in an error.
-        rows: Of the table of words, where that was made for the vocabulary by somebody else: numbers lie below it, and
-            there may be gaps.
+        text: Text of ``tokenizer.json``.
+        where: Name of the file in errors.
+        rows: Rows of the table of words, where somebody else made it for the vocabulary: numbers must lie below it, and
+            may have gaps.
 
     Raises:
-        UserError: If it is none, has parts that are not listed in :data:`PARTS`, or gives numbers of no token.
-
-    >>> read_vocabulary('{"version": "1.0"}', "tokenizer.json")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: tokenizer.json: model: expected one of BPE, Unigram, WordLevel, WordPiece; ...
+        UserError: If it is no vocabulary, has parts that are not in :data:`PARTS`, or gives numbers of no token.
     """
     said = parse_json(text, where)
     if not isinstance(said, dict):
@@ -116,7 +112,7 @@ def read_vocabulary(text: str, where: str, rows: int | None = None) -> Tokenizer
 
 
 def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None:
-    """Its type, its pattern, and those of the parts of a sequence."""
+    """Check a part's type and pattern, and the parts of a sequence."""
     if (part is None and name != "model") or part in _WORD_FOR_WORD.get(name, ()):
         return
     kind = part.get("type") if isinstance(part, dict) else None
@@ -140,7 +136,7 @@ def _check_part(part: Any, name: str, known: frozenset[str], where: str) -> None
 
 
 def _pattern(part: Mapping[str, Any]) -> str | None:
-    """The regular expression of a part, if it has one."""
+    """Regular expression of a part, if it has one."""
     pattern = part.get("pattern")
     return str(pattern["Regex"]) if isinstance(pattern, dict) and "Regex" in pattern else None
 
@@ -171,18 +167,18 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "Prepend": _check_prefix,
     "WordPiece": _check_word_pieces,
 }
-"""What is looked at besides kind and pattern."""
+"""Checks of parts besides type and pattern."""
 
 
 def _check_growth(normalizer: Any, where: str) -> None:
-    """One after the other, few rules can make a text longer without end."""
+    """Refuse normalizers whose product could lengthen a text without bound."""
     maps = LONGEST_TEXT ** _count(normalizer, "Precompiled")
     if maps * growth(normalizer) > _MOST_GROWTH:
         raise UserError(f"{where}: normalizer: makes a text more than {_MOST_GROWTH} times as long; give another model")
 
 
 def _count(part: Any, kind: str) -> int:
-    """How many parts are of a kind, those of sequences included."""
+    """Number of parts of a type, in nested sequences too."""
     if isinstance(part, list):
         return sum(_count(one, kind) for one in part)
     return int(part.get("type") == kind) + _count(part.get("normalizers"), kind) if isinstance(part, dict) else 0
@@ -199,7 +195,7 @@ def _parsed(text: str, where: str) -> Tokenizer:
 
 
 def _try_out(tokenizer: Tokenizer, rows: int, where: str) -> None:
-    """Templates and fallbacks may give numbers that no word has."""
+    """Cut a few texts, since templates and fallbacks may give numbers that no word has."""
     try:
         with lines_of_failure_kept():
             found = [encoding.ids for encoding in tokenizer.encode_batch(list(_PROBES))]
@@ -226,7 +222,7 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Encoding]:
-    """What the library makes of texts; a vocabulary may be whole, and yet some character makes it panic."""
+    """The library's encodings; even with a sound vocabulary, some character may make it panic."""
     try:
         with lines_of_failure_kept():
             found: list[Encoding] = tokenizer.encode_batch(_whole(texts))
@@ -238,12 +234,7 @@ def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Encoding]:
 
 
 def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
-    """The same tokenizer, which keeps the first ``longest`` tokens of a text, those that frame it included.
-
-    Args:
-        tokenizer: Stays as it is.
-        longest: None keeps all.
-    """
+    """A copy of a tokenizer that keeps the first ``longest`` tokens, with those that frame a text; None keeps all."""
     if longest is None:
         return tokenizer
     other = Tokenizer.from_str(tokenizer.to_str())
@@ -252,14 +243,14 @@ def cutting(tokenizer: Tokenizer, longest: int | None) -> Tokenizer:
 
 
 def too_long(cutter: Tokenizer, texts: Sequence[str]) -> NDArray[np.int64]:
-    """Positions of the texts that a tokenizer of :func:`cutting` cuts, ascending."""
+    """Positions of the texts that a tokenizer from :func:`cutting` cuts, ascending."""
     if cutter.truncation is None:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero([bool(encoding.overflowing) for encoding in _encoded(cutter, texts)])
 
 
 def pieces(cutter: Tokenizer, text: str) -> list[str]:
-    """The tokens of a text as they stand in it; empty for those that do not, such as its beginning.
+    """The tokens of a text, spelled as in the text; empty for tokens that are not in it, such as its start.
 
     >>> from tokenizers import models, pre_tokenizers
     >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
@@ -275,7 +266,7 @@ def pieces(cutter: Tokenizer, text: str) -> list[str]:
 
 
 def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
-    """The words of a text that become the token for what is unknown, as they stand in it, each once.
+    """The words of a text that become the unknown token, spelled as in the text, each once.
 
     >>> from tokenizers import models, pre_tokenizers
     >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 2}, unk_token="[UNK]"))
@@ -297,16 +288,12 @@ def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token holds a letter or a digit, and so is no punctuation mark.
-
-    >>> is_word("t-shirt"), is_word("...")
-    (True, False)
-    """
+    """Whether a token holds a letter or a digit, and so is no punctuation mark."""
     return any(letter.isalnum() for letter in token)
 
 
 def whole_words(tokenizer: Tokenizer) -> frozenset[str]:
-    """The words that a vocabulary holds in one piece, in lower case; letters alone, and two at least.
+    """Words that are one token of a vocabulary, in lower case; letters alone, at least two.
 
     >>> from tokenizers import models
     >>> sorted(whole_words(Tokenizer(models.WordPiece({"[UNK]": 0, "dog": 1, "##gy": 2, "a": 3}, unk_token="[UNK]"))))

@@ -25,7 +25,7 @@ _PERIOD = (
     r"(?<!\.)\."
     rf"(?:(?=[{_AFTER_A_SENTENCE}]*+\s*+\z)|(?<!(?:{_ABBREVIATED}|\.[^\W\d])\.)(?=[{_AFTER_A_SENTENCE}]*+\s))"
 )
-"""That ends a sentence: at the end of the caption always, within it unless an abbreviation stands before it."""
+"""A period that ends a sentence: always at the end of the caption, within it unless an abbreviation comes before it."""
 _CONTRACTED = (
     *(r"\bcan(?=not\b)", r"(?<=\bcan)not\b", r"\b(?:gim|lem)(?=me\b)", r"(?<=\bgim|\blem)me\b"),
     *(r"\b(?:gon|wan)(?=na\b)", r"(?<=\bgon|\bwan)na\b", r"\bgot(?=ta\b)", r"(?<=\bgot)ta\b"),
@@ -43,8 +43,10 @@ _ENDING = rf"(?<=[^'\s])(?:'(?:s|m|d|ll|re|ve)?|n't)(?=\s|\z|{_APART})"
 
 _PLAIN = r"(?!(?:cannot|gimme|gonna|gotta|lemme|wanna)\b)\w{1,99}(?=\s|\z)"
 WORD = rf"{_PLAIN}|{_APART}|{_ENDING}|(?:(?!{_APART}|{_ENDING})\S){{1,99}}"
-"""What is one word of a caption in lower case; most are plain ones, which are found sooner. A length has an end, since
-the library gives up on a match that takes it too many steps."""
+"""One word of a lower-cased caption; most are plain ones, which are tried first.
+
+Lengths are bounded, since the library gives up on a match that takes too many steps.
+"""
 
 _OPENING_QUOTE = r"""(?<![^ (\[{<«“‘„`])"|(?<=[ (\[{<«“‘„`])''"""
 
@@ -58,7 +60,7 @@ PRE_TOKENIZER: dict[str, Any] = {
     "behavior": "Removed",
     "invert": True,
 }
-"""The parts of such a vocabulary as ``tokenizer.json`` says them; no other patterns are taken from there."""
+"""The parts of such a vocabulary in ``tokenizer.json``; no other patterns are accepted there."""
 
 
 def treebank_vocabulary(
@@ -67,9 +69,9 @@ def treebank_vocabulary(
     """A tokenizer of given words.
 
     Args:
-        numbers: Of each word, those named here among them.
-        unknown: Stands for every other word.
-        frame: What stands before and after each caption.
+        numbers: Number of each word, including ``unknown`` and ``frame``.
+        unknown: Token for every other word.
+        frame: Tokens before and after each caption.
 
     >>> words = ["<pad>", "<start>", "<end>", "<unk>", "a", "dog", "'s", "bone", "."]
     >>> vocabulary = treebank_vocabulary({word: number for number, word in enumerate(words)})

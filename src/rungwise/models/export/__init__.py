@@ -1,1 +1,1 @@
-"""Models without torch: ONNX graphs, written, looked through and run."""
+"""Models without torch: ONNX graphs, written, checked and run."""

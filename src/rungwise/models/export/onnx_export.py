@@ -60,10 +60,10 @@ OPSET = 18
 """Version of ONNX's operators: the first that both exporters of torch write and that has what layers need."""
 
 LEAST_COSINE = 0.9999
-"""Of a vector of the graph with the model's: an export that falls below is not written."""
+"""Least cosine of a graph's vector with the model's; an export that falls below is not written."""
 
 _FARTHEST = 0.0142
-"""The same as a distance, in lengths of the model's vector: vectors of the inner product are not of length 1."""
+"""The same bound as a distance, in lengths of the model's vector: vectors of the inner product are not of length 1."""
 
 _MOST_BYTES = (1 << 31) - (1 << 22)
 _BATCHES = (1, 3, 8)
@@ -86,10 +86,10 @@ class ExportAgreement:
     """How close the vectors of a graph are to the model's.
 
     Attributes:
-        what: Was compared.
-        count: How many vectors.
-        cosine: The least one.
-        distance: The largest, in lengths of the model's vector.
+        what: What was compared, such as "texts of one length".
+        count: Number of compared vectors.
+        cosine: The least cosine.
+        distance: The largest distance, in lengths of the model's vector.
     """
 
     what: str
@@ -98,11 +98,6 @@ class ExportAgreement:
     distance: float
 
     def __str__(self) -> str:
-        """The line for a person.
-
-        >>> print(ExportAgreement("texts of one length", 24, 0.99999994, 2e-7))
-        texts of one length: least cosine with the model's 0.9999999 of 24 vectors, at most 2.0e-07 of a length apart
-        """
         return (
             f"{self.what}: least cosine with the model's {self.cosine:.7f} of {self.count} vectors,"
             f" at most {self.distance:.1e} of a length apart"
@@ -110,7 +105,7 @@ class ExportAgreement:
 
     @property
     def is_close(self) -> bool:
-        """Whether the graph may stand for the model."""
+        """Whether the graph is close enough to replace the model."""
         return self.cosine >= LEAST_COSINE and self.distance <= _FARTHEST
 
 
@@ -121,11 +116,11 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[ExportAgreement,
     one length, and texts of several lengths in padded batches. The folder appears whole or not at all.
 
     Args:
-        model: A joint embedding or a fitted model, wherever it computes; it is exported in float32.
-        folder: Made if missing; an exported model that stands there is replaced.
+        model: A joint embedding or a fitted model on any device; it is exported in float32.
+        folder: Folder to make; an exported model that stands there is replaced.
 
     Returns:
-        What was compared.
+        How close the graphs are to the model, one entry for each kind of input.
 
     Raises:
         UserError: If the model cannot be exported, a graph's vectors are not those of the model, a side has more than
@@ -204,11 +199,11 @@ class _Captions(nn.Module):
 _Side = _Images | _Captions
 _Given = tuple[NDArray[Any], ...]
 _Checks = Sequence[tuple[str, Sequence[_Given]]]
-"""What is compared, by what it is called: batches of the inputs of a graph."""
+"""Batches of inputs of a graph, with the name of each comparison."""
 
 
 def _exact(model: TwoTower) -> TwoTower:
-    """The model in float32 on the processor, in evaluation mode; the one that was given stays as it is."""
+    """A copy of the model in float32 on the processor, in evaluation mode."""
     return copy.deepcopy(model).to("cpu", torch.float32).eval()
 
 
@@ -231,7 +226,7 @@ def _config(model: TwoTower, fingerprint: str) -> OnnxConfig:
 
 
 def _check_tokens(model: TwoTower, tokenizer: str, config: OnnxConfig) -> None:
-    """Refuse a text side whose tokens are more than what is written down says."""
+    """Refuse a text side that cuts texts in ways which the written tokenizer does not reproduce."""
     words = read_vocabulary(tokenizer, TOKENIZER, config.token_rows)
     cutter = WordCutter(words, config.longest, config.clean, config.zeroed)
     if cutter.tokenise(_TEXTS) != model.text_encoder.tokenise(_TEXTS):
@@ -270,11 +265,7 @@ def _some_captions(model: TwoTower, rows: int) -> _Checks:
 
 
 def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) -> list[ExportAgreement]:
-    """Export a side with the first exporter whose graph gives the model's vectors.
-
-    Raises:
-        UserError: If none does.
-    """
+    """Export a side with the first exporter whose graph gives the model's vectors."""
     size = sum(one.numel() * one.element_size() for part in side.parts for one in part.state_dict().values())
     if size > _MOST_BYTES:
         raise UserError(f"{path.name}: the side's weights are {readable(size)}, and an ONNX file holds at most 2 GiB")
@@ -299,7 +290,7 @@ def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) ->
 
 
 def _traced(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequence[Input]) -> None:
-    """By the exporter that traces: the one that keeps a recurrent network whole, for texts of any length."""
+    """Export by tracing, which keeps a recurrent network whole, for texts of any length."""
     free = {one.name: _free(one) for one in inputs} | {OUTPUT: {0: "batch"}}
     _quietly(
         lambda: torch.onnx.export(
@@ -316,7 +307,7 @@ def _traced(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequen
 
 
 def _captured(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequence[Input]) -> None:
-    """By the exporter of ``torch.export``, for networks that cannot be traced."""
+    """Export by ``torch.export``, for networks that cannot be traced."""
     _quietly(
         lambda: torch.onnx.export(
             side,
@@ -339,11 +330,7 @@ def _free(one: Input) -> dict[int, str]:
 
 
 def _quietly(export: Callable[[], object]) -> None:
-    """Without the exporters' remarks; what they cannot do becomes one line.
-
-    Raises:
-        UserError: If the export fails.
-    """
+    """Export without the exporters' remarks; a failure becomes one UserError."""
     fast = torch.backends.mha.get_fastpath_enabled()
     # Attention in one operation of torch's own, which no exporter knows.
     torch.backends.mha.set_fastpath_enabled(False)
@@ -362,7 +349,7 @@ def _quietly(export: Callable[[], object]) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """The exporters' compiled parts print whole graphs, past whatever Python says of its output."""
+    """Close stdout and stderr as file handles: the exporters' compiled parts print whole graphs past ``sys.stdout``."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(handle, os.dup(handle)) for handle in (1, 2)]
@@ -381,7 +368,7 @@ def _silence() -> Iterator[None]:
 
 
 def _finish(path: Path, inputs: Sequence[Input], dimension: int) -> None:
-    """Name the sizes of what goes in and out, and leave out where in the source each node comes from."""
+    """Name the sizes of inputs and outputs, and remove the source lines that each node came from."""
     import onnx
 
     model = onnx.load_model(path, load_external_data=False)
@@ -409,7 +396,7 @@ def _finish(path: Path, inputs: Sequence[Input], dimension: int) -> None:
 def _compared(
     side: _Side, path: Path, inputs: Sequence[Input], what: str, batches: Sequence[_Given]
 ) -> ExportAgreement:
-    """The graph's vectors beside the model's, each text of which is computed alone."""
+    """Compare the graph's vectors with the model's, which computes each text alone."""
     data = path.read_bytes()
     check_graph(data, path.name, tuple(inputs), side.dimension)
     graph = Graph(data, path.name, side.dimension, default_threads())

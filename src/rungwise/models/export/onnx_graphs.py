@@ -1,7 +1,7 @@
-"""ONNX graphs, looked through before onnxruntime opens them.
+"""Checks of ONNX graphs before onnxruntime opens them.
 
-A graph is a program. It may name files anywhere on the machine to read numbers from, bring operators of its own, and
-loop without end. Here it is one file, of operators that are listed, with the inputs and the output that a model has.
+A graph is a program: it may read any file of the machine, bring operators of its own, and loop without end. Here it
+must be one file, of listed operators, with the inputs and the output that a model has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rungwise.core.compute.threads import cores
 from rungwise.core.errors import UserError
 
 OUTPUT = "vectors"
-"""Name of what every graph gives: (n, D) float32."""
+"""Name of every graph's output, (n, D) float32."""
 
 MISSING = "run: pip install 'rungwise[onnx]'"
 
@@ -41,7 +41,7 @@ OPERATORS = frozenset(
         *("Transpose", "Trilu", "Unsqueeze", "Upsample", "Where", "Xor"),
     }
 )
-"""What a graph may compute with. Loops are not among it, nor is what draws by lot, reads texts or decodes pictures."""
+"""Allowed operators. Loops are not among them, nor what draws random numbers, reads texts or decodes pictures."""
 
 _STANDARD = ("", "ai.onnx")
 _LARGEST = (1 << 31) - 1
@@ -54,9 +54,9 @@ class Input:
     """One input of a graph.
 
     Attributes:
-        name: Of it.
-        dtype: Of its numbers.
-        shape: Its sizes; None where any size is taken.
+        name: Name of the input.
+        dtype: Type of its numbers.
+        shape: Its sizes; None where any size is allowed.
     """
 
     name: str
@@ -65,16 +65,17 @@ class Input:
 
 
 def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: int) -> None:
-    """Refuse a graph that is none, reads other files, computes with what is not listed, or is of another model.
+    """Refuse bytes that are no ONNX graph, or a graph that reads files, uses other operators, or has other inputs or
+    outputs.
 
     Args:
         data: The bytes of the file.
-        where: What to name in an error.
-        inputs: What it must take, in this order.
-        dimension: D of the (n, D) that it must give.
+        where: Name of the file in errors.
+        inputs: Inputs that the graph must take, in this order.
+        dimension: D of the (n, D) output.
 
     Raises:
-        UserError: In one line, with what is wrong.
+        UserError: Saying what is wrong.
 
     >>> check_graph(b"no graph", "text.onnx", (), 4)
     Traceback (most recent call last):
@@ -121,7 +122,7 @@ def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: i
 
 
 def messages_below(message: Any) -> Iterator[Any]:
-    """All messages within a message; the numbers of a tensor are none."""
+    """All messages within a protobuf message; the numbers of a tensor are not messages."""
     for about, value in message.ListFields():
         if about.message_type is None:
             continue
@@ -146,24 +147,20 @@ def _shown(values: list[tuple[str, int, tuple[int | None, ...]]]) -> str:
 
 
 def default_threads() -> int:
-    """As many as ``OMP_NUM_THREADS`` says, as for torch; otherwise one for each core.
-
-    >>> default_threads() >= 1
-    True
-    """
+    """Number of threads in ``OMP_NUM_THREADS``, as for torch; otherwise one for each core."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdecimal() and 0 < int(said) < 1024 else cores()
 
 
 @dataclass
 class Graph:
-    """A graph that was looked through, opened by onnxruntime when it is first computed with.
+    """A checked graph, which onnxruntime opens when it is first run.
 
     Attributes:
-        data: The bytes of the file; given back once it is open.
-        where: What to name in an error.
-        dimension: D.
-        threads: That compute.
+        data: The bytes of the file; None once the graph is open.
+        where: Name of the file in errors.
+        dimension: Length D of a vector.
+        threads: Number of computing threads.
     """
 
     data: bytes | None
@@ -174,10 +171,10 @@ class Graph:
     _lock: Any = field(default_factory=Lock, init=False, repr=False)
 
     def run(self, **inputs: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, D) of inputs of n rows.
+        """(n, D) vectors for inputs of n rows.
 
         Raises:
-            UserError: If the graph cannot be opened, cannot compute with these, or gives something else.
+            UserError: If the graph cannot be opened or run, or its output has another shape or type.
         """
         session, rows = self._opened(), len(next(iter(inputs.values())))
         try:

@@ -55,12 +55,12 @@ class Origin:
     """The model that was exported, and how close the export came to it.
 
     Attributes:
-        fingerprint: Of the model.
-        image_cosine: The least cosine of its vectors with those of the export, over the pictures that were compared.
-        text_cosine: Likewise over texts, alone and in padded batches.
+        fingerprint: Fingerprint of the exported model.
+        image_cosine: Least cosine between a vector of the model and one of the export, over the compared pictures.
+        text_cosine: Least cosine over the compared texts, alone and in padded batches.
         opset: Version of ONNX's operators.
-        seal: SHA-256 of the export's own fingerprint, its provenance and of what else stands here, as :meth:`sealed`
-            computes it. An export that says something else of itself than when it was written stands for no model.
+        seal: SHA-256 of the export's own fingerprint, its provenance and the other attributes, as :meth:`sealed`
+            computes it. An export whose description was changed afterwards stands for no model.
     """
 
     __pydantic_config__ = STRICT
@@ -72,15 +72,11 @@ class Origin:
     seal: str = ""
 
     def sealed(self, fingerprint: str, provenance: Mapping[str, Any] = MappingProxyType({})) -> Self:
-        """The same with the seal of an export.
+        """A copy with the seal of an export.
 
         Args:
-            fingerprint: Of the export, which covers its graphs, its vocabulary and its description.
+            fingerprint: Fingerprint of the export, which covers its graphs, vocabulary and configuration.
             provenance: Facts about data, training and results that are saved with it.
-
-        >>> origin = Origin("9a3f", 1.0, 1.0, opset=18)
-        >>> origin.sealed("5e") == origin.sealed("5e").sealed("5e"), origin.sealed("5e") == origin.sealed("5f")
-        (True, False)
         """
         facts = [fingerprint, self.fingerprint, self.image_cosine, self.text_cosine, self.opset, dict(provenance)]
         return replace(self, seal=digest_of_json(facts))
@@ -88,23 +84,24 @@ class Origin:
 
 @dataclass(frozen=True)
 class OnnxConfig(Bounded):
-    """What an exported model is, besides its graphs and its vocabulary.
+    """Configuration of an exported model, besides its graphs and vocabulary.
 
     Attributes:
         origin: The model that was exported.
-        dimension: D.
-        similarity: How vectors are compared; the graphs give prepared ones.
-        preprocessing: What pictures go through before the graph, which normalises them itself; None for rows of
+        dimension: Length D of a vector.
+        similarity: How vectors are compared; the graphs give vectors that are prepared for it.
+        preprocessing: Preprocessing of pictures before the graph, which normalises them itself; None for rows of
             features.
         features: Width of a row of features; None for pictures.
-        regions: A row of features is the regions of a picture, any number of them; otherwise their mean is taken.
-        token_rows: Above the number of every token.
+        regions: Whether a row of features is the regions of a picture, any number of them; otherwise their mean is
+            taken.
+        token_rows: Size of the token table: every token number lies below it.
         longest: Tokens of a text that are read at most; None for any number.
         pad_number: The token number that fills a batch.
-        clean: What is done to a text before it is cut into tokens; see
+        clean: Cleaning of a text before it is cut into tokens; see
             rungwise.encoders.pretrained.open_clip.text_cleaning.
-        zeroed: A token that becomes 0 afterwards.
-        kind: Names the family.
+        zeroed: A token number that is replaced by 0 afterwards.
+        kind: Name of the family.
     """
 
     __pydantic_config__ = STRICT
@@ -133,29 +130,26 @@ class OnnxConfig(Bounded):
 
     @property
     def image_input(self) -> Input:
-        """What the graph of the image side takes."""
+        """Name, type and shape of the image graph's input."""
         if self.preprocessing is None:
             return Input(ROWS, np.float32, (None, None, self.features) if self.regions else (None, self.features))
         return Input(PICTURES, np.uint8, (None, *self.preprocessing.prepared_shape))
 
     @property
     def text_inputs(self) -> tuple[Input, Input]:
-        """What the graph of the text side takes."""
+        """Names, types and shapes of the text graph's inputs."""
         return Input(TOKENS, np.int64, (None, None)), Input(LENGTHS, np.int64, (None,))
 
 
 class OnnxModel(StoredModel, DualEncoder):
-    """A dual encoder of two graphs; see :func:`rungwise.models.load`.
+    """A dual encoder of two ONNX graphs, as :func:`rungwise.models.load` opens it.
 
     Args:
-        config: Of the model.
-        image: Gives vectors of pictures.
-        text: Gives vectors of texts.
+        config: Configuration from the folder.
+        image: Graph that gives vectors of pictures, or of rows of features.
+        text: Graph that gives vectors of texts.
         tokenizer: The vocabulary.
         fingerprint: Hash of everything that a vector depends on.
-
-    >>> OnnxModel.kind
-    'onnx'
     """
 
     kind: ClassVar[str] = "onnx"
@@ -169,17 +163,18 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None, *, threads: int | None = None) -> Self:
-        """See :meth:`StoredModel.from_folder <rungwise.models.io.families.StoredModel.from_folder>`.
+        """Read the two graphs, the vocabulary and the configuration of an export.
 
         Args:
-            folder: Where its files are.
+            folder: The opened folder.
             device: None or ``"cpu"``.
-            threads: That compute; None takes ``OMP_NUM_THREADS``, or one for each core.
+            threads: Number of computing threads; None takes ``OMP_NUM_THREADS``, or one for each core.
 
         Raises:
-            UserError: As there, and if a graph asks for anything that is not allowed.
-            AlteredModelError: As there, and if description, vocabulary and graphs are not those that were exported
-                together, whatever the folder's seal says. A model that is taken as it is stands for no other.
+            UserError: If files are missing or damaged, or a graph asks for anything that is not allowed.
+            AlteredModelError: If configuration, vocabulary and graphs are not those that were exported together,
+                whatever the folder's seal says. With ``altered`` the model is read all the same, and stands for no
+                other.
         """
         if device not in (None, "cpu"):
             raise UserError(
@@ -204,7 +199,7 @@ class OnnxModel(StoredModel, DualEncoder):
         return model
 
     def try_out(self) -> str:
-        """Compute two rows by each graph; see ``StoredModel``."""
+        """Run each graph on two rows."""
         shape = [2 if size is None else size for size in self.config.image_input.shape]
         image, tokens = self.config.image_input, np.full((2, 1), self.config.pad_number, np.int64)
         for graph, given in (
@@ -228,12 +223,12 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @property
     def contents(self) -> str:
-        """What was read."""
+        """What was read, in words."""
         return f"2 graphs exported from model {self.config.origin.fingerprint[:12]}"
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """D, the length of a vector."""
         return self.config.dimension
 
     @property
@@ -264,7 +259,7 @@ class OnnxModel(StoredModel, DualEncoder):
         return EncodedImages(np.concatenate(found), np.array(kept, np.int64), tuple(issues))
 
     def prepare_image(self, picture: Picture | bytes) -> Callable[[], EncodedImages]:
-        """See :meth:`DualEncoder.prepare_image <rungwise.models.contracts.DualEncoder.prepare_image>`."""
+        """Read a picture now; the returned function runs the graph."""
         pixels = _read(picture, self._preprocessing())
         return lambda: EncodedImages(self._image.run(pictures=pixels[None]), np.arange(1))
 
@@ -281,31 +276,31 @@ class OnnxModel(StoredModel, DualEncoder):
 
     @property
     def reads_pictures(self) -> bool:
-        """See :meth:`PairScorer.reads_pictures <rungwise.models.contracts.PairScorer.reads_pictures>`."""
+        """Whether the model was trained on pictures, and not on rows of features."""
         return self.config.preprocessing is not None
 
     @property
     def decoded_side(self) -> int | None:
-        """See :meth:`PairScorer.decoded_side <rungwise.models.contracts.PairScorer.decoded_side>`."""
+        """Shorter side in pixels to which large pictures are decoded; None where every pixel is read."""
         seen = self.config.preprocessing
         return None if seen is None else seen.decoded_side
 
     @property
     def longest_text(self) -> int | None:
-        """See :meth:`PairScorer.longest_text <rungwise.models.contracts.PairScorer.longest_text>`."""
+        """Tokens of a text that are read at most; None for any number."""
         return self.config.longest
 
     def too_long(self, texts: Texts) -> NDArray[np.int64]:
-        """See :meth:`PairScorer.too_long <rungwise.models.contracts.PairScorer.too_long>`."""
+        """Positions of the texts that are cut, ascending."""
         return self._words.too_long(_read_words(texts))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """See :meth:`PairScorer.unknown_words <rungwise.models.contracts.PairScorer.unknown_words>`."""
+        """The words of a text that the vocabulary lacks."""
         return self._words.unknown_words(text)
 
     @property
     def known_words(self) -> Collection[str]:
-        """See :meth:`PairScorer.known_words <rungwise.models.contracts.PairScorer.known_words>`."""
+        """Whole words of the vocabulary."""
         return self._words.known_words
 
     def _preprocessing(self) -> Preprocessing:
@@ -355,13 +350,13 @@ def fingerprint_of(config: OnnxConfig, tokenizer: str, image: bytes, text: bytes
 
 
 class WordCutter:
-    """Texts to tokens, as the model that was exported makes them.
+    """Cuts texts into tokens as the exported model does.
 
     Args:
-        tokenizer: Its vocabulary.
+        tokenizer: The vocabulary.
         longest: Tokens that are kept, those that frame a text included; None for all.
-        clean: What is done to a text before.
-        zeroed: A token that becomes 0 afterwards.
+        clean: Cleaning of a text beforehand.
+        zeroed: A token number that is replaced by 0 afterwards.
     """
 
     def __init__(self, tokenizer: Tokenizer, longest: int | None, clean: Cleaning, zeroed: int | None) -> None:
@@ -382,12 +377,12 @@ class WordCutter:
         return too_long(self._cutter, self._cleaned(texts))
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """Words that the vocabulary lacks."""
+        """The words of a text that the vocabulary lacks."""
         return unknown_words(self._tokenizer, self._cleaned([text])[0])
 
     @cached_property
     def known_words(self) -> Collection[str]:
-        """Whole words that it holds."""
+        """Whole words of the vocabulary."""
         return whole_words(self._tokenizer)
 
     def _cleaned(self, texts: Sequence[str]) -> Sequence[str]:
@@ -421,7 +416,7 @@ def _read(picture: Picture | bytes, preprocessing: Preprocessing) -> NDArray[np.
 def _prepared(
     pictures: Sequence[Picture | bytes], preprocessing: Preprocessing
 ) -> Iterator[tuple[int, list[NDArray[np.uint8] | Issue]]]:
-    """Position of the first of some pictures, and these read in threads while those before them are encoded."""
+    """Batches of pictures with the position of their first; the next batch is read in threads while one is encoded."""
 
     def prepare(picture: Picture | bytes) -> NDArray[np.uint8] | Issue:
         try:

@@ -16,21 +16,17 @@ if TYPE_CHECKING:
 
 
 def keep_calibration(folder: Path, calibration: Calibration) -> Path:
-    """Keep what judges the scores of a model in its folder, in place of what was there; gives the file.
+    """Write the calibration of a model's scores into its folder, in place of an earlier one; returns the file.
 
-    Whoever loads the model from the folder has it as ``calibration_file``. A search takes it where the index has no
+    A model that is loaded from the folder has it as ``calibration_file``. A search uses it where the index has no
     calibration of its own.
 
     Args:
-        folder: Of a saved or exported model.
-        calibration: Fitted for this model, which the caller has checked.
+        folder: Folder of a saved or exported model.
+        calibration: Calibration that was fitted for this model, which the caller has checked.
 
     Raises:
-        UserError: If there is no model, or the folder may not be written.
-
-    >>> keep_calibration(Path("nowhere"), None)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no model here (config.json is missing); give the folder of a saved model
+        UserError: If there is no model, or the folder cannot be written.
     """
     if not is_regular(folder / CONFIG):
         raise UserError(f"{folder}: no model here ({CONFIG} is missing); give the folder of a saved model")

@@ -1,4 +1,4 @@
-"""The model card that every saved model carries: how it is used, what it was made from, how well it ranks."""
+"""The card of a saved model: how it is used, what it was made from, how well it ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rungwise.core.errors import UserError
 from rungwise.core.output.printable import printable
 
 EVALUATIONS = "evaluations"
-"""Where the facts about a model keep what evaluations found."""
+"""Key of the evaluations' tables in a model's provenance."""
 
 _MOST_TABLES = 100
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
@@ -25,18 +25,18 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~$&!])")
 
 @dataclass(frozen=True)
 class EvaluationTable:
-    """What an evaluation found, in plain values; see :func:`rungwise.evaluation.card_facts`.
+    """The result of an evaluation in plain values; see :func:`rungwise.evaluation.card_facts`.
 
     Attributes:
-        data: What the data are called.
-        data_hash: Of the collection.
+        data: Name of the data.
+        data_hash: Hash of the collection.
         model_hash: Fingerprint of the model.
-        protocol: The protocol's name.
+        protocol: Name of the protocol.
         head: Heading of each column.
-        rows: Cells as they are shown.
-        notes: What was ranked against what, and what counted as right.
+        rows: Formatted cells of each row.
+        notes: Sentences on what was ranked against what, and what counted as right.
         numbers: Unrounded numbers by canonical name, such as ``i2t/R@1``.
-        version: Of the rungwise that measured.
+        version: Version of rungwise that measured.
     """
 
     __pydantic_config__ = STRICT
@@ -56,11 +56,11 @@ _INDEXED = """rungwise index PICTURES --model "this folder" --out index
 rungwise search index "two dogs running through snow\""""
 _SECOND = """rungwise evaluate VECTOR_MODEL DATA --rerank "this folder"
 rungwise search INDEX "two dogs running through snow" --rerank "this folder\""""
-"""How a model is used on the command line: one that gives vectors, and one that scores pairs alone."""
+"""Commands for the card of a model that gives vectors, and of one that only scores pairs."""
 
 
 def with_table(provenance: Mapping[str, Any], table: EvaluationTable) -> dict[str, Any]:
-    """Facts about a model with one more table, which takes the place of an earlier one of the same data and protocol.
+    """Provenance with one more table, which replaces an earlier one of the same data and protocol.
 
     >>> table = EvaluationTable("scenes", "", "", "full", ("measure", "image to text"), (("R@1", "50.0"),))
     >>> len(tables_of(with_table(with_table({}, table), table)))
@@ -75,11 +75,7 @@ def with_table(provenance: Mapping[str, Any], table: EvaluationTable) -> dict[st
 
 
 def tables_of(provenance: Mapping[str, Any]) -> tuple[EvaluationTable, ...]:
-    """The tables among the facts about a model; what somebody else wrote there and is none is passed over.
-
-    >>> tables_of({"evaluations": ["nothing"]})
-    ()
-    """
+    """The tables in a model's provenance; entries that are no tables are skipped."""
     said = provenance.get(EVALUATIONS)
     found = []
     for one in said[:_MOST_TABLES] if isinstance(said, list) else ():
@@ -93,12 +89,12 @@ def tables_of(provenance: Mapping[str, Any]) -> tuple[EvaluationTable, ...]:
 
 
 def model_card(facts: dict[str, Any], *, indexed: bool = True) -> str:
-    """Markdown with a YAML header, as model hubs read it.
+    """The card: Markdown with a YAML header, as model hubs read it.
 
     Args:
-        facts: About the model's make-up, data, training and results; printed as they are given, but for the tables of
+        facts: The model's configuration, data, training and results. They are printed unchanged, except the tables of
             evaluations (see :func:`with_table`) and ``license``, an identifier such as ``"cc-by-4.0"``.
-        indexed: Whether the model gives vectors; one that does not orders the best hits of one that does.
+        indexed: Whether the model gives vectors; one that does not reranks the best hits of one that does.
 
     >>> "similarity: cosine" in model_card({"model": {"kind": "vse", "similarity": "cosine"}, "data": "scenes"})
     True
@@ -146,7 +142,7 @@ before others rely on it.
 
 
 def escaped(text: str) -> str:
-    r"""Text of unknown origin for Markdown: shown as it is written, whatever marks are in it.
+    r"""Text of unknown origin for Markdown, with its marks escaped.
 
     >>> escaped("a|b <img> [x](y)")
     'a\\|b \\<img\\> \\[x\\](y)'
@@ -189,7 +185,7 @@ def _header(facts: Mapping[str, Any], tables: tuple[EvaluationTable, ...]) -> st
 
 
 def _base_models(model: Any) -> list[str]:
-    """Repositories of the hub that the two encoders came from; a folder of somebody's machine is none."""
+    """Hub repositories of the two encoders; local folders are left out."""
     sides = [model.get(side) for side in ("image", "text")] if isinstance(model, dict) else []
     sources = [str(side.get("source", "")) for side in sides if isinstance(side, dict)]
     return list(dict.fromkeys(match[1] for source in sources if (match := _REPOSITORY.fullmatch(source))))

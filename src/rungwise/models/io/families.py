@@ -17,10 +17,10 @@ from rungwise.models.contracts import PairScorer
 from rungwise.models.io.folder import CONFIG, FORMAT, AlteredModelError, ModelFolder
 
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
-"""Kinds whose models are fitted to features, and not trained in steps."""
+"""Kinds of models that are fitted to features, and not trained in steps."""
 
 REGIONS = ("scan", "sgr", "saf", "vsrn", "cvse")
-"""Kinds whose models read regions."""
+"""Kinds of models that read regions."""
 
 _MODULES = {
     "onnx": "rungwise.models.export.onnx_model",
@@ -32,50 +32,51 @@ _MODULES = {
     "cvse": "rungwise.models.regions.consensus.cvse",
     **{kind: f"rungwise.models.subspace.methods.{kind}" for kind in FITTED},
 }
-"""Where the families of this package are, which are imported when one of them is asked for."""
+"""Module of each family of this package, imported when the family is asked for."""
 
 
 class StoredModel(PairScorer):
-    """A pair scorer that is kept in a folder; its family is found by ``kind`` as soon as its class was imported."""
+    """A pair scorer that is kept in a folder; importing its class registers its ``kind``."""
 
     @classmethod
     @abstractmethod
     def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
-        """The model of a folder whose ``config.json`` names this kind, in evaluation mode.
+        """Read a model from a folder whose ``config.json`` names this kind, in evaluation mode.
 
         Args:
-            folder: Where its files are.
-            device: Where it computes; None leaves the choice to the family.
+            folder: The opened folder.
+            device: Device such as ``"cpu"``; None leaves the choice to the family.
 
         Raises:
-            UserError: If files are missing or do not fit each other, or the model cannot compute there.
+            UserError: If files are missing or do not fit each other, or the model cannot run on the device.
             AlteredModelError: If a file is not as it was saved.
         """
 
     @property
     @abstractmethod
     def contents(self) -> str:
-        """What was read, in a few words, such as ``"12 tensors"``."""
+        """What was read, in words, such as ``"12 tensors"``."""
 
     def try_out(self) -> str:
-        """Compute with what opening the model alone does not look at; gives what was done, empty where nothing is left.
+        """Run what opening the model does not check, and say in words what was run; empty if nothing is left to check.
 
         Raises:
-            UserError: If the model cannot compute, or its numbers are not finite.
+            UserError: If the model cannot be run, or its numbers are not finite.
         """
         return ""
 
 
 def read_stored(source: Path | str, device: str | None, *, altered: bool = False) -> StoredModel:
-    """The model of a folder, or of a hub repository of that name.
+    """Read a model from a folder, or from a hub repository of that name.
 
     Args:
-        source: The folder, or the repository.
-        device: Where it computes; None leaves the choice to the family.
-        altered: Take the files as they are, whatever the folder's seal says.
+        source: The folder, or the repository's name.
+        device: Device such as ``"cpu"``; None leaves the choice to the family.
+        altered: Whether to take the files without comparing them with the folder's seal.
 
     Raises:
-        UserError: If there is no model, or as :meth:`StoredModel.from_folder`.
+        UserError: If there is no model, its files do not fit each other, or it cannot run on the device.
+        AlteredModelError: If a file is not as it was saved.
     """
     folder = ModelFolder.open(source, altered=altered)
     while True:
@@ -106,16 +107,13 @@ def _kind_of(folder: ModelFolder, altered: bool) -> type[StoredModel]:
 
 
 def family(kind: object) -> type[StoredModel]:
-    """The class whose models are of this kind: one of this package, or one that the program defines.
+    """The class of a kind of models: one of this package, or one that the program defines.
 
     Raises:
-        ValueError: If there is none; the message names those there are.
+        ValueError: If there is none; the message names the known kinds.
 
     >>> family("vse").__name__
     'JointEmbedding'
-    >>> family("bag of words")
-    Traceback (most recent call last):
-    ValueError: no model family 'bag of words'; there are ...vse...
     """
     if isinstance(kind, str) and kind in _MODULES:
         import_module(_MODULES[kind])

@@ -1,4 +1,4 @@
-"""The files of a saved model: each is looked at before it is read, and read once.
+"""The files of a saved model: each is checked before it is read, and read once.
 
 A folder has a seal, ``SHA256SUMS``: the bytes that are parsed are those that were compared with it.
 """
@@ -33,20 +33,16 @@ IMAGE_GRAPH, TEXT_GRAPH = "image.onnx", "text.onnx"
 CARD = "README.md"
 TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
-"""What judges the model's scores, where one was fitted; see :mod:`rungwise.models.io.calibration_file`."""
+"""Calibration of the model's scores, where one was fitted; see :mod:`rungwise.models.io.calibration_file`."""
 PATTERNS = ("*.json", "*.txt", WEIGHTS, IMAGE_GRAPH, TEXT_GRAPH, SEAL, CARD)
-"""What is fetched of a repository of the hub; nothing that could be unpickled."""
+"""Files that are downloaded from a repository of the hub; none of them could be unpickled."""
 
 
 _EXPORTED = frozenset({CALIBRATION, CONFIG, CARD, TOKENIZER, IMAGE_GRAPH, TEXT_GRAPH})
 
 
 def parts_of_export(folder: Path) -> Collection[str]:
-    """Names of the files that an exported model may take the place of in a folder: those of another one.
-
-    >>> parts_of_export(Path("nowhere"))
-    ()
-    """
+    """Names of the files in a folder that a new export may replace: those of another exported model."""
     sweep(folder)  # what a killed run had moved aside comes back
     return _EXPORTED if (folder / IMAGE_GRAPH).is_file() else ()
 
@@ -55,11 +51,7 @@ class AlteredModelError(UserError):
     """A file of a model is not as it was saved.
 
     Attributes:
-        reason: Which one, and why one knows.
-
-    >>> raise AlteredModelError("model/config.json: altered or damaged since it was saved")
-    Traceback (most recent call last):
-    rungwise.models.io.folder.AlteredModelError: model/config.json: altered or damaged since it was saved; get the ...
+        reason: The file, and how the change was noticed.
     """
 
     def __init__(self, reason: str) -> None:
@@ -73,11 +65,11 @@ _WIDEST, _HEADER = 8, 128 << 20
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """The files of a saved model.
+    """The opened folder of a saved model.
 
     Attributes:
-        path: Of the folder.
-        seal: SHA-256 by the name of each file; None where files are taken as they are.
+        path: Path of the folder.
+        seal: SHA-256 by file name; None where files are taken without comparison.
     """
 
     path: Path
@@ -86,11 +78,11 @@ class ModelFolder:
 
     @classmethod
     def open(cls, source: Path | str, *, altered: bool = False) -> Self:
-        """The folder of a model, or the copy of a repository of the hub on this machine.
+        """Open a model's folder, or download a repository of the hub.
 
         Args:
             source: The folder, or the name of the repository.
-            altered: Take the files as they are, whatever the seal says.
+            altered: Whether to take the files without comparing them with the seal.
 
         Raises:
             UserError: If there is no model.
@@ -113,10 +105,10 @@ class ModelFolder:
 
     @property
     def calibration_file(self) -> Path | None:
-        """Where the model's calibration is; None if it has none.
+        """Path of the model's calibration; None if it has none.
 
         Raises:
-            UserError: If a link in its place leaves the folder.
+            UserError: If the path is a link that leaves the folder.
         """
         return self._place(CALIBRATION) if os.path.lexists(self.path / CALIBRATION) else None
 
@@ -124,7 +116,7 @@ class ModelFolder:
         """The text of a file, which is read once.
 
         Raises:
-            UserError: If it is missing, cannot be read, or is larger than its limit.
+            UserError: If it is missing, unreadable, or larger than its limit.
             AlteredModelError: If it is not as it was saved.
         """
         if name in self._texts:
@@ -142,7 +134,7 @@ class ModelFolder:
         return self._texts[name]
 
     def json(self, name: str) -> dict[str, Any]:
-        """The object that a JSON file holds.
+        """The JSON object in a file.
 
         Raises:
             UserError: As :meth:`text`, and if it holds something else.
@@ -153,14 +145,10 @@ class ModelFolder:
         return values
 
     def data(self, name: str, most: int) -> bytes:
-        """The bytes of a file.
-
-        Args:
-            name: Of the file.
-            most: Bytes that such a file has at most.
+        """The bytes of a file of at most ``most`` bytes.
 
         Raises:
-            UserError: If it is missing, cannot be read, or is larger.
+            UserError: If it is missing, unreadable, or larger.
             AlteredModelError: If it is not as it was saved.
         """
         path = self._place(name)
@@ -176,10 +164,10 @@ class ModelFolder:
 
     @contextmanager
     def weights(self, asked: Mapping[str, Tensor] | None = None) -> Iterator[dict[str, Tensor]]:
-        """The tensors, by name. They stand in the file, so that they must be copied before the block ends.
+        """The tensors by name, mapped from the file, so that they must be copied before the block ends.
 
         Args:
-            asked: What the model needs, if that is known: a file that is much larger is not read through.
+            asked: Tensors that the model needs, if known: a file that is much larger is not read through.
 
         Raises:
             UserError: If the file is missing, is not safetensors, or is too large.
@@ -207,7 +195,7 @@ class ModelFolder:
             raise AlteredModelError(f"{path}: changed while it was read")
 
     def _place(self, name: str) -> Path:
-        """A file of the folder; a link may lead to another file of it, and into the store of the hub's cache."""
+        """Path of a file; a link may only lead to another file of the folder, or into the blobs of the hub's cache."""
         path = self.path / name
         try:
             target, home = path.resolve(), self.path.resolve()
@@ -230,5 +218,5 @@ class ModelFolder:
 
 
 def _state(about: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file is written to or another takes its place."""
+    """Stamp that changes when a file is written or replaced."""
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

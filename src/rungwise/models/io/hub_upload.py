@@ -1,4 +1,4 @@
-"""Saved models on a model hub: what stands in the folder, as it was sealed, and nothing else."""
+"""Upload of saved models to a model hub: the sealed files of the folder, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rungwise.models.io.folder import CARD, CONFIG
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 _OURS = ("*.json", "*.txt", "*.safetensors", "*.onnx", SEAL)
-"""What an earlier upload may have left there, which goes if the folder has it no more."""
+"""Files of an earlier upload that are removed from the repository if the folder no longer has them."""
 
 
 def push_to_hub(
@@ -29,26 +29,22 @@ def push_to_hub(
     token: str | None = None,
     message: str = "Model saved with rungwise",
 ) -> str:
-    """Upload a saved model to a repository of the Hugging Face hub, which is made if there is none.
+    """Upload a saved model to a repository of the Hugging Face hub, which is made if missing.
 
     Args:
-        folder: The model, whole and as it was saved; its card, which may be changed, becomes the repository's page.
-        repository: Its name, such as ``"someone/model"``; without an owner it is yours.
-        private: Make a new repository private. One that is there stays as it is.
-        token: Of an account that may write there; None takes that of the environment (``HF_TOKEN``) or of
-            ``hf auth login``.
-        message: Of the commit.
+        folder: Folder of the model, complete and unchanged except its card, which becomes the repository's page.
+        repository: Name of the repository, such as ``"someone/model"``; without an owner, the account's own.
+        private: Whether a new repository is private. An existing one keeps its setting.
+        token: Token of an account that may write there; None takes that of the environment (``HF_TOKEN``) or of ``hf
+            auth login``.
+        message: Message of the commit.
 
     Returns:
-        Where the model now is.
+        Address of the uploaded model.
 
     Raises:
-        UserError: If the folder is no saved model or was altered, the name is none, there is no token, or the hub
+        UserError: If the folder is no saved model or was altered, the name is invalid, there is no token, or the hub
             cannot be reached or refuses.
-
-    >>> push_to_hub("nowhere", "someone/model")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: no model here (config.json is missing); give the folder of a saved model
     """
     place = Path(folder)
     if place.is_dir() and not os.access(place, os.R_OK | os.X_OK):
@@ -65,7 +61,7 @@ def push_to_hub(
 
 @contextmanager
 def _with_seal_of_card(place: Path, sealed: Mapping[str, str]) -> Iterator[Path]:
-    """The folder itself; where its card was changed, a copy whose seal has that card."""
+    """The folder itself, or a copy with a new seal where the card was changed."""
     if CARD not in sealed or sealed[CARD] == digest_of(place / CARD):
         yield place
         return
@@ -99,7 +95,7 @@ def _upload(
 
 
 def _exactly(name: str) -> str:
-    """A pattern of shells that only this name fits."""
+    """A glob pattern that only this name matches."""
     return re.sub(r"([*?\[])", r"[\1]", name)
 
 

@@ -1,4 +1,4 @@
-"""Models as folders: ``config.json`` names the family, and the family reads the rest.
+"""Models as folders: ``config.json`` names the family, which reads the rest.
 
 A folder holds ``config.json`` (kind, configuration, provenance), the family's own text files (such as
 ``tokenizer.json``), ``model.safetensors``, a card, and a seal of all of them. Nothing in it is run or unpickled, and
@@ -39,7 +39,7 @@ class ModelConfig(Bounded):
     """Base of the families' configurations.
 
     Attributes:
-        kind: The family's name; each family gives it as the default.
+        kind: Name of the family; each family gives it as the default.
     """
 
     __pydantic_config__ = STRICT
@@ -48,16 +48,15 @@ class ModelConfig(Bounded):
 
 
 class SavedModel(nn.Module, StoredModel):
-    """A pair scorer, as a torch module, that is kept in a folder.
+    """A torch module that scores pairs and is kept in a folder.
 
-    A family names its ``kind`` and its ``config_type``, says which text files it needs (:meth:`files`), and how it is
-    built from its configuration and them (:meth:`restore`); weights are its ``state_dict``. It is found by its kind as
-    soon as its class has been imported.
+    A family names its ``kind`` and its ``config_type``, its text files (:meth:`files`), and how it is built from
+    configuration and files (:meth:`restore`); weights are its ``state_dict``. Importing the class registers its kind.
 
     Attributes:
-        config_type: The family's configuration, a frozen dataclass.
-        is_fitted: Its models are fitted to a collection at once; others are trained in steps.
-        config: This model's.
+        config_type: Class of the family's configuration, a frozen dataclass.
+        is_fitted: Whether models are fitted to a collection at once, and not trained in steps.
+        config: Configuration of this model.
         provenance: Facts about data, training and results that are saved with it.
     """
 
@@ -68,7 +67,7 @@ class SavedModel(nn.Module, StoredModel):
     provenance: dict[str, Any]
 
     def files(self) -> Mapping[str, str]:
-        """Name and text of every file beside configuration, weights and card."""
+        """Name and text of every file besides configuration, weights and card."""
         return {}
 
     @property
@@ -79,22 +78,22 @@ class SavedModel(nn.Module, StoredModel):
 
     @property
     def contents(self) -> str:
-        """How many tensors were read."""
+        """What was read, in words: the number of tensors."""
         return f"{len(self.state_dict())} tensors"
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     @classmethod
     @abstractmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """The model without its weights.
+        """Build the model without its weights.
 
         Args:
-            config: Of type :attr:`config_type`.
-            folder: Where :meth:`files` are.
+            config: Configuration of type :attr:`config_type`.
+            folder: Folder with the text files of :meth:`files`.
 
         Raises:
             UserError: If a file does not fit.
@@ -102,7 +101,7 @@ class SavedModel(nn.Module, StoredModel):
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
-        """See :meth:`~rungwise.models.io.families.StoredModel.from_folder`; None takes ``cuda`` where there is one."""
+        """Read configuration, files and weights; ``device`` None takes ``cuda`` where there is one."""
         place = choose_device(device)
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
         config = from_plain(cls.config_type, facts.get("model"), where)
@@ -124,14 +123,14 @@ class SavedModel(nn.Module, StoredModel):
         return model.to(torch.device(place)).eval()
 
     def save_pretrained(self, folder: Path | str, provenance: dict[str, Any] | None = None) -> None:
-        """Write the model as a folder of safetensors and JSON, with a model card; it appears whole or not at all.
+        """Write the model as a folder of safetensors, JSON and a model card; it appears whole or not at all.
 
         Args:
-            folder: Made if missing; a model that stands there is replaced.
-            provenance: What the card should say of data, training and results; kept when the model is loaded.
+            folder: Folder to make; a model that stands there is replaced.
+            provenance: Facts about data, training and results for the card; kept when the model is loaded.
 
         Raises:
-            UserError: If the folder holds anything but a model, the disk is full, or the place may not be written.
+            UserError: If the folder holds anything but a model, the disk is full, or the folder cannot be written.
         """
         folder = Path(folder)
         if provenance is not None:
@@ -157,15 +156,15 @@ class SavedModel(nn.Module, StoredModel):
             write_tensors(draft / WEIGHTS, self.state_dict())
 
     def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None) -> str:
-        """Upload the model, as :meth:`save_pretrained` writes it; see :func:`rungwise.models.push_to_hub`.
+        """Upload the model to the hub, as :func:`rungwise.models.push_to_hub` does with a folder.
 
         Args:
-            repository: Its name, such as ``"someone/model"``.
-            private: Make a new repository private.
-            token: Of an account that may write there; None takes that of the environment or of a login.
+            repository: Name of the repository, such as ``"someone/model"``.
+            private: Whether a new repository is private.
+            token: Token of an account that may write there; None takes that of the environment or of a login.
 
         Returns:
-            Where the model now is.
+            Address of the uploaded model.
 
         Raises:
             UserError: If there is no token, or the hub cannot be reached or refuses.
@@ -177,12 +176,12 @@ class SavedModel(nn.Module, StoredModel):
 
     @classmethod
     def from_pretrained(cls, source: Path | str, device: str | None = None, *, altered: bool = False) -> Self:
-        """Read a model of this family from a folder, or from a hub repository of that name.
+        """Read a model of this family from a folder or a hub repository.
 
         Args:
-            source: The folder, or the repository.
-            device: Where it computes; None takes ``cuda`` where there is one.
-            altered: Take the files as they are, whatever the folder's seal says.
+            source: The folder, or the repository's name.
+            device: Device such as ``"cpu"``; None takes ``cuda`` where there is one.
+            altered: Whether to take the files without comparing them with the folder's seal.
 
         Raises:
             UserError: If files are missing or do not fit each other, or the folder holds another family.
@@ -209,14 +208,14 @@ def _parsed(value: Any, fitted: bool) -> Any:
 
 
 AnyModel = Annotated[ModelConfig, PlainValidator(partial(_parsed, fitted=False))]
-"""A field of a configuration: any family's that is trained, told by ``kind``; without one, of the family ``vse``."""
+"""Type of a field that holds the configuration of any trained family, chosen by ``kind``; the default is ``vse``."""
 
 AnyFitted = Annotated[ModelConfig, PlainValidator(partial(_parsed, fitted=True))]
-"""A field of a configuration: any family's that is fitted, told by ``kind``."""
+"""Type of a field that holds the configuration of any fitted family, chosen by ``kind``."""
 
 
 def _shapes(found: type[SavedModel], config: Any, folder: ModelFolder) -> dict[str, Tensor] | None:
-    """What a configuration asks for, before any memory is taken: torch's device ``meta`` knows shapes and no numbers.
+    """Names and shapes of the tensors that a configuration asks for, on torch's ``meta`` device, which takes no memory.
 
     None for a family that computes with numbers while it is built.
     """
@@ -250,12 +249,12 @@ def _refuse_other_tensors(file: Path, wanted: Mapping[str, Tensor], found: Mappi
 
 
 def _form(tensor: Tensor) -> str:
-    """Shape, and whether it holds whole numbers; how exact the others are is free."""
+    """Shape, and the type of whole numbers; the precision of floats is free."""
     return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
 
 
 def _readable(files: Mapping[str, str]) -> dict[str, Any]:
-    """Small JSON files as facts for the card, by the names of their files."""
+    """Small JSON files as facts for the card, by file name."""
     return {
         Path(name).stem: json.loads(text)
         for name, text in files.items()

@@ -1,1 +1,1 @@
-"""Joint embeddings: two encoders with a trained head each, new, begun from others, or imported."""
+"""Joint embeddings (two encoders with a trained head each): new, started from others, or imported."""

@@ -1,4 +1,4 @@
-"""What a joint embedding is made of, as typed data: every image side, text side, head and similarity."""
+"""Configuration of a joint embedding: the types of image sides, text sides, heads and similarities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AnyImageSide = Annotated[
     Annotated[ImageConfig | ConvolutionsConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
     BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
 ]
-"""Pictures under a backbone, unless ``kind`` names another side."""
+"""Configuration of any image side; the default kind is pictures under a backbone."""
 
 AnyTextSide = Annotated[
     Annotated[
@@ -32,7 +32,7 @@ AnyTextSide = Annotated[
     ],
     BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
 ]
-"""A GRU, unless ``kind`` names another side."""
+"""Configuration of any text side; the default kind is a GRU."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class VSEConfig(ModelConfig):
     """Two encoders, a head on each, and a similarity: the VSE family (Faghri et al. 2018, section 2) and its heirs.
 
     Attributes:
-        kind: Names the family.
+        kind: Name of the family.
         image: The encoder of pictures, or features in its place.
         text: The encoder of captions, or features in its place.
         dimension: Width of the joint space.

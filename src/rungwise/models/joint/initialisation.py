@@ -1,4 +1,4 @@
-"""New joint embeddings that begin from the weights of another one."""
+"""Joint embeddings that start from the weights of another one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rungwise.models.joint.joint_embedding import JointEmbedding
 
 IMAGE_HEAD, TEXT_HEAD = "image_projection.", "text_projection."
 _VIEW = ("crops", "mirrored")
-"""What is seen of a picture, by the same weights."""
+"""Settings of how a picture is seen, which do not change the weights."""
 
 
 @dataclass(frozen=True)
 class Initialised:
-    """A model and where its weights came from.
+    """A model and the origin of its weights.
 
     Attributes:
-        model: To be trained.
-        taken: Parts whose weights are those of the other model, such as "image encoder".
-        new: Parts that begin anew.
+        model: The model to be trained.
+        taken: Names of the parts whose weights come from the other model, such as "image encoder".
+        new: Names of the parts with new weights.
     """
 
     model: JointEmbedding
@@ -36,14 +36,14 @@ class Initialised:
 
 
 def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig | None = None) -> Initialised:
-    """The other model, to be trained further.
+    """The other model unchanged, to be trained further.
 
     Args:
         start: The other model.
-        image: Train its image encoder.
-        text: Train its text encoder.
-        like: A configuration of the same encoders. One that it freezes is not trained, and pictures are seen, and their
-            encoder is trained, as it says: ``crops``, ``mirrored``, ``batch_norm``.
+        image: Whether its image encoder is trained.
+        text: Whether its text encoder is trained.
+        like: A configuration of the same encoders. An encoder that it freezes is not trained; its ``crops``,
+            ``mirrored`` and ``batch_norm`` replace those of the model.
 
     Raises:
         UserError: If ``like`` describes another image encoder.
@@ -58,12 +58,12 @@ def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig 
 
 
 def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Initialised:
-    """The other model with frozen encoders and new heads on top of those that it has.
+    """The other model with frozen encoders, and new heads on top of its heads.
 
     Args:
         start: The other model.
-        image: The new head of the image side; none leaves that side as it is.
-        text: That of the text side.
+        image: The new head of the image side; :class:`NoHead` leaves that side unchanged.
+        text: The new head of the text side.
     """
     config = replace(
         start.config,
@@ -84,17 +84,16 @@ def with_weights_that_fit(
     captions: Sequence[str] | FeatureRows,
     features: FeatureRows | None = None,
 ) -> Initialised:
-    """A model of a configuration, with what fits of the other model's weights.
+    """A new model with those of the other model's weights that fit.
 
-    An encoder is taken whole, its vocabulary included, where both configurations describe the same and its vectors are
-    of the same width. The weights of heads are taken by name and shape; a stack whose first head is the other model's
-    takes that.
+    An encoder is taken whole, with its vocabulary, where both configurations describe the same one and its vectors have
+    the same width. Weights of heads are taken by name and shape; a stack takes the other model's head as its first.
 
     Args:
-        config: Of the new model.
+        config: Configuration of the new model.
         start: The other model.
-        captions: Those of the training split.
-        features: The rows that stand for pictures, where the collection has such.
+        captions: Captions of the training split.
+        features: The rows that stand for pictures; None where the collection has pictures.
 
     Raises:
         UserError: As :meth:`JointEmbedding.create`.
@@ -112,14 +111,14 @@ def with_weights_that_fit(
 def _put_together(
     config: VSEConfig, start: JointEmbedding, image: bool, text: bool, new: JointEmbedding | None = None
 ) -> Initialised:
-    """A model of the other one's encoders, as far as they are taken, and of its heads, as far as they fit.
+    """A model with the other one's encoders where they are taken, and its heads where they fit.
 
     Args:
-        config: Of the model.
-        start: The other one.
-        image: Take its image encoder.
-        text: Take its text encoder.
-        new: Has the encoders that are not taken.
+        config: Configuration of the model.
+        start: The other model.
+        image: Whether its image encoder is taken.
+        text: Whether its text encoder is taken.
+        new: Model with the encoders that are not taken.
     """
     sides = [(start if taken else new or start) for taken in (image, text)]
     for side, was, now in (
@@ -157,21 +156,21 @@ def _heads(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unstacked(name: str) -> str:
-    """The name that a tensor of a stack's first head has without the stack."""
+    """Name of a tensor in a stack's first head, as it is without the stack."""
     for place in (IMAGE_HEAD, TEXT_HEAD):
         name = name.replace(f"{place}0.", place, 1)
     return name
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two configurations describe the same weights of an encoder, wherever they come from."""
+    """Whether two configurations describe the same weights of an encoder, wherever they are loaded from."""
     names = [getattr(side, "model", getattr(side, "source", None)) for side in (one, other)]
     known = [{name: value for name, value in identity(side).items() if name not in _VIEW} for side in (one, other)]
     return names[0] == names[1] and known[0] == known[1]
 
 
 def _seen_as(own: Any, like: Any) -> Any:
-    """A configuration of an image encoder with what another one of the same encoder says of views and training."""
+    """An image encoder's configuration with another one's settings of views and batch norm."""
     taken = [one.name for one in fields(own) if one.name in (*_VIEW, "batch_norm")]
     if taken and not _same(own, like):
         mine, others = (identity(one) for one in (own, like))
@@ -184,7 +183,7 @@ def _seen_as(own: Any, like: Any) -> Any:
 
 
 def _frozen(side: Any, frozen: bool) -> Any:
-    """A side's configuration, frozen or not, as far as that can be chosen."""
+    """An encoder's configuration, frozen or not, where that is a setting."""
     known = {one.name for one in fields(side)}
     if "frozen" not in known:
         return side

@@ -17,9 +17,6 @@ from rungwise.models.joint.config import VSEConfig
 class JointEmbedding(TwoTower):
     """f(image) and g(caption) in one space (VSE++, Faghri et al. 2018, Eq. 1-2), by any two encoders.
 
-    Attributes:
-        provenance: Facts about data, training and results that were saved with it.
-
     >>> from rungwise.encoders.images.backbone import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
     >>> model = JointEmbedding.create(VSEConfig(image=image, dimension=8), ["a dog", "a cat"])
@@ -33,11 +30,8 @@ class JointEmbedding(TwoTower):
     def __init__(self, config: VSEConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
         """Put the parts together.
 
-        Args:
-            config: Of the model.
-            image: The encoder of pictures.
-            text: Gives the encoder of texts; it is made after the image head, so that the same seed draws the same
-                weights as ever.
+        ``text`` makes the encoder of texts; it is called after the image head is made, so that a seed draws the same
+        weights as in earlier versions.
         """
         super().__init__(config)
         self.backbone = image
@@ -50,12 +44,12 @@ class JointEmbedding(TwoTower):
     def create(
         cls, config: VSEConfig, captions: Sequence[str] | FeatureRows, features: FeatureRows | None = None
     ) -> Self:
-        """A new model whose vocabulary comes from ``captions`` (those of the training split).
+        """Make a model whose vocabulary comes from ``captions`` (those of the training split).
 
-        Where the collection has rows of features instead of pictures, they stand in for the backbone.
+        Rows of features replace the backbone where the collection has them.
 
         Raises:
-            UserError: If the backbone or its weights cannot be had, or the data have no features where the
+            UserError: If the backbone or its weights cannot be loaded, or the data have no features where the
                 configuration wants them.
         """
         config = config_for_data(config, captions, features)
@@ -63,5 +57,5 @@ class JointEmbedding(TwoTower):
 
     @classmethod
     def restore(cls, config: VSEConfig, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        """Read a saved model from its folder."""
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))

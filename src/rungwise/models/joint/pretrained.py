@@ -13,17 +13,13 @@ from rungwise.models.joint.joint_embedding import JointEmbedding
 
 
 def open_published(source: ModelSource, device: str) -> JointEmbedding:
-    """A published model as its publisher made it; it can be given heads, trained, exported and saved like any other.
-
-    Args:
-        source: Where it is.
-        device: Where it computes.
+    """Open a published model; it can be given heads, trained, exported and saved like any other.
 
     Returns:
         The model in evaluation mode.
 
     Raises:
-        UserError: If it cannot be had, is damaged or incomplete, or its halves do not fit each other.
+        UserError: If it cannot be loaded, is damaged or incomplete, or its halves do not fit each other.
     """
     image, text = PretrainedImageConfig(str(source)), PretrainedTextConfig(str(source))
     side, words = image.build(), text.build((), 0)

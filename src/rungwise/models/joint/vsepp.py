@@ -1,4 +1,4 @@
-"""Models of the VSE++ program (Faghri et al. 2018) as models of ours: same weights, same words, same vectors."""
+"""Import of models that the VSE++ program (Faghri et al. 2018) trained: same weights, same words, same vectors."""
 
 from __future__ import annotations
 
@@ -30,32 +30,29 @@ BACKBONES = (
     *("vgg11", "vgg13", "vgg16", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn"),
     *("resnet18", "resnet34", "resnet50", "resnet101", "resnet152"),
 )
-"""Networks that the program can take from torchvision, each of the same name in timm."""
+"""Networks that the program can take from torchvision, each under the same name in timm."""
 
 _PRECOMPUTED = "_precomp"
 _TOLD = (
     *("data_name", "cnn_type", "finetune", "margin", "max_violation", "measure", "batch_size", "learning_rate"),
     *("num_epochs", "use_restval"),
 )
-"""Options of the run that the model remembers."""
+"""Options of the run that are kept in the provenance."""
 
 
 def import_vsepp(checkpoint: Path | str, vocabulary: Path | str) -> JointEmbedding:
-    """A model that the VSE++ program trained, giving the vectors that it gives there.
+    """Import a model that the VSE++ program trained; it gives the same vectors as there.
 
-    Networks on pictures (VGG and ResNet) and precomputed features, cosine and order embeddings, VSE0. Captions are cut
-    into words by the rules that the program used; :mod:`rungwise.encoders.vocabulary.treebank` says where they differ.
+    Supported are networks on pictures (VGG and ResNet) and precomputed features, cosine and order embeddings, and VSE0.
+    Captions are cut into words by the program's rules; :mod:`rungwise.encoders.vocabulary.treebank` says where they
+    differ.
 
     Args:
-        checkpoint: Its ``model_best.pth.tar``. Nothing in it is run.
-        vocabulary: Its vocabulary of the same run, ``NAME_vocab.pkl`` or JSON. Nothing in it is run.
+        checkpoint: ``model_best.pth.tar`` of the run. Nothing in it is run.
+        vocabulary: Vocabulary of the same run, ``NAME_vocab.pkl`` or JSON. Nothing in it is run.
 
     Raises:
-        UserError: If a file is missing, damaged, holds more than such files do, or the two do not fit each other.
-
-    >>> import_vsepp("nowhere.pth.tar", "vocab.pkl")
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.pth.tar: no such file; correct the path
+        UserError: If a file is missing, damaged, or holds more than such files do, or the two do not fit each other.
     """
     place = Path(checkpoint)
     found, words = read_checkpoint(place), read_words(Path(vocabulary))
@@ -85,7 +82,7 @@ def import_vsepp(checkpoint: Path | str, vocabulary: Path | str) -> JointEmbeddi
 
 
 class _Options:
-    """The options of a run, each looked at when it is asked for."""
+    """The options of a run, each checked when it is read."""
 
     def __init__(self, place: Path, said: Mapping[str, Any]) -> None:
         self.place, self._said = place, said
@@ -104,7 +101,7 @@ class _Options:
 
 
 def config_of(options: _Options) -> VSEConfig:
-    """What the options of a run amount to here.
+    """The configuration that a run's options amount to.
 
     Raises:
         UserError: If they ask for something that no model here does.
@@ -127,7 +124,7 @@ def config_of(options: _Options) -> VSEConfig:
 
 
 def image_side(config: VSEConfig) -> ImageSide:
-    """The image side without its weights, which sees pictures as the program tests them."""
+    """The image encoder without its weights, with the pictures prepared as in the program's tests."""
     if not isinstance(config.image, ImageConfig):
         return config.image.build()
     seen = Preprocessing(size=224, crop=0.875, interpolation="bilinear", resampling="pillow", decoding="full")
@@ -151,15 +148,15 @@ def _similarity(options: _Options) -> Cosine | Inner | Order:
 _PARALLEL = re.compile(r"^cnn\.(features\.)?module\.")
 _VGG_LAYERS = {"0": "fc1", "3": "fc2"}
 _EARLY_VGG_LAYERS = {"1": "fc1", "4": "fc2"}
-"""Numbers of the fully connected layers, and what timm calls them; the dropout before each was once counted too."""
+"""timm's names of the fully connected layers by number; early torchvision counted the dropout before each."""
 
 
 def image_tensors(said: Mapping[str, Tensor], config: VSEConfig) -> dict[str, Tensor]:
-    """The tensors of the image side by the names that they have here.
+    """The tensors of the image side under our names.
 
     Args:
-        said: By the names of the program; wrappers of torch's ``DataParallel`` may stand in them or not.
-        config: Of the model.
+        said: Tensors under the program's names, with or without the wrappers of torch's ``DataParallel``.
+        config: Configuration of the model.
 
     >>> config = VSEConfig(image=ImageConfig("resnet18", weights="random"))
     >>> list(image_tensors({"cnn.module.conv1.weight": torch.zeros(1), "fc.bias": torch.zeros(1)}, config))
@@ -183,7 +180,7 @@ def image_tensors(said: Mapping[str, Tensor], config: VSEConfig) -> dict[str, Te
 
 
 def text_tensors(said: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of the text side by the names that they have here.
+    """The tensors of the text side under our names.
 
     >>> list(text_tensors({"embed.weight": torch.zeros(1), "rnn.bias_hh_l0": torch.zeros(1)}))
     ['text_encoder.words.weight', 'text_encoder.recurrent.bias_hh_l0']

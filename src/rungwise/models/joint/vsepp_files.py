@@ -1,8 +1,8 @@
-"""The files of the VSE++ program (Faghri et al. 2018), which are pickles: the one place where such are read.
+"""Readers of the VSE++ program's files (Faghri et al. 2018): the only place where pickles are read.
 
-A checkpoint goes through torch's reader of weights, which runs nothing: tensors, plain containers and the
-``argparse.Namespace`` of its options are all that it may hold. A vocabulary is a pickle of one class; of pickle's
-instructions those are taken that this needs, and none that calls anything.
+A checkpoint goes through torch's reader of weights, which runs nothing; it may hold tensors, plain containers and the
+``argparse.Namespace`` of its options. A vocabulary is a pickle of one class; only the pickle instructions that it needs
+are accepted, and none that calls anything.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _UNKNOWN_GLOBAL = re.compile(r"GLOBAL (\S+)")
 
 @dataclass(frozen=True)
 class VSEPPCheckpoint:
-    """What the program saved of a model.
+    """A checkpoint of the VSE++ program.
 
     Attributes:
-        options: Those of the run, by name.
-        image: Tensors of the image side, by the names that the program gave them.
+        options: Options of the run, by name.
+        image: Tensors of the image side, under the program's names.
         text: Tensors of the text side.
-        facts: The epoch and the best sum of recalls, where the file says them.
+        facts: The epoch and the best sum of recalls, where the file has them.
     """
 
     options: Mapping[str, Any]
@@ -64,14 +64,10 @@ class VSEPPCheckpoint:
 
 
 def read_checkpoint(path: Path) -> VSEPPCheckpoint:
-    """A ``.pth.tar`` file of the program, in either of torch's formats.
+    """Read a ``.pth.tar`` file of the program, in either of torch's formats.
 
     Raises:
-        UserError: If there is none, it holds anything but tensors, plain values and options, or it is damaged.
-
-    >>> read_checkpoint(Path("nowhere.pth.tar"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.pth.tar: no such file; correct the path
+        UserError: If it is missing or damaged, or holds anything but tensors, plain values and options.
     """
     with opened_file(path, None) as file:
         size = os.fstat(file.fileno()).st_size
@@ -93,17 +89,13 @@ def read_checkpoint(path: Path) -> VSEPPCheckpoint:
 
 
 def read_words(path: Path) -> dict[str, int]:
-    """The vocabulary of the program, a pickle of its class ``vocab.Vocabulary``; or JSON, as later programs write it.
+    """Read the program's vocabulary: a pickle of ``vocab.Vocabulary``, or JSON, as later programs write it.
 
     Returns:
         Number of each word, 0, 1, 2...; ``<pad>`` is 0.
 
     Raises:
-        UserError: If there is none, it is a pickle of anything else, or its words are not numbered as the program does.
-
-    >>> read_words(Path("nowhere.pkl"))
-    Traceback (most recent call last):
-    rungwise.core.untrusted_files.MissingFileError: nowhere.pkl: no such file; correct the path
+        UserError: If it is missing, is any other pickle, or its words are not numbered as the program does.
     """
     data = read_bytes(path, "json_bytes")
     if data.lstrip()[:1] == b"{":
@@ -123,11 +115,11 @@ def read_words(path: Path) -> dict[str, int]:
 
 
 class _Vocabulary:
-    """Stands for the class of the program, and has none of its methods."""
+    """Stand-in for the program's class, without its methods."""
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows one class; its instructions were looked at before."""
+    """Unpickler that knows one class; the instructions were checked before."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) != ("vocab", "Vocabulary"):
@@ -162,7 +154,7 @@ def _unpickled(path: Path, data: bytes) -> Any:
 
 
 def _refuse_packed(path: Path, file: BinaryIO, size: int) -> None:
-    """Refuse an archive whose parts grow when they are read, or claim one another's bytes."""
+    """Refuse an archive whose parts are compressed, or overlap."""
     if zipfile.is_zipfile(file):
         try:
             with zipfile.ZipFile(file) as archive:

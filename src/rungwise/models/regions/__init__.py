@@ -1,1 +1,1 @@
-"""Models that look at the regions of a picture and the words of a text."""
+"""Models that compare the regions of a picture with the words of a text."""

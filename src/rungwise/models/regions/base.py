@@ -1,7 +1,7 @@
-"""Pair scorers of regions and words: every picture is a set of regions, every text a set of words.
+"""Pair scorers that compare the regions of a picture with the words of a text.
 
-There is no joint embedding, so that nothing is indexed. Each side is encoded once; then all pairs are compared, block
-by block (:mod:`rungwise.similarity.pair_blocks`).
+There is no joint embedding, so nothing is indexed. Each side is encoded once; then all pairs are compared, block by
+block (:mod:`rungwise.similarity.pair_blocks`).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from rungwise.similarity.stacked_attention import Attention
 from rungwise.similarity.word_sets import WordSets
 
 PROBE = 16
-"""Queries of each direction that ``auto`` compares both ways."""
+"""Number of queries in each direction that ``auto`` compares in both precisions."""
 PROBE_GALLERY = 2000
-"""Candidates of each of them at most. Of few candidates the first ten would stay even where those of many change."""
+"""Number of candidates of each probe query at most. With few candidates the first ten would hardly change."""
 LEAST_OVERLAP = 0.98
-"""What ``auto`` asks of bfloat16: the share of the first ten candidates that stay, over the queries of the probe."""
+"""Share of the first ten candidates that bfloat16 must keep, over the probe queries, for ``auto`` to take it."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class SetScores(PairScores):
 
     Attributes:
         regions: (images, R, D).
-        words: Of the captions.
-        comparison: Of sets.
+        words: Words of the captions.
+        comparison: How two sets are compared.
     """
 
     dear: ClassVar[bool] = True
@@ -86,28 +86,25 @@ class SetScores(PairScores):
 
 
 class RegionScorer(EncoderPair):
-    """S of a pair from its regions and its words.
+    """A scorer of pairs from regions and words.
 
     A family names its ``kind`` and configuration, and gives :attr:`comparison` and :meth:`attention`.
 
     Attributes:
-        region_projection: Features of regions to D.
-        word_projection: Vectors of words to D; nothing where they have that width.
-        recompute: Blocks of a training step are computed once more on the way back, which bounds its memory.
+        region_projection: Linear layer from features of regions to D.
+        word_projection: Linear layer from vectors of words to D; nothing where they have that width.
+        recompute: Whether blocks of a training step are recomputed in the backward pass, which bounds memory.
     """
 
     reads_regions: ClassVar[bool] = True
 
     def __init__(self, config: Any, image: ImageSide, text: Callable[[], TextSide]) -> None:
-        """Put the sides together.
+        """Put both encoders together.
 
-        Args:
-            config: Of the model.
-            image: The encoder of pictures.
-            text: Gives the encoder of texts.
+        ``text`` makes the encoder of texts.
 
         Raises:
-            UserError: If a side gives no regions, or no vectors of words.
+            UserError: If an encoder gives no regions, or no vectors of words.
         """
         super().__init__(config)
         self.backbone = image
@@ -121,43 +118,43 @@ class RegionScorer(EncoderPair):
 
     @classmethod
     def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
-        """A new model whose vocabulary comes from the captions of the training split.
+        """Make a model whose vocabulary comes from the captions of the training split.
 
         Raises:
-            UserError: If the backbone or its weights cannot be had, or the data have no regions or no words.
+            UserError: If the backbone or its weights cannot be loaded, or the data have no regions or no words.
         """
         config = region_config_for_data(config, captions, features)
         return cls(config, config.image.build(), lambda: config.text.build(captions, config.dimension))
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        """Read a saved model from its folder."""
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     @property
     @abstractmethod
     def comparison(self) -> SetSimilarity:
-        """How sets of regions and words are compared: as in training, or as in evaluation, by the mode of now."""
+        """How sets of regions and words are compared, in the current mode (training or evaluation)."""
 
     @property
     def _texts_are_rows(self) -> bool:
-        """Never: no vector of a text is kept, since it is a set of words."""
+        """False: a text is a set of words, so no vector of it is kept."""
         return False
 
     def recompute_layers(self) -> None:
-        """Compute the states of layers anew in the backward pass instead of keeping them; see ``TrainableScorer``."""
+        """Recompute blocks in the backward pass, which saves memory."""
         self.recompute = True
 
     def regions(self, rows: Tensor) -> Tensor:
-        """Rows of images to (n, R, D) regions of length 1.
+        """(n, R, D) regions of length 1.
 
         Args:
-            rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
+            rows: (n, R, features) float32 features of a frozen encoder, pixels, or rows of features.
         """
         return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, longest) token numbers and (n,) lengths to (n, longest, D) words of length 1."""
+        """(n, longest, D) words of length 1, from (n, longest) token numbers and (n,) lengths."""
         return F.normalize(self.word_projection(self.text_encoder.states(tokens, lengths)).float(), dim=2)
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
@@ -179,10 +176,10 @@ class RegionScorer(EncoderPair):
         return SetScores(pairs.collection, np.arange(len(pairs.rows)), pairs.rows.issues, regions, words, comparison)
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> SetScores:
-        """Every image and caption of a collection, encoded once.
+        """Encode every image and caption of a collection once.
 
-        Pairs are compared in the precision of :func:`~rungwise.encoders.precision.computed_in`. ``auto`` takes
-        bfloat16 where nearly all first candidates of a probe stay.
+        Pairs are compared in the precision of :func:`~rungwise.encoders.precision.computed_in`; ``auto`` takes bfloat16
+        where it keeps nearly all first candidates of a probe.
         """
         rows = self.rows_of(data.pictures, cache=cache, progress=progress)
         read = data if len(rows.kept) == len(data) else data.select(rows.kept)
@@ -205,7 +202,7 @@ class RegionScorer(EncoderPair):
 
     @property
     def explains(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @abstractmethod
@@ -218,7 +215,7 @@ class RegionScorer(EncoderPair):
         """
 
     def explain(self, picture: Picture | bytes | FeatureRows, text: str) -> Explanation:
-        """See :meth:`PairScorer.explain <rungwise.models.contracts.PairScorer.explain>`."""
+        """Attention weights between the words of a text and the regions of a picture."""
         if not text.strip():
             raise UserError("the text is empty; write a few words about the picture")
         rows = self._readable(picture if isinstance(picture, FeatureRows) else [picture])
@@ -241,7 +238,7 @@ class RegionScorer(EncoderPair):
         return Tokens.of(self.text_encoder.tokenise(require_words(texts)))
 
     def _regions_of(self, rows: ImageInputs, batch: int = 64) -> Tensor:
-        """(len(rows), R, D)."""
+        """(len(rows), R, D) regions, encoded in batches."""
         if not len(rows):
             return torch.zeros(0, 1, self.config.dimension, device=self.device)
         return torch.cat(
@@ -267,18 +264,15 @@ class RegionScorer(EncoderPair):
 
 
 def first_kept(exact: Vectors, quick: Vectors, k: int = 10) -> float:
-    """The share of the first k candidates that two rankings have in common, over their queries.
+    """Share of the first k candidates that two rankings have in common, averaged over queries.
 
     Args:
         exact: (queries, candidates) scores.
-        quick: (queries, candidates) others of the same pairs.
-        k: How many; all of a gallery that is smaller.
+        quick: (queries, candidates) other scores of the same pairs.
+        k: Number of first candidates; all of a smaller gallery.
 
     Returns:
         A share in 0..1; 1 where there is no pair.
-
-    >>> first_kept(np.array([[3.0, 2.0, 1.0]]), np.array([[3.0, 1.0, 2.0]]), k=2)
-    0.5
     """
     if not exact.size:
         return 1.0
@@ -312,12 +306,12 @@ def _probe(scores: SetScores) -> tuple[Vectors, Vectors]:
 
 
 def in_half(scores: SetScores) -> SetScores:
-    """The same sets of regions and words, rounded to bfloat16, in which their products are computed too."""
+    """The same regions and words in bfloat16, in which their products are computed too."""
     words = WordSets(scores.words.words.bfloat16(), scores.words.lengths)
     return replace(scores, regions=scores.regions.bfloat16(), words=words)
 
 
 def _in_precision(sets: Tensor) -> Tensor:
-    """As autocast computes products, so that sets are rounded once and not for every block."""
+    """Round sets to autocast's precision once, and not for every block."""
     kind = sets.device.type
     return sets.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else sets

@@ -1,4 +1,4 @@
-"""Where the regions that a model reads lie in the picture itself."""
+"""Place of a model's regions in the picture."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from rungwise.encoders.sides import ImageSide, PictureSide
 
 
 def boxes_of(side: ImageSide, picture: Picture | bytes | FeatureRows) -> NDArray[np.float64] | None:
-    """See :meth:`PictureSide.region_boxes <rungwise.encoders.sides.PictureSide.region_boxes>`, for a picture's file.
+    """(R, 4) boxes of a picture's regions, as :meth:`PictureSide.region_boxes
+    <rungwise.encoders.sides.PictureSide.region_boxes>` gives them.
 
-    Returns:
-        (R, 4); None for rows of features, and where the regions are no grid.
+    None for rows of features, and where the regions form no grid.
 
     Raises:
         UserError: If the picture cannot be read.
-
-    >>> from rungwise.encoders.feature_sides import FeatureInput
-    >>> boxes_of(FeatureInput(4), FeatureRows(np.zeros((1, 36, 4)))) is None
-    True
     """
     if isinstance(picture, FeatureRows) or not isinstance(side, PictureSide) or side.region_grid is None:
         return None

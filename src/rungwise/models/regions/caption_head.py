@@ -33,13 +33,13 @@ class CaptionHeadConfig(Bounded):
     """A generator of captions, with the sizes of the authors' program.
 
     Attributes:
-        weight: Of its loss beside that of retrieval; 0 builds none. The program adds both as they are, and its
+        weight: Weight of its loss beside that of retrieval; 0 builds none. The program adds both unweighted, and its
             retrieval loss is a sum over the batch (reduction: sum).
-        hidden: Width of its states.
+        hidden: Width of its hidden states.
         word_dimension: Width of its word vectors.
         dropout: Share of the numbers that both GRUs read which training sets to 0.
-        longest: Tokens of a caption that are decoded, those that frame it included. A longer one is cut, and ends with
-            its last token all the same.
+        longest: Largest number of decoded tokens of a caption, with those that frame it. A longer one is cut, and still
+            ends with its last token.
     """
 
     __pydantic_config__ = STRICT
@@ -53,16 +53,12 @@ class CaptionHeadConfig(Bounded):
 
 
 class CaptionHead(nn.Module):
-    """Regions to the probabilities of a caption's words.
+    """Network from regions to the probabilities of a caption's words.
 
     Args:
-        width: D of the regions.
+        width: Width D of the regions.
         words: Size of the vocabulary.
-        config: Of the head.
-
-    >>> head = CaptionHead(4, 9, CaptionHeadConfig(hidden=3, word_dimension=2))
-    >>> head.loss(torch.randn(2, 5, 4), torch.tensor([[2, 7, 3], [2, 3, 0]]), torch.tensor([3, 2])).shape
-    torch.Size([])
+        config: Sizes of the network.
     """
 
     def __init__(self, width: int, words: int, config: CaptionHeadConfig) -> None:
@@ -83,15 +79,12 @@ class CaptionHead(nn.Module):
             nn.init.normal_(half.weight, std=(2 / (3 * hidden)) ** 0.5)
 
     def loss(self, regions: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The cross entropy of captions: summed over their words, the mean over captions.
+        """Cross entropy of captions, summed over words and averaged over captions, in float32 at least.
 
         Args:
-            regions: (n, R, D) of the pictures.
+            regions: (n, R, D) regions of the pictures.
             tokens: (n, longest) int64 token numbers of their captions, padded on the right.
-            lengths: (n,) of the captions in tokens. The first token is given; one that is alone loses nothing.
-
-        Returns:
-            A number, in float32 at least.
+            lengths: (n,) number of tokens of each caption. The first token is given, so a single one has no loss.
         """
         if tokens.shape[1] < 2:
             return regions.new_zeros(())
@@ -102,14 +95,11 @@ class CaptionHead(nn.Module):
         return F.cross_entropy(exact, tokens[:, 1:][held], reduction="sum") / len(tokens)
 
     def states(self, regions: Tensor, tokens: Tensor) -> Tensor:
-        """h_t after each token.
+        """(n, T, hidden) states h_t after each token; those after the end of a caption mean nothing.
 
         Args:
-            regions: (n, R, D) of the pictures.
+            regions: (n, R, D) regions of the pictures.
             tokens: (n, T) int64 token numbers.
-
-        Returns:
-            (n, T, hidden); those after the end of a caption mean nothing.
         """
         encoded, last = self.encoder(self.dropout(self.regions(regions)))
         keys, words, state = self.align_regions(encoded), self.dropout(self.words(tokens)), last[0]
@@ -123,15 +113,10 @@ class CaptionHead(nn.Module):
 
 
 def cut(tokens: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """Captions of at most so many tokens; of one that is cut, the last token is kept as the last.
+    """Captions of at most ``longest`` (at least 1) tokens; a cut caption keeps its last token at the end.
 
-    Args:
-        tokens: (n, L) int64 token numbers, padded on the right.
-        lengths: (n,) of the captions in tokens.
-        longest: At least 1.
-
-    Returns:
-        (n, min(L, longest)) tokens and (n,) lengths.
+    ``tokens`` are (n, L) int64, padded on the right, and ``lengths`` (n,). Returned are (n, min(L, longest)) tokens and
+    (n,) lengths.
 
     >>> cut(torch.tensor([[2, 7, 8, 3], [2, 7, 3, 0]]), torch.tensor([4, 3]), 3)
     (tensor([[2, 7, 3],
@@ -143,5 +128,5 @@ def cut(tokens: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
 
 
 def _last(lengths: Tensor, tokens: Tensor) -> Tensor:
-    """(n, 1) place of the last token; the first where there is none."""
+    """(n, 1) position of the last token; 0 where there is none."""
     return (lengths - 1).clamp(min=0).unsqueeze(1).to(tokens.device)

@@ -1,4 +1,4 @@
-"""What all models of regions are configured by, and what they refuse."""
+"""Common configuration of all models of regions, and checks of their data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rungwise.models.io.saved_model import ModelConfig
 from rungwise.models.joint.config import AnyImageSide, AnyTextSide
 
 Regions = Annotated[int, Field(ge=1, le=1 << 16)]
-"""Most regions of one picture that a model reads."""
+"""Number of regions of one picture that a model reads."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RegionConfig(ModelConfig):
     """Base of the configurations of models that read regions.
 
     Attributes:
-        kind: Names the family.
+        kind: Name of the family.
         image: The encoder of pictures, which must keep regions (pool: regions), or features of regions in its place.
         text: The encoder of captions, which must give a vector for each word: gru or transformer.
         dimension: Width of the vectors of regions and words.
@@ -44,10 +44,10 @@ class RegionConfig(ModelConfig):
 
 
 def region_config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
-    """As :func:`rungwise.models.encoder_pair.config_for_data`, for models that read regions and words.
+    """:func:`rungwise.models.encoder_pair.config_for_data`, for models that read regions and words.
 
     Raises:
-        UserError: As there, and if the data have rows of features in place of words, or no regions.
+        UserError: If widths cannot be told, or the data have no regions, or rows of features in place of words.
     """
     require_words(captions)
     if features is not None:
@@ -56,10 +56,10 @@ def region_config_for_data(config: Any, captions: Sequence[str] | FeatureRows, f
 
 
 def regions_of(side: ImageSide, kind: str) -> int | None:
-    """How many regions a side gives for each picture; None where the rows of features say it.
+    """Number of regions that an image encoder gives for each picture; None where the rows of features decide it.
 
     Raises:
-        UserError: If it gives one vector for each picture.
+        UserError: If the encoder gives one vector for each picture.
     """
     if not isinstance(side, PictureSide):
         return None
@@ -72,12 +72,12 @@ def regions_of(side: ImageSide, kind: str) -> int | None:
 
 
 def with_regions(config: Any, side: ImageSide, features: FeatureRows | None) -> Any:
-    """A configuration that says how many regions a picture has, for models with statistics of each place.
+    """A configuration with the number of regions of a picture, for models with statistics of each region.
 
     Args:
-        config: With ``regions``; None takes that of the side or of the rows.
+        config: Configuration with ``regions``; None takes the number of the encoder or of the rows.
         side: The encoder of pictures.
-        features: The rows that stand for pictures, where the collection has such.
+        features: The rows that stand for pictures; None where the collection has pictures.
 
     Raises:
         UserError: If it names another number, or there are no regions.
@@ -89,30 +89,18 @@ def with_regions(config: Any, side: ImageSide, features: FeatureRows | None) -> 
 
 
 def check_regions_known(config: Any, folder: ModelFolder) -> None:
-    """Refuse a saved model whose configuration lacks the number of regions.
-
-    Raises:
-        UserError: Naming the file.
-    """
+    """Refuse a saved model whose configuration lacks the number of regions."""
     if config.regions is None:
         raise UserError(f"{folder.path / CONFIG}: model.regions is missing; copy the folder anew")
 
 
 def to_width(inputs: int, outputs: int) -> nn.Module:
-    """What brings vectors to another width: nothing where they have it, else a linear layer.
-
-    >>> to_width(3, 3), to_width(3, 2).out_features
-    (Identity(), 2)
-    """
+    """Linear layer to another width; the identity where the widths are equal."""
     return nn.Identity() if inputs == outputs else LinearHead().build(inputs, outputs)
 
 
 def check_words(side: TextSide) -> None:
-    """Refuse a text side that gives no vectors of words.
-
-    Raises:
-        UserError: Naming what to take instead.
-    """
+    """Refuse a text encoder that gives no vectors of words."""
     if type(side).states is TextSide.states:
         raise UserError(
             "a model of regions reads a vector for each word, which this text encoder does not give; set"

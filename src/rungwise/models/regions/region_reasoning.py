@@ -33,15 +33,7 @@ _AXES = {"features": 1, "regions": 2}
 
 
 class GraphConvolution(nn.Module):
-    """One residual graph convolution over regions that are all connected (Li et al. 2019, Eq. 2-3).
-
-    Args:
-        dimension: D, the width of a region.
-
-    >>> regions = torch.randn(2, 5, 3)
-    >>> torch.equal(GraphConvolution(3)(regions), regions)
-    True
-    """
+    """One residual graph convolution over regions of width ``dimension``, all connected (Li et al. 2019, Eq. 2-3)."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -64,14 +56,12 @@ class RegionReasoning(nn.Module):
 
     Args:
         inputs: Width of the feature of a region.
-        dimension: D, the width of everything else.
+        dimension: Width D of everything after the first layer.
         layers: K, the number of graph convolutions.
-        normalise: Each of the D features over the regions, as the program does, or each region's vector.
-        normalise_first: Normalise before the first convolution too.
-        batch_norm: Normalise the picture's vector by the statistics of its batch.
-
-    >>> RegionReasoning(4, 3)(torch.randn(2, 5, 4)).shape
-    torch.Size([2, 3])
+        normalise: Whether each of the D features is normalised over the regions, as the program does, or each region's
+            vector.
+        normalise_first: Whether to normalise before the first convolution too.
+        batch_norm: Whether the picture's vector is normalised by the statistics of its batch.
     """
 
     def __init__(
@@ -92,14 +82,14 @@ class RegionReasoning(nn.Module):
         self.norm: nn.Module = BatchNorm(dimension) if batch_norm else nn.Identity()
 
     def related(self, features: Tensor) -> Tensor:
-        """V' of the last convolution: (n, R, inputs) to (n, R, D), normalised."""
+        """(n, R, D) normalised regions V' after the last convolution, from (n, R, inputs) features."""
         regions = self.projection(features)
         if self.normalise_first:
             regions = F.normalize(regions, dim=self.axis)
         return F.normalize(self.convolutions(regions), dim=self.axis)
 
     def gathered(self, related: Tensor) -> Tensor:
-        """I: (n, R, D), as :meth:`related` gives it, to (n, D). The order of the regions counts."""
+        """(n, D) vectors I from the (n, R, D) regions of :meth:`related`. The order of the regions counts."""
         _, last = self.recurrent(related)
         return torch.as_tensor(self.norm(last[0]))
 

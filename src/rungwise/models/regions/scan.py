@@ -23,13 +23,13 @@ class SCANConfig(RegionConfig):
     """Stacked cross attention (Lee et al. 2018).
 
     Attributes:
-        kind: Names the family.
+        kind: Name of the family.
         attend: Words to regions (t2i), or regions to words (i2t).
         smoothing: lambda of the attention; 9 for t2i and 4 for i2t in the paper.
-        pooling: Of the cosines: lse (log-sum-exp) or mean.
+        pooling: How cosines are pooled: lse (log-sum-exp) or mean.
         lse: lambda of log-sum-exp; 6 for t2i, 5 or 20 for i2t.
-        normalise: Of raw attention, by the names of the authors' program: clipped_l2norm, clipped, softmax, l2norm,
-            l1norm, clipped_l1norm, no_norm.
+        normalise: Normalisation of raw attention, by the names of the authors' program: clipped_l2norm, clipped,
+            softmax, l2norm, l1norm, clipped_l1norm, no_norm.
     """
 
     __pydantic_config__ = STRICT
@@ -46,7 +46,7 @@ class SCANConfig(RegionConfig):
         self.comparison()
 
     def comparison(self) -> CrossAttention:
-        """The similarity of sets that is meant."""
+        """The similarity of sets that the settings describe."""
         return CrossAttention(self.attend, self.smoothing, self.pooling, self.lse, self.normalise)
 
 
@@ -65,10 +65,10 @@ class SCAN(RegionScorer):
 
     @property
     def comparison(self) -> CrossAttention:
-        """Of the configuration."""
+        """The similarity of sets that the configuration describes."""
         found: CrossAttention = self.config.comparison()
         return found
 
     def attention(self, regions: Tensor, words: Tensor) -> Attention:
-        """See :meth:`CrossAttention.attention <rungwise.similarity.stacked_attention.CrossAttention.attention>`."""
+        """Attention weights of one pair."""
         return self.comparison.attention(regions, words)

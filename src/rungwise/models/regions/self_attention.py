@@ -28,18 +28,15 @@ from rungwise.similarity.pair_blocks import products, widened
 
 
 class SelfAttention(nn.Module):
-    """A set to one vector.
+    """Pool a set into one vector.
 
     Products are computed in the precision of the sets, everything else in float32 at least.
 
     Args:
-        width: D.
+        width: Width D of the members.
         dropout: Share of the numbers of l and g that training sets to 0.
-        regions: How many members every set has, for batch norm; None for sets of any size, without.
-        unit_mean: Bring m to length 1.
-
-    >>> SelfAttention(4, dropout=0.4)(torch.zeros(2, 3, 4)).shape
-    torch.Size([2, 4])
+        regions: Number of members of every set, for batch norm; None for sets of any size, without batch norm.
+        unit_mean: Whether m is brought to length 1.
     """
 
     def __init__(self, width: int, dropout: float, regions: int | None = None, unit_mean: bool = False) -> None:
@@ -54,15 +51,12 @@ class SelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, sets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Vectors of length 1.
+        """(n, width) vectors of length 1, in float32 at least.
 
         Args:
             sets: (n, k, width).
-            lengths: (n,) members of each set, at least 1, on any device; what stands after them is not read. None where
-                each has k.
-
-        Returns:
-            (n, width), in float32 at least.
+            lengths: (n,) number of members of each set, at least 1, on any device; what follows them is not read. None
+                where each set has k.
 
         Raises:
             UserError: If the sets have another number of regions than the model.
@@ -84,11 +78,7 @@ class SelfAttention(nn.Module):
             return F.normalize(pooled, dim=1)
 
     def check(self, sets: Tensor) -> None:
-        """Refuse sets (n, k, width) of another size than the model was made for.
-
-        Raises:
-            UserError: Naming both sizes.
-        """
+        """Refuse (n, k, width) sets of another size than the model was made for."""
         if self.regions is not None and sets.shape[1] != self.regions:
             raise UserError(
                 f"the pictures have {sets.shape[1]} regions, but the model was made for {self.regions}, since its batch"
@@ -97,25 +87,17 @@ class SelfAttention(nn.Module):
 
 
 def linear(layer: nn.Module, vectors: Tensor) -> Tensor:
-    """(..., n) to (..., m) under a linear layer, as :func:`affine` computes it.
-
-    Args:
-        layer: With ``weight`` and ``bias``.
-        vectors: (..., n).
-    """
+    """(..., m) output of a linear layer for (..., n) vectors, computed as by :func:`affine`."""
     return affine(layer.get_parameter("weight"), layer.get_parameter("bias"), vectors)
 
 
 def affine(weight: Tensor, bias: Tensor, vectors: Tensor) -> Tensor:
-    """(..., n) to (..., m): the product in the precision of the vectors, the rest in float32 at least.
+    """(..., m) affine map: the product in the precision of the vectors, the rest in float32 at least.
 
     Args:
         weight: (m, n).
         bias: (m,).
         vectors: (..., n), of any float type.
-
-    >>> affine(torch.ones(3, 2), torch.zeros(3), torch.ones(5, 4, 2, dtype=torch.bfloat16)).dtype
-    torch.float32
     """
     found = products(vectors.flatten(0, -2), weight.to(vectors.dtype))
     return found.add_(bias).view(*vectors.shape[:-1], -1)

@@ -53,16 +53,17 @@ class VSRNConfig(RegionConfig):
     For Flickr30K the program has ``normalise_first: false`` and ``batch_norm: true``.
 
     Attributes:
-        kind: Names the family.
+        kind: Name of the family.
         text: The encoder of captions.
         dimension: D, the width of regions and of the joint space.
         similarity: How vectors are compared.
-        layers: Graph convolutions.
-        normalise: What is brought to length 1 around them: each of the D features over the regions of a picture, as the
-            program does, or each region's vector (regions). Of one region, features leaves signs alone.
-        normalise_first: Normalise also before the first of them.
-        batch_norm: Of the picture's vector before the similarity.
-        captions: The network that tells captions from regions.
+        layers: Number of graph convolutions.
+        normalise: What is brought to length 1 around the graph convolutions: each of the D features over the regions of
+            a picture, as the program does, or each region's vector (regions). Of one region, features leaves signs
+            alone.
+        normalise_first: Normalise before the first graph convolution too.
+        batch_norm: Batch norm of the picture's vector before the similarity.
+        captions: The network that generates captions from regions.
     """
 
     __pydantic_config__ = STRICT
@@ -80,11 +81,11 @@ class VSRNConfig(RegionConfig):
 
 @dataclass(frozen=True)
 class CaptionedBatch(EncoderBatch):
-    """Pairs with the words that are told from the regions.
+    """Image-caption pairs with the words that are generated from the regions.
 
     Attributes:
-        words: (n, longest) token numbers, also where vectors stand for the texts.
-        word_lengths: (n,) of the captions in tokens.
+        words: (n, longest) token numbers of the captions, also where vectors stand for the texts.
+        word_lengths: (n,) number of tokens of each caption.
     """
 
     words: Tensor
@@ -95,7 +96,7 @@ class VSRN(TwoTower):
     """Visual semantic reasoning (Li et al. 2019).
 
     Attributes:
-        caption_head: Tells captions from regions in training; None where its loss has no weight.
+        caption_head: Generates captions from regions in training; None where its loss has no weight.
 
     >>> from rungwise.encoders.images.backbone import ImageConfig
     >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=32, pool="regions", l2_normalise=False)
@@ -112,15 +113,10 @@ class VSRN(TwoTower):
     caption_head: CaptionHead | None
 
     def __init__(self, config: VSRNConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
-        """Put the parts together.
-
-        Args:
-            config: Of the model.
-            image: The encoder of pictures.
-            text: Gives the encoder of texts.
+        """Put the parts together; ``text`` makes the encoder of texts.
 
         Raises:
-            UserError: If the image side gives no regions, or the text side no words for the caption head.
+            UserError: If the image encoder gives no regions, or the text encoder no words for the caption head.
         """
         super().__init__(config)
         self.backbone = image
@@ -141,10 +137,10 @@ class VSRN(TwoTower):
 
     @classmethod
     def create(cls, config: VSRNConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
-        """A new model whose vocabulary comes from the captions of the training split.
+        """Make a model whose vocabulary comes from the captions of the training split.
 
         Raises:
-            UserError: If the backbone or its weights cannot be had, or the data have no regions.
+            UserError: If the backbone or its weights cannot be loaded, or the data have no regions.
         """
         if features is not None:
             check_regions(features, config.kind)
@@ -157,7 +153,7 @@ class VSRN(TwoTower):
 
     @classmethod
     def restore(cls, config: VSRNConfig, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        """Read a saved model from its folder."""
         return cls(config, config.image.restore(folder), lambda: config.text.restore(folder, config.dimension))
 
     def _caption_head(self) -> CaptionHead:
@@ -170,11 +166,11 @@ class VSRN(TwoTower):
 
     @property
     def adds_losses(self) -> bool:
-        """That of the caption head, where there is one."""
+        """Whether there is a caption head, whose loss is added."""
         return self.caption_head is not None
 
     def remarks(self) -> Sequence[str]:
-        """How many captions the caption head cuts, besides what the sides say."""
+        """Remarks of both encoders, and the number of captions that the caption head cuts."""
         cut, captions = self._cut
         said = (
             f"{cut} of {captions} captions are longer than the {self.config.captions.longest} tokens that the caption"
@@ -183,17 +179,14 @@ class VSRN(TwoTower):
         return (*super().remarks(), *(said if cut else ()))
 
     def compilable(self) -> Sequence[Compilable]:
-        """See :meth:`TrainableScorer.compilable <rungwise.models.training_pairs.TrainableScorer.compilable>`.
-
-        Not the image head where the caption head reads what stands in its middle.
-        """
+        """The encoders or heads; without the image head where the caption head reads its intermediate regions."""
         parts = super().compilable()
         return parts if self.caption_head is None else [one for one in parts if one.module is not self.image_projection]
 
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> Pairs:
-        """The pairs of some images; words are read too where vectors stand for texts. See ``EncoderPair``."""
+        """What both encoders read; words are read for the caption head even where vectors stand for texts."""
         pairs = super().read(data, images, cache=cache, progress=progress)
         if self.caption_head is None or pairs.text_rows is None:
             return pairs
@@ -201,7 +194,7 @@ class VSRN(TwoTower):
         return replace(pairs, texts=Tokens.of(self.text_encoder.tokenise(texts)))
 
     def batch(self, pairs: Pairs, chosen: Positions) -> EncoderBatch:
-        """Rows, texts and, for the caption head, words of some pairs on the model's device."""
+        """Rows, texts and, for the caption head, words of some pairs, on the model's device."""
         plain = super().batch(pairs, chosen)
         if self.caption_head is None:
             return plain
@@ -223,5 +216,5 @@ class VSRN(TwoTower):
         return replace(self.compared(images, captions, within=within), own=self.config.captions.weight * told)
 
     def _deciding(self) -> Mapping[str, Tensor]:
-        """Without the caption head."""
+        """All tensors except those of the caption head."""
         return {name: one for name, one in super()._deciding().items() if not name.startswith(_HEAD)}

@@ -1,6 +1,6 @@
 """Subspace methods: dual encoders that are fitted to features with class labels, in closed form or by few rounds.
 
-They are what papers on retrieval by labels compare with, such as CMAL2R (Qu et al.). Each saves, loads, evaluates, is
+They are the baselines of papers on retrieval by labels, such as CMAL2R (Qu et al.). Each saves, loads, evaluates, is
 indexed and searched like every other model.
 """
 

@@ -39,12 +39,12 @@ _PARTS = ("backbone", "text_encoder", "image_projection", "text_projection")
 
 
 class Subspace(TwoTower):
-    """A dual encoder whose heads are fitted to features with class labels, and not trained in steps.
+    """A dual encoder whose heads are fitted to features with class labels, not trained in steps.
 
     Attributes:
-        reads_labels: The method reads class labels at all.
-        needs_labels: Items without a label are left out of the whole fit.
-        issues: What was left out of the last fit.
+        reads_labels: Whether the method reads class labels at all.
+        needs_labels: Whether items without a label are left out of the whole fit.
+        issues: Items that the last fit left out.
     """
 
     is_fitted: ClassVar[bool] = True
@@ -60,11 +60,9 @@ class Subspace(TwoTower):
             cls.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
 
     def __init__(self, config: SubspaceConfig | None = None, **settings: Any) -> None:
-        """A method that is not fitted yet.
+        """Make a method that is not fitted yet.
 
-        Args:
-            config: All settings; or
-            settings: Those of the method's configuration by name, such as ``dimension=10``.
+        ``config`` holds all settings; without it, they are given by name, such as ``dimension=10``.
 
         Raises:
             UserError: If a setting does not fit.
@@ -73,7 +71,7 @@ class Subspace(TwoTower):
 
     @classmethod
     def _configured(cls, settings: Mapping[str, Any]) -> Any:
-        """A configuration from what a program gives, in which a name stands for a kernel and numpy's numbers do."""
+        """A configuration from a program's values: names stand for kernels, and numpy's numbers are allowed."""
         plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
         return from_plain(cls.config_type, plain, cls.__name__)
 
@@ -87,13 +85,12 @@ class Subspace(TwoTower):
 
     @abstractmethod
     def solve(self, views: Views) -> Directions:
-        """The directions of both views.
+        """The directions of both views, in the bases of :meth:`Views.blocks`.
 
-        Args:
-            views: Of items that have a label, where :attr:`needs_labels`.
+        ``views`` holds only labelled items where :attr:`needs_labels`.
 
         Raises:
-            UserError: If the items do not do.
+            UserError: If the items are too few or of too few classes.
         """
 
     @classmethod
@@ -103,12 +100,12 @@ class Subspace(TwoTower):
         Where the collection has rows of features, they stand in for the encoders.
 
         Args:
-            config: Of the method.
-            captions: Those of the training split, from which a vocabulary is learnt.
+            config: Configuration of the method.
+            captions: Captions of the training split, from which a vocabulary is learnt.
             features: Rows that stand for pictures, where the collection has such.
 
         Raises:
-            UserError: If a side cannot be had, or is one that is trained.
+            UserError: If an encoder cannot be loaded, or is one that is trained.
         """
         text = config.text
         if isinstance(captions, FeatureRows) and not isinstance(text, TextFeatureConfig):
@@ -127,7 +124,7 @@ class Subspace(TwoTower):
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        """Read a fitted model from its folder: the encoders, and heads of the sizes that ``fitted`` names."""
         found = config.fitted
         if found is None:
             raise UserError(f"{folder.path}: model.fitted is missing in config.json; copy the folder anew")
@@ -150,16 +147,13 @@ class Subspace(TwoTower):
 
         Args:
             image_features: (n, D_i) array or rows of files.
-            text_features: (n, D_t) likewise; row k is of the same item as row k of the images.
+            text_features: (n, D_t) array or rows of files; row k is of the same item as row k of the images.
             labels: (n,) labels, several as tuples, or an (n, classes) array of 0 and 1. None, NaN, an empty text, an
                 empty tuple and a row of zeros mean that an item has no label; such items are left out of what reads
                 labels, and stand in :attr:`issues`.
 
-        Returns:
-            This model, fitted.
-
         Raises:
-            UserError: If shapes do not go together, a number is not finite, or the items do not do.
+            UserError: If shapes do not go together, a number is not finite, or there are too few items or classes.
         """
         image, text = as_rows(image_features, "image_features"), as_rows(text_features, "text_features")
         if len(text.shape) != 2:
@@ -178,12 +172,9 @@ class Subspace(TwoTower):
         return self.fit_views(self._views(ReadFeatures(image), ReadFeatures(text), everything, labels))
 
     def views_of(self, pairs: Pairs) -> Views:
-        """What :meth:`fit_views` reads of a collection; several fits may share it.
+        """Both sides of a collection as :meth:`fit_views` reads them; several fits may share them.
 
-        An image stands once for each of its captions, which have its labels.
-
-        Args:
-            pairs: What :meth:`read` gave of the collection.
+        An image stands once for each of its captions, which have its labels. ``pairs`` comes from :meth:`read`.
         """
         assert pairs.text_rows is not None, "both sides are frozen"
         labels = [pairs.data.labels[image] for image in pairs.images.tolist()] if any(pairs.data.labels) else None
@@ -191,10 +182,7 @@ class Subspace(TwoTower):
         return self._views(pairs.rows, pairs.text_rows, pairs.image, of_captions)
 
     def told(self, **settings: Any) -> Self:
-        """The same sides with other settings of the method, not fitted yet.
-
-        Args:
-            settings: By name, such as ``regularisation=0.1``.
+        """The same encoders with other settings by name, such as ``regularisation=0.1``; the model is not fitted yet.
 
         Raises:
             UserError: If a setting does not fit.
@@ -205,11 +193,7 @@ class Subspace(TwoTower):
 
     @classmethod
     def told_of(cls, config: Any, settings: Mapping[str, Any]) -> Any:
-        """A configuration with other settings, of a model that is not fitted yet.
-
-        Args:
-            config: Of the method.
-            settings: By name.
+        """A configuration with other settings by name, of a model that is not fitted yet.
 
         Raises:
             UserError: If a setting does not fit.
@@ -217,7 +201,7 @@ class Subspace(TwoTower):
         return cls._configured({**vars(config), "fitted": None, **settings})
 
     def fit_views(self, views: Views) -> Self:
-        """Fit both heads to views of the items, which this model or one of the same sides and lift gave.
+        """Fit both heads to views that this model gave, or one with the same encoders and lift.
 
         Raises:
             UserError: As :meth:`fit`.
@@ -253,16 +237,16 @@ class Subspace(TwoTower):
         return self.eval()
 
     def heads(self, views: Views) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
-        """What stands behind the lift of each side, for views of the items that are fitted to."""
+        """The fitted modules behind the lift of each side."""
         image, text = centred(views, _scaled(views, self.solve(views)))
         return (image,), (text,)
 
     def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
-        """As one of :meth:`heads`, without numbers, for a model that is read from a folder.
+        """One of :meth:`heads` without numbers, to be filled from a folder.
 
         Args:
-            width: Of what the lift gives.
-            found: The sizes.
+            width: Width of the lifted rows.
+            found: Sizes of the fitted model.
         """
         return (Centred(width, found.components),)
 
@@ -274,14 +258,14 @@ class Subspace(TwoTower):
 
     @property
     def device(self) -> torch.device:
-        """Where the numbers are that were fitted."""
+        """The device of the fitted numbers."""
         if self.config.fitted is None and next(self.parameters(), None) is None:
             raise self._not_fitted()
         return super().device
 
     @property
     def dimension(self) -> int:
-        """Width of the common space, at most the one that was asked for."""
+        """Width of the common space, at most the one asked for."""
         if self.config.fitted is None:
             raise self._not_fitted()
         return int(self.config.fitted.components)
@@ -320,7 +304,7 @@ class Subspace(TwoTower):
             raise UserError(f"{self.kind} is fitted to at least two {what}, got {items}; give more")
 
     def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> ViewRows:
-        """One side, with its lift; the kernel's landmarks are drawn among the items."""
+        """One side with its lift; the kernel's landmarks are drawn from the items."""
         view = ViewRows(rows, width, nn.Sequential(*self._lift(None)))
         kernel = self.config.kernel
         if not isinstance(kernel, Gaussian):
@@ -330,17 +314,12 @@ class Subspace(TwoTower):
         return ViewRows(rows, len(drawn), nn.Sequential(*self._lift(mapped)))
 
     def _lift(self, mapped: KernelRows | None) -> list[nn.Module]:
-        """What comes before centring."""
+        """The modules before centring: square roots and the kernel's map, where asked for."""
         return [*([Roots()] if self.config.roots else []), *([mapped] if mapped is not None else [])]
 
 
 def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:
-    """Heads that centre rows and bring them to directions.
-
-    Args:
-        views: In whose bases the directions are.
-        found: The directions.
-    """
+    """Heads that centre rows and project them on the directions, which are given in the bases of ``views``."""
     sides: list[NDArray[np.float64]] = [found.image, found.text]
     if views.bases is not None:
         sides = [basis @ side for basis, side in zip(views.bases, sides, strict=True)]
@@ -348,18 +327,18 @@ def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:
 
 
 def _scaled(views: Views, found: Directions) -> Directions:
-    """The same cosines, by projections of about length 1: very small ones would be taken for nothing in float32."""
+    """Directions with the same cosines, scaled to projections of about length 1: float32 would lose very small ones."""
     sides = (found.image, views.moments.image), (found.text, views.moments.text)
     sizes = [math.sqrt(float(np.vdot(side, spread @ side))) or 1.0 for side, spread in sides]
     return Directions(found.image / sizes[0], found.text / sizes[1])
 
 
 def as_rows(features: Any, what: str) -> FeatureRows:
-    """Rows of features from an array, or as they are.
+    """Rows of features from an (n, D) array; rows of features are passed through.
 
     Args:
-        features: (n, D) numbers, or rows.
-        what: They are called in errors.
+        features: (n, D) or (n, regions, D) numbers, or rows.
+        what: Name of the features in errors.
 
     Raises:
         UserError: If they are no rows of numbers.

@@ -1,4 +1,4 @@
-"""Class labels as fitted methods read them: who belongs to which class, and who has no label."""
+"""Class labels as fitted methods read them: the classes of each item, and the items without a label."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Labels = Sequence[Any] | ArrayLike
 
 @dataclass(frozen=True)
 class Classes:
-    """Which of n items belongs to which class; any number of classes an item, none included.
+    """The classes of n items; an item has any number of them, none included.
 
     Attributes:
-        names: (classes,) what the classes are called, each with at least one item.
+        names: (classes,) names of the classes, each with at least one item.
         members: (n, classes) bool.
 
     >>> found = Classes.of(["art", ("art", "war"), None])
@@ -37,14 +37,14 @@ class Classes:
 
     @classmethod
     def of(cls, labels: Labels) -> Classes:
-        """Classes from labels in any of their forms.
+        """Read labels in any of their forms.
 
         Args:
             labels: (n,) names or numbers, where None, NaN and an empty text mean that an item has no label; (n,)
                 tuples or lists of these; or an (n, classes) array of 0 and 1.
 
         Raises:
-            UserError: If they are of another form.
+            UserError: If they have another form.
         """
         if hasattr(labels, "__array__"):  # tables and tensors among them
             labels = np.asarray(labels)
@@ -79,21 +79,21 @@ class Classes:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """(n,) who has a label."""
+        """(n,) bool: whether the item has a label."""
         return np.asarray(self.members.any(axis=1))
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """(classes,) items of each class."""
+        """(classes,) number of items of each class."""
         return np.asarray(self.members.sum(axis=0, dtype=np.int64))
 
     @property
     def are_single(self) -> bool:
-        """Whether nobody has more than one label."""
+        """Whether no item has more than one label."""
         return bool((self.members.sum(axis=1) <= 1).all())
 
     def take(self, positions: NDArray[np.int64]) -> Classes:
-        """Of the items at these positions; classes without an item among them are left out."""
+        """Classes of the items at these positions; classes without an item among them are left out."""
         members = self.members[positions]
         used = np.flatnonzero(members.any(axis=0))
         return Classes(tuple(self.names[column] for column in used), members[:, used])
@@ -106,7 +106,7 @@ def _iterated(labels: Any) -> Iterable[Any]:
 
 
 def _names(label: Any) -> tuple[str, ...]:
-    """The labels of one item, as texts."""
+    """Labels of one item, as texts."""
     if isinstance(label, list | tuple | set | frozenset | np.ndarray):
         return tuple(dict.fromkeys(name for one in label for name in _names(one)))
     if label is None or label == "" or (isinstance(label, float | np.floating) and math.isnan(label)):

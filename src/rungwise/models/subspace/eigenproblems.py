@@ -1,7 +1,7 @@
-"""The two problems of linear algebra that every closed form here comes down to, each at the size of the features.
+"""The two problems of linear algebra behind every closed form here, each at the size of the features.
 
-Nothing is as large as the number of samples squared. A numerator of low rank, such as the scatter of class means, is
-given by its factors, so that what is decomposed is as small as the number of classes.
+No matrix has the size of the number of samples squared. A numerator of low rank, such as the scatter of class means, is
+given by its factors, so that the decomposed matrix is as small as the number of classes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rungwise.core.errors import UserError
 Matrix = NDArray[np.float64]
 
 _DENSE = 1500
-"""Smaller side up to which a full decomposition is quicker than some vectors of it by Lanczos' method."""
+"""Smaller side up to which a full decomposition is faster than Lanczos' method for some vectors."""
 
 _FEW = 8
-"""A decomposition of some vectors pays where they are at most this part of all."""
+"""Lanczos' method pays where at most one in so many vectors is needed."""
 
 _NOTHING = 1e-9
-"""A value below so much of the largest one is rounding."""
+"""Share of the largest value below which a value is rounding."""
 
 
 def whitening(matrix: Matrix, regularisation: float) -> Matrix:
@@ -33,14 +33,13 @@ def whitening(matrix: Matrix, regularisation: float) -> Matrix:
 
     Args:
         matrix: (D, D) symmetric and positive semi-definite C.
-        regularisation: At least 0. With 0, directions in which C is nothing are left out: a singular matrix is
-            inverted where it can be.
+        regularisation: At least 0. With 0, directions in which C is zero are left out, as in a pseudo-inverse.
 
     Returns:
         (D, rank of C + r I).
 
     Raises:
-        UserError: If C is nothing at all.
+        UserError: If C is zero.
 
     >>> whitening(np.diag([4.0, 0.0]), 0.0).tolist()
     [[0.5], [0.0]]
@@ -65,7 +64,7 @@ def _spectral_whitening(matrix: Matrix) -> Matrix:
 
 
 def principal_directions(covariance: Matrix, share: float) -> Matrix:
-    """(D, d) the fewest directions that hold this share of the variance, the largest first.
+    """(D, d) smallest set of directions that hold this share of the variance, the largest first.
 
     >>> principal_directions(np.diag([1.0, 8.0, 1.0]), 0.8).ravel().tolist()
     [0.0, 1.0, 0.0]
@@ -83,10 +82,10 @@ def leading_pairs(cross: Matrix, image: Matrix, text: Matrix, count: int) -> tup
         cross: (D_i, D_t) covariances between the views.
         image: (D_i, p) whitening of the image view.
         text: (D_t, q) whitening of the text view.
-        count: Pairs at most.
+        count: Largest number of pairs.
 
     Returns:
-        (D_i, d) and (D_t, d) directions and (d,) singular values, falling; those that are rounding are left out.
+        (D_i, d) and (D_t, d) directions and (d,) singular values, falling; values that are rounding are left out.
 
     >>> leading_pairs(np.diag([0.5, 0.9]), np.eye(2), np.eye(2), 1)[2]
     array([0.9])
@@ -100,7 +99,7 @@ def leading_pairs(cross: Matrix, image: Matrix, text: Matrix, count: int) -> tup
 
 
 def _singular(matrix: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64], Matrix]:
-    """At least so many of the leading singular vectors and values, falling."""
+    """At least ``count`` leading singular vectors and values, falling."""
     least = min(matrix.shape)
     if least > _DENSE and count * _FEW <= least:
         with suppress(ArpackNoConvergence):
@@ -112,15 +111,15 @@ def _singular(matrix: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64], 
 
 
 def best_directions(numerator: Matrix, whitened: Matrix, count: int) -> tuple[Matrix, NDArray[np.float64]]:
-    """Directions v of the largest v' A v / v' B v.
+    """Directions v with the largest v' A v / v' B v.
 
     Args:
         numerator: (D, D) symmetric A.
         whitened: (D, p) whitening of B.
-        count: Directions at most.
+        count: Largest number of directions.
 
     Returns:
-        (D, d) directions and (d,) ratios, falling; those that are not positive are left out.
+        (D, d) directions and (d,) ratios, falling; ratios that are not positive are left out.
 
     >>> best_directions(np.diag([1.0, 3.0]), np.eye(2), 1)[1]
     array([3.])
@@ -131,13 +130,13 @@ def best_directions(numerator: Matrix, whitened: Matrix, count: int) -> tuple[Ma
 def best_directions_of_factors(
     factors: Matrix, middle: Matrix, whitened: Matrix, count: int
 ) -> tuple[Matrix, NDArray[np.float64]]:
-    """As :func:`best_directions`, with the numerator A = G K G' given by its factors.
+    """:func:`best_directions` with the numerator A = G K G' given by its factors.
 
     Args:
         factors: (D, m) G.
         middle: (m, m) symmetric K.
         whitened: (D, p) whitening of B.
-        count: Directions at most.
+        count: Largest number of directions.
 
     >>> best_directions_of_factors(np.array([[0.0], [2.0]]), np.eye(1), np.eye(2), 2)[1]
     array([4.])
@@ -158,7 +157,7 @@ def _best(matrix: Matrix, basis: Matrix, count: int) -> tuple[Matrix, NDArray[np
 
 
 def _largest(matrix: Matrix, count: int) -> tuple[NDArray[np.float64], Matrix]:
-    """The so many largest eigenvalues, in any order, and their vectors."""
+    """The ``count`` largest eigenvalues, in any order, and their vectors."""
     size = len(matrix)
     if size > _DENSE and count * _FEW <= size:
         with suppress(ArpackNoConvergence):
@@ -169,16 +168,12 @@ def _largest(matrix: Matrix, count: int) -> tuple[NDArray[np.float64], Matrix]:
 
 
 def side_by_side(blocks: Sequence[Matrix]) -> Matrix:
-    """Matrices along a diagonal, zero elsewhere.
-
-    >>> side_by_side([np.ones((1, 1)), np.full((1, 2), 2.0)]).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
-    """
+    """Block-diagonal matrix of these matrices."""
     return np.asarray(linalg.block_diag(*blocks))
 
 
 def _start(size: int) -> NDArray[np.float64]:
-    """(size,) where Lanczos' method begins: always the same, and no vector that a matrix may send to nothing."""
+    """(size,) start of Lanczos' method: always the same, and not in the kernel of a matrix."""
     return np.random.default_rng(0).standard_normal(size)
 
 
@@ -187,6 +182,6 @@ def _signed(directions: Matrix) -> Matrix:
 
 
 def _signs(directions: Matrix) -> NDArray[np.float64]:
-    """(d,) 1 or -1, so that the largest number of each direction is positive: the same data give the same vectors."""
+    """(d,) 1 or -1, which make the largest number of each direction positive: the same data give the same vectors."""
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)[0]
     return np.where(largest < 0, -1.0, 1.0)

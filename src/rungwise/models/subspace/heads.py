@@ -1,4 +1,4 @@
-"""Heads that are fitted instead of trained: from a side's features to the common space."""
+"""Heads that are fitted, not trained: maps from a side's features to the common space."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from rungwise.models.subspace.settings import Gaussian
 
 _NOTHING = 1e-6
-"""Directions that landmarks span by less than so much of the largest are left out: in float32 they are rounding."""
+"""Share of the largest eigenvalue below which a direction of the landmarks is left out as float32 rounding."""
 
 
 class Roots(nn.Module):
-    """Square roots of the sizes of numbers, signs kept: the usual map of counts and histograms.
+    """Signed square roots of numbers: the usual map of counts and histograms.
 
     >>> Roots()(torch.tensor([[4.0, -9.0]])).tolist()
     [[2.0, -3.0]]
@@ -32,8 +32,8 @@ class KernelRows(nn.Module):
     """Coordinates of rows in the space that landmarks span under a Gaussian kernel (Williams and Seeger 2001).
 
     Args:
-        landmarks: m.
-        width: D, of a row.
+        landmarks: Number m of landmarks.
+        width: Width D of a row.
     """
 
     def __init__(self, landmarks: int, width: int) -> None:
@@ -44,12 +44,7 @@ class KernelRows(nn.Module):
 
     @classmethod
     def fitted(cls, rows: NDArray[np.float64], kernel: Gaussian) -> KernelRows:
-        """The map that landmarks among some rows give: k(x, landmarks) K^-1/2, with K the kernel of the landmarks.
-
-        Args:
-            rows: (m, D) the landmarks themselves.
-            kernel: Which one.
-        """
+        """The map k(x, landmarks) K^-1/2, with K the kernel of the (m, D) landmarks."""
         from sklearn.metrics.pairwise import rbf_kernel  # takes a second, which only fitting needs
 
         spread = rows.shape[1] * float(rows.var())
@@ -75,11 +70,7 @@ class KernelRows(nn.Module):
 
 
 class Centred(nn.Module):
-    """(x - mean) W.
-
-    Args:
-        width: Of a row.
-        outputs: Columns of W.
+    """Map of rows x to (x - mean) W, where W is (width, outputs).
 
     >>> Centred.fitted(np.array([1.0, 0.0]), np.array([[2.0], [1.0]]))(torch.tensor([[2.0, 3.0]])).tolist()
     [[5.0]]
@@ -92,12 +83,7 @@ class Centred(nn.Module):
 
     @classmethod
     def fitted(cls, mean: NDArray[np.float64], directions: NDArray[np.float64]) -> Centred:
-        """With these numbers.
-
-        Args:
-            mean: (D,).
-            directions: (D, d) W.
-        """
+        """Map with a (D,) mean and (D, d) directions W."""
         made = cls(*directions.shape)
         with torch.no_grad():
             made.mean.copy_(torch.from_numpy(mean))
@@ -114,9 +100,9 @@ class Posteriors(nn.Module):
 
     Args:
         inputs: Width of a row.
-        classes: How many.
-        exclusive: An item has one class, so that probabilities add up to 1 (softmax); otherwise each class is asked by
-            itself (sigmoid).
+        classes: Number of classes.
+        exclusive: Whether an item has one class, so that probabilities add up to 1 (softmax); otherwise each class has
+            a probability of its own (sigmoid).
     """
 
     def __init__(self, inputs: int, classes: int, exclusive: bool) -> None:
@@ -137,5 +123,5 @@ class Posteriors(nn.Module):
 
 
 def _fixed(numbers: Tensor) -> nn.Parameter:
-    """Numbers that are saved with the model and are not trained."""
+    """Parameter that is saved with the model and not trained."""
     return nn.Parameter(numbers, requires_grad=False)

@@ -1,4 +1,4 @@
-"""What fitted methods are told, as typed data: settings that all of them take, and the sizes of what a fit found."""
+"""Settings of fitted methods, and the sizes of what a fit found."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rungwise.similarity import Cosine
 
 @dataclass(frozen=True)
 class NoKernel:
-    """Rows as they are: the method is linear.
+    """No kernel: the method is linear.
 
     Attributes:
-        kind: Names the kernel.
+        kind: Name of the kernel.
     """
 
     __pydantic_config__ = STRICT
@@ -29,16 +29,16 @@ class NoKernel:
 
 @dataclass(frozen=True)
 class Gaussian(Bounded):
-    """k(x, y) = exp(-gamma ||x - y||^2), by the method of Nystroem: landmarks span what rows can be told apart by.
+    """k(x, y) = exp(-gamma ||x - y||^2), approximated by Nystroem's method from landmarks.
 
     With as many landmarks as items it is the kernel itself, up to the rounding of float32; with fewer, no matrix is
     larger than items x landmarks.
 
     Attributes:
-        kind: Names the kernel.
+        kind: Name of the kernel.
         gamma: How fast likeness falls with distance; None takes 1 / (width x variance of the features).
-        landmarks: Training items that rows are compared with, at most.
-        seed: Draws the landmarks.
+        landmarks: Largest number of training items that rows are compared with.
+        seed: Seed that draws the landmarks.
     """
 
     __pydantic_config__ = STRICT
@@ -56,14 +56,14 @@ AnyKernel = Annotated[
 
 @dataclass(frozen=True)
 class Fitted(Bounded):
-    """The sizes of what a fit found, by which a saved model is read.
+    """The sizes of a fit, needed to read a saved model.
 
     Attributes:
-        components: Directions that were found, at most the ``dimension`` that was asked for.
-        classes: What the classes were called; empty where none were read.
-        single: No item had more than one label.
-        image_landmarks: Of the kernel's map of the image side; 0 without one.
-        text_landmarks: Of that of the text side.
+        components: Number of directions that were found, at most the ``dimension`` that was asked for.
+        classes: Names of the classes; empty where none were read.
+        single: Whether no item had more than one label.
+        image_landmarks: Number of landmarks of the image side's kernel; 0 without one.
+        text_landmarks: Number of landmarks of the text side's kernel; 0 without one.
     """
 
     __pydantic_config__ = STRICT
@@ -78,18 +78,17 @@ class Fitted(Bounded):
 
 @dataclass(frozen=True)
 class SubspaceConfig(ModelConfig):
-    """What all fitted methods are told.
+    """Settings of all fitted methods.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
         image: The encoder of pictures, or features in its place.
         text: The encoder of captions, or features in its place.
         dimension: Width of the common space at most; a method that finds fewer directions has a narrower one.
-        roots: Take square roots of features before anything else, signs kept: the usual map of counts.
-        pca: Share of each side's variance that principal components keep before the method; 1 leaves features as they
-            are.
-        kernel: none (linear), or gaussian: features are first mapped by how alike they are to landmarks.
-        fitted: What a fit found.
+        roots: Take square roots of features first, signs kept: the usual map of counts.
+        pca: Share of each side's variance that principal components keep before the method; 1 keeps all features.
+        kernel: none (linear), or gaussian: features are first mapped by their likeness to landmarks.
+        fitted: Sizes of what a fit found; None before the fit.
     """
 
     __pydantic_config__ = STRICT
@@ -110,11 +109,11 @@ class SubspaceConfig(ModelConfig):
 
 @dataclass(frozen=True)
 class RidgeConfig(SubspaceConfig):
-    """Of methods that invert a matrix.
+    """Settings of methods that invert a matrix.
 
     Attributes:
         regularisation: Ridge on every matrix that is inverted, as a share of its mean diagonal. With 0, directions in
-            which a matrix is nothing are left out.
+            which a matrix is zero are left out.
     """
 
     __pydantic_config__ = STRICT

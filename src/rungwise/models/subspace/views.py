@@ -1,7 +1,7 @@
-"""Two views of the same items, read in blocks: their moments, and what of them goes by class.
+"""Two views of the same items, read in blocks: their moments and the statistics of their classes.
 
-A method asks for sums over items, such as covariances, and never for a matrix of items with items. Rows are read as
-often as sums need it, and are held in memory by no sum.
+A method asks for sums over items, such as covariances, never for a matrix of items with items. Rows are read as often
+as sums need them, and never held in memory all at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rungwise.models.subspace.classes import Classes
 from rungwise.models.subspace.eigenproblems import Matrix, principal_directions
 
 BLOCK_VALUES = 1 << 22
-"""Numbers of a block in float64: 32 MiB."""
+"""Number of float64 values in a block (32 MiB)."""
 
 Positions = NDArray[np.int64]
 
@@ -30,9 +30,9 @@ class ViewRows:
     """The rows of one side.
 
     Attributes:
-        rows: Positions to (n, ...) float32 features.
-        width: Of a row behind the lift.
-        lift: What is done to a row before anything else, such as a kernel's map.
+        rows: Function from positions to (n, ...) float32 features.
+        width: Width of a lifted row.
+        lift: Modules that a row goes through first, such as a kernel's map.
     """
 
     rows: Callable[[Positions], Tensor]
@@ -50,9 +50,9 @@ class Moments:
     """Covariances: averages over items of products of centred rows.
 
     Attributes:
-        image: (D_i, D_i) of the image view.
-        text: (D_t, D_t) of the text view.
-        cross: (D_i, D_t) between them.
+        image: (D_i, D_i) covariance of the image view.
+        text: (D_t, D_t) covariance of the text view.
+        cross: (D_i, D_t) covariance between the views.
     """
 
     image: Matrix
@@ -62,13 +62,13 @@ class Moments:
 
 @dataclass(frozen=True)
 class Scatter:
-    """How one view is spread within classes, and how the classes lie; averages over items.
+    """The spread of one view within and between classes, as averages over items.
 
     An item of several classes counts once in each.
 
     Attributes:
-        within: (D, D) around the means of the classes.
-        means: (D, classes) of each class the mean, less the mean of all, times the square root of the class's share:
+        within: (D, D) scatter around the means of the classes.
+        means: (D, classes) mean of each class, less the mean of all, times the square root of the class's share:
             ``means @ means.T`` is the scatter between classes.
     """
 
@@ -78,11 +78,11 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Directions:
-    """What a method found, one column for each direction of the common space.
+    """The solution of a method, one column for each direction of the common space.
 
     Attributes:
-        image: (D_i, d) of the image view, for rows as :meth:`Views.blocks` gives them.
-        text: (D_t, d) of the text view.
+        image: (D_i, d) directions of the image view, for rows as :meth:`Views.blocks` gives them.
+        text: (D_t, d) directions of the text view.
     """
 
     image: Matrix
@@ -95,12 +95,12 @@ class Views:
     Args:
         image: The image side.
         text: The text side.
-        positions: (n,) which items, as both sides count them.
-        classes: Of these items; None where a method reads none.
-        bases: (D_i, d_i) and (D_t, d_t) directions that rows are brought to behind centring, those of the largest
-            variance first; None leaves rows as they are.
-        means: Of the lifted rows, where they are known.
-        moments: In these bases, where they are known.
+        positions: (n,) positions of the items in both sides.
+        classes: Classes of these items; None where a method reads none.
+        bases: (D_i, d_i) and (D_t, d_t) directions on which centred rows are projected, largest variance first; None
+            leaves rows unprojected.
+        means: Means of the lifted rows, where they are known.
+        moments: Moments in these bases, where they are known.
 
     >>> rows = torch.tensor([[0.0], [2.0]])
     >>> side = ViewRows(lambda positions: rows[positions], 1, nn.Sequential())
@@ -135,12 +135,12 @@ class Views:
 
     @property
     def has_classes(self) -> bool:
-        """Whether anything is known of classes."""
+        """Whether the items have classes."""
         return self._classes is not None
 
     @property
     def classes(self) -> Classes:
-        """Of these items.
+        """Classes of these items.
 
         Raises:
             UserError: If they have none.
@@ -158,7 +158,7 @@ class Views:
         return Views(self.image, self.text, self.positions[chosen], self.classes.take(chosen), bases=self.bases)
 
     def reduced(self, share: float) -> Views:
-        """The same items in the principal directions that hold this share of each view's variance; found once."""
+        """The same items in the principal directions that hold this share of each view's variance; cached."""
         if share >= 1:
             return self
         if share not in self._reduced:
@@ -183,7 +183,7 @@ class Views:
         )
 
     def blocks(self) -> Iterator[tuple[slice, Matrix, Matrix]]:
-        """Blocks of items: where they stand here, and their centred rows in both views."""
+        """Blocks of items: their place among these items, and their centred rows in both views."""
         for some, image, text in self._read():
             first, second = image - self.means[0], text - self.means[1]
             yield (some, first, second) if self.bases is None else (some, first @ self.bases[0], second @ self.bases[1])
@@ -196,7 +196,7 @@ class Views:
 
     @cached_property
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of the lifted rows of both views, before any basis."""
+        """Means of the lifted rows of both views, before any basis."""
         image, text = np.zeros(self.image.width), np.zeros(self.text.width)
         for _, first, second in self._read():
             image += first.sum(axis=0)
@@ -205,7 +205,7 @@ class Views:
 
     @cached_property
     def moments(self) -> Moments:
-        """Covariances."""
+        """Covariances of the rows that :meth:`blocks` gives."""
         image, text = self.widths
         sums = np.zeros((image, image)), np.zeros((text, text)), np.zeros((image, text))
         for _, first, second in self.blocks():
@@ -221,7 +221,7 @@ class Views:
         return self.bases[0].shape[1], self.bases[1].shape[1]
 
     def leading(self, count: int) -> tuple[Matrix, Matrix]:
-        """Directions of the largest variance, of the rows that :meth:`blocks` gives, at most so many in each view.
+        """The ``count`` directions of largest variance in each view, or fewer, for the rows that :meth:`blocks` gives.
 
         Returns:
             (D_i, d_i) and (D_t, d_t).
@@ -233,10 +233,9 @@ class Views:
         return image, text
 
     def weighted(self, weights: NDArray[np.float64]) -> tuple[Matrix, Matrix]:
-        """Sums over items of products of rows with themselves, in each view, with a weight for each item.
+        """Weighted sums over items of the outer products of rows with themselves, in each view.
 
-        Args:
-            weights: (n,) at least 0.
+        ``weights`` is (n,), at least 0.
         """
         image, text = (np.zeros((width, width)) for width in self.widths)
         for some, first, second in self.blocks():
@@ -264,7 +263,7 @@ class Views:
 
     @cached_property
     def scatter(self) -> tuple[Scatter, Scatter]:
-        """Of both views.
+        """Scatter within and between classes, of both views.
 
         Raises:
             UserError: If there are fewer than two classes.
@@ -296,10 +295,7 @@ class Views:
 
 
 def several(classes: Classes) -> Classes:
-    """The classes, if they tell anything apart.
-
-    Raises:
-        UserError: If there are fewer than two.
+    """Pass classes through if there are at least two.
 
     >>> several(Classes.of(["art"]))
     Traceback (most recent call last):

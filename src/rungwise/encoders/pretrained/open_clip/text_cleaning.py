@@ -1,6 +1,6 @@
-"""What open_clip does to a text before it is split into tokens, without torch.
+"""open_clip's cleaning of a text before it is cut into tokens, without torch.
 
-The same as ``open_clip.tokenizer.get_clean_fn``, which a test compares with it.
+It equals ``open_clip.tokenizer.get_clean_fn``, with which a test compares it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def cleaner(kind: Cleaning) -> Callable[[str], str] | None:
-    """What is done to a text; None for nothing.
+    """The cleaning of a text; None for none.
 
     Args:
-        kind: ``"whitespace"`` mends broken characters and joins words by single blanks; ``"lower"`` does so and makes
-            letters small; ``"canonicalize"`` takes out punctuation, too.
+        kind: ``"whitespace"`` repairs broken characters and joins words by single blanks; ``"lower"`` also turns to
+            lower case; ``"canonicalize"`` also removes punctuation.
 
     Raises:
-        UserError: If ftfy is missing, which mends characters.
+        UserError: If ftfy is missing, which repairs characters.
 
     >>> cleaner("canonicalize")("A  DOG's &amp; a_cat")
     'a dogs a cat'

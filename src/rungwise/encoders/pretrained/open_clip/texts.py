@@ -1,4 +1,4 @@
-"""How texts reach a model of open_clip: cleaned, then split by its own tokenizer or by one of transformers."""
+"""The way of texts to a model of open_clip: cleaned, then cut by its own tokenizer or one of transformers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from rungwise.encoders.pretrained.open_clip.tower_settings import OpenClipText
 from rungwise.encoders.untrusted.tokenizers import TokenRules, check_special, check_vocabulary, plain_rules
 
 OWN_WORDS = 49408
-"""Of the tokenizer that open_clip carries itself."""
+"""Number of words in open_clip's own tokenizer."""
 
 
 def tokenizer_of(
     said: Mapping[str, Any], where: Path, folder: Path, longest: int, rows: int, text: OpenClipText | None = None
 ) -> tuple[str, TokenRules]:
-    """The tokenizer that open_clip would take, as rules, and what is done before.
+    """The tokenizer that open_clip would use, with its rules.
 
     Args:
         said: ``text_cfg``.
-        where: That says it, for messages.
-        folder: Of the tokenizer's files.
+        where: File that holds it, for errors.
+        folder: Folder of the tokenizer's files.
         longest: Context length.
-        rows: Of the table of tokens.
-        text: Of a tower of open_clip's own.
+        rows: Number of rows in the table of tokens.
+        text: Settings of a tower of open_clip's own.
 
     Raises:
         UserError: If there is none, it belongs to another model, or it is used in a way that is not understood.
@@ -70,9 +70,10 @@ def _clean(name: object, where: Path) -> Any:
 
 @cache
 def own_rules() -> str:
-    """open_clip's own tokenizer, which is a Python program, as rules of the library tokenizers.
+    """open_clip's own tokenizer, a Python program, as rules of the library tokenizers.
 
-    Texts are cleaned before (:mod:`rungwise.encoders.pretrained.open_clip.text_cleaning`). The numbers are the same.
+    Texts must be cleaned first (:mod:`rungwise.encoders.pretrained.open_clip.text_cleaning`). The token numbers are the
+    same.
     """
     own: Any = importlib.import_module("open_clip").SimpleTokenizer()
     start, end = own.sot_token_id, own.eot_token_id

@@ -1,4 +1,4 @@
-"""What open_clip's configurations may say of the two towers, in its names."""
+"""Allowed settings of open_clip's two towers, under its names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rungwise.encoders.untrusted.timm_options import check_model_name
 
 @dataclass(frozen=True)
 class Epsilon:
-    """What a layer norm takes.
+    """Settings of a layer norm.
 
     Attributes:
-        eps: Added to variances.
+        eps: Number added to variances.
     """
 
     __pydantic_config__ = STRICT
@@ -27,11 +27,7 @@ class Epsilon:
 
 @dataclass(frozen=True)
 class Approximate:
-    """What the activation takes.
-
-    Attributes:
-        approximate: How it is computed.
-    """
+    """Settings of the activation."""
 
     __pydantic_config__ = STRICT
 
@@ -40,7 +36,7 @@ class Approximate:
 
 @dataclass(frozen=True)
 class TransformerBlocks:
-    """What both towers of open_clip's own say of their blocks, in its names."""
+    """Settings of the blocks in both of open_clip's own towers, under its names."""
 
     __pydantic_config__ = STRICT
 
@@ -106,11 +102,11 @@ class OpenClipText(TransformerBlocks):
 
 @dataclass(frozen=True)
 class Tower:
-    """What a tower is made from.
+    """Settings of a tower.
 
     Attributes:
         embed_dim: Width of the joint space.
-        quick_gelu: The activation of OpenAI's first models.
+        quick_gelu: Whether the activation is that of OpenAI's first models.
         tower: ``vision_cfg`` or ``text_cfg``.
     """
 

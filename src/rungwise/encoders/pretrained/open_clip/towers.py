@@ -1,7 +1,7 @@
 """Models of open_clip: its folders, its own names with a tag, and its networks.
 
-A folder has ``open_clip_config.json``, weights in safetensors and, unless open_clip's own tokenizer is meant, the
-tokenizer's files. What a configuration may say of the two towers is listed by name and type.
+A folder has ``open_clip_config.json``, weights in safetensors and, unless open_clip's own tokenizer is used, the
+tokenizer's files. The settings of the two towers that are accepted are listed by name and type.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "model.safetensors")
 TOKENIZER_PATTERNS = ("tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model")
 PATTERNS = (CONFIG, WEIGHTS[0], *TOKENIZER_PATTERNS)
-"""What is fetched of a repository."""
+"""Files that are downloaded from a repository."""
 _ANEW = "copy the folder anew"
 _TEXT_PARTS = ("positional_embedding", "token_embedding", "transformer", "ln_final", "text_projection")
-"""First parts of the names of text tensors, where a checkpoint does not put ``text.`` before them."""
+"""First parts of the names of text tensors in checkpoints that do not prefix them with ``text.``."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class OpenClipCheckpoint:
-    """Where the parts of a model are.
+    """The parts of a checkpoint.
 
     Attributes:
-        where: What says how it is built: a file, or a name.
-        model: ``model_cfg``.
-        preprocessing: ``preprocess_cfg``.
-        files: Of the weights.
+        where: File or name of the configuration, for errors.
+        model: ``model_cfg`` of the configuration.
+        preprocessing: ``preprocess_cfg`` of the configuration.
+        files: Files of the weights.
         tokenizer: Folder of the tokenizer's files, if they are needed.
     """
 
@@ -70,10 +70,10 @@ class OpenClipCheckpoint:
 
 
 def open_image(place: str) -> ImageHalf:
-    """The image side of a folder, of a name with a tag, or of a repository.
+    """Open the image side of a folder, of a name with a tag, or of a repository.
 
     Raises:
-        UserError: If it cannot be had, is incomplete or damaged, or asks for what is not listed.
+        UserError: If it cannot be loaded, is incomplete or damaged, or has settings that are not listed.
     """
     checkpoint = _checkpoint(place)
     settings = _settings(checkpoint, "vision_cfg")
@@ -86,7 +86,11 @@ def open_image(place: str) -> ImageHalf:
 
 
 def open_text(place: str) -> TextHalf:
-    """The text side, likewise."""
+    """Open the text side of a folder, of a name with a tag, or of a repository.
+
+    Raises:
+        UserError: If it cannot be loaded, is incomplete or damaged, or has settings that are not listed.
+    """
     checkpoint = _checkpoint(place)
     said = checkpoint.model.get("text_cfg")
     if isinstance(said, dict) and said.get("hf_model_name"):
@@ -101,7 +105,7 @@ def open_text(place: str) -> TextHalf:
 
 
 def _open_foreign_text(checkpoint: OpenClipCheckpoint, said: Mapping[str, Any]) -> TextHalf:
-    """A text side whose network is one of transformers."""
+    """Open a text side whose network is one of transformers."""
     settings = foreign_text(said, checkpoint.model.get("embed_dim"), checkpoint.where)
     length = said.get("context_length", 77)
     if not isinstance(length, int) or not 2 <= length <= (settings.network.positions or length):
@@ -116,10 +120,10 @@ def _open_foreign_text(checkpoint: OpenClipCheckpoint, said: Mapping[str, Any]) 
 
 
 def image_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
-    """The network, without its weights.
+    """The image network, without its weights.
 
     Raises:
-        UserError: If the settings are not those of one.
+        UserError: If the settings do not fit it.
     """
     require("open_clip", "open-clip", "a model of open_clip")
     said = read_settings(Tower, settings, where)
@@ -127,10 +131,10 @@ def image_tower(architecture: str, settings: Mapping[str, Any], where: str = CON
 
 
 def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
-    """The network, without its weights.
+    """The text network, without its weights.
 
     Raises:
-        UserError: If the settings are not those of one.
+        UserError: If the settings do not fit it.
     """
     require("open_clip", "open-clip", "a model of open_clip")
     if architecture == ARCHITECTURE:
@@ -141,7 +145,7 @@ def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONF
 
 _NO_TEXT = {"context_length": 2, "vocab_size": 2, "width": 8, "heads": 1, "layers": 1}
 _NO_VISION = {"image_size": 8, "patch_size": 8, "width": 8, "head_width": 8, "layers": 1}
-"""The other half, which the library makes as well, as small as it can be."""
+"""Smallest settings of the other half, which the library builds as well."""
 
 
 class _VisionTower(ImageTower):
@@ -196,7 +200,7 @@ def _library() -> Any:
 
 
 def _given(settings: OpenClipVision | OpenClipText) -> dict[str, Any]:
-    """As the library takes it; a text tower of its own takes no name of a model that would be fetched."""
+    """Settings for the library's constructors."""
     return asdict(settings)
 
 
@@ -219,7 +223,7 @@ def _checkpoint(place: str) -> OpenClipCheckpoint:
 
 
 def _named(name: str, tag: str) -> OpenClipCheckpoint:
-    """A model of open_clip's own list, whose weights are on the hub."""
+    """A model of open_clip's own list, with weights from the hub."""
     library, where = _library(), Path(f"open_clip:{name}/{tag}")
     tags = library.list_pretrained_tags_by_model(name)
     if tag not in tags:
@@ -239,7 +243,7 @@ def _named(name: str, tag: str) -> OpenClipCheckpoint:
 
 
 def _settings(checkpoint: OpenClipCheckpoint, part: Literal["vision_cfg", "text_cfg"]) -> Tower:
-    """What the model's configuration says of a tower, over the library's defaults; what is not listed is refused."""
+    """A tower's settings over the library's defaults; unlisted ones are refused."""
     said = checkpoint.model.get(part)
     if not isinstance(said, dict):
         raise UserError(f"{checkpoint.where}: {part} is missing; {_ANEW}")
@@ -266,7 +270,7 @@ _TOP = {
     "nonscalar_logit_scale",
 }  # fmt: skip
 _ELSEWHERE = {"timm_model_pretrained", "hf_tokenizer_name", "tokenizer_kwargs"}
-"""Fields that shape no network: whether others' weights are fetched first, and what is said of the tokenizer."""
+"""Fields that do not shape the network: whether other weights are downloaded first, and tokenizer settings."""
 
 
 def _preprocessing(checkpoint: OpenClipCheckpoint, side: int) -> Preprocessing:

@@ -19,24 +19,24 @@ from rungwise.encoders.untrusted.bert import EncoderSettings, network_of, states
 from rungwise.encoders.untrusted.network_settings import Width, read_settings
 
 ARCHITECTURE = "transformers"
-"""What a description calls such a tower of open_clip."""
+"""Name of such a tower in a network's description."""
 NETWORKS = ("roberta-base", "roberta-large", "xlm-roberta-base", "xlm-roberta-large", "bert-base-uncased")
-"""What ``hf_model_name`` may be: a configuration of that name is read, and no weights."""
+"""Allowed values of ``hf_model_name``; the configuration of that name is read, and no weights."""
 _POOLERS = {"mean_pooler": "mean", "cls_last_hidden_state_pooler": "first"}
 _NO_MATTER = {"hf_model_name", "hf_tokenizer_name", "hf_model_pretrained", "tokenizer_kwargs", "context_length"}
 _FORGOTTEN = ("position_ids", "token_type_ids")
-"""Ends of names in checkpoints: numbers that networks count themselves."""
+"""Suffixes of tensors in checkpoints that networks compute themselves."""
 
 
 @dataclass(frozen=True)
 class ForeignText:
-    """What such a tower is made from.
+    """Settings of such a tower.
 
     Attributes:
         embed_dim: Width of the joint space.
-        pool: Of the states: their mean, or the first.
-        proj: What takes it into the joint space.
-        network: Its settings.
+        pool: How states are pooled: their mean, or the first.
+        proj: Projection into the joint space.
+        network: Settings of the network.
     """
 
     __pydantic_config__ = STRICT
@@ -48,15 +48,15 @@ class ForeignText:
 
 
 def foreign_text(said: Mapping[str, Any], embed_dim: object, where: Path) -> ForeignText:
-    """What ``text_cfg`` says of a network of transformers, with the sizes that its name stands for.
+    """Settings of the network of transformers in ``text_cfg``, with the sizes that its name stands for.
 
     Args:
         said: ``text_cfg``.
-        embed_dim: Of the model.
-        where: That says it, for messages.
+        embed_dim: Width of the joint space.
+        where: File that holds it, for errors.
 
     Raises:
-        UserError: If the network is not one that is listed, or its configuration cannot be had.
+        UserError: If the network is not listed, or its configuration cannot be loaded.
     """
     name = said.get("hf_model_name")
     if name not in NETWORKS:
@@ -83,7 +83,7 @@ def foreign_text(said: Mapping[str, Any], embed_dim: object, where: Path) -> For
 
 
 def owned_by_foreign_text(name: str) -> str | None:
-    """The tower's name of a tensor of a checkpoint; None for what belongs to another part."""
+    """The tower's name of a tensor in a checkpoint; None for tensors of other parts."""
     plain = name.removeprefix("module.")
     if not plain.startswith(("text.transformer.", "text.proj.")) or plain.endswith(_FORGOTTEN):
         return None
@@ -91,12 +91,7 @@ def owned_by_foreign_text(name: str) -> str | None:
 
 
 class ForeignTower(TextTower):
-    """The network, pooling of its states, and the projection.
-
-    Args:
-        library: That a description names.
-        settings: Of all of it.
-    """
+    """The network, pooling of its states, and the projection; ``library`` stands in its description."""
 
     def __init__(self, library: str, settings: ForeignText) -> None:
         super().__init__()
@@ -109,7 +104,7 @@ class ForeignTower(TextTower):
         self.proj = _projection(settings.proj, int(config.hidden_size), settings.embed_dim)
 
     def forward(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        """See :class:`TextTower`; which tokens count is told by the token that fills up, as open_clip does."""
+        """(n, width) vectors; padding is recognised by its token, as open_clip does, and ``mask`` is not read."""
         counts = tokens != self.pad
         states = states_of(self.transformer, tokens, counts.long())
         if self.pool == "first":

@@ -1,4 +1,4 @@
-"""What SGR and SAF have in common: their configuration, their sides, and the similarity vectors of a pair."""
+"""Common parts of SGR and SAF: configuration, encoders, and the similarity vectors of a pair."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class AlignedConfig(RegionConfig):
     """Base of the configurations of SGR and SAF (Diao et al. 2021).
 
     Attributes:
-        kind: Names the family.
-        text: As for every model of regions; the program sets 0.4 of the numbers of word vectors to 0 in training.
-        regions: Of each picture; None takes that of the data. Batch norm has statistics of each.
-        vector_width: Of a similarity vector.
+        kind: Name of the family.
+        text: The encoder of captions; the program sets 0.4 of the numbers of word vectors to 0 in training.
+        regions: Number of regions of each picture; None takes that of the data. Batch norm has statistics of each.
+        vector_width: Width of a similarity vector.
         dropout: Share of the hidden numbers of self-attention that training sets to 0.
     """
 
@@ -54,29 +54,23 @@ class AlignedConfig(RegionConfig):
 
 
 class AlignedScorer(RegionScorer):
-    """S of a pair from the similarity vectors of its words, and one of the whole picture and text.
+    """A scorer of pairs from the similarity vectors of the words, and one of the whole picture and text.
 
-    Blocks of a training step are computed once more on the way back, unless :attr:`recompute` is set to False: the
-    squared differences of a batch of 128 pairs and 15 words each are 1 GB at the authors' sizes, and are needed several
-    times over.
+    Blocks of a training step are recomputed in the backward pass, unless :attr:`recompute` is set to False: the squared
+    differences of a batch of 128 pairs of 15 words are 1 GB at the authors' sizes, and are needed several times.
 
     Attributes:
-        vectors: Makes the similarity vectors.
-        nodes: Makes a similarity of them.
+        vectors: Computes the similarity vectors.
+        nodes: Computes a similarity from them.
     """
 
     nodes: NodeReader
 
     def __init__(self, config: Any, image: ImageSide, text: Callable[[], TextSide]) -> None:
-        """Put the sides together; see :class:`~rungwise.models.regions.base.RegionScorer`.
-
-        Args:
-            config: Of the model, with its number of regions.
-            image: The encoder of pictures.
-            text: Gives the encoder of texts.
+        """Put both encoders together; ``text`` makes the encoder of texts.
 
         Raises:
-            UserError: If a side gives no regions, or no vectors of words.
+            UserError: If an encoder gives no regions, or no vectors of words.
         """
         super().__init__(config, image, text)
         self.vectors = SimilarityVectors(config.dimension, config.vector_width, config.dropout, config.regions)
@@ -86,27 +80,27 @@ class AlignedScorer(RegionScorer):
     @staticmethod
     @abstractmethod
     def node_reader(config: Any) -> NodeReader:
-        """The part that is the family's own."""
+        """The family's own part, which reads similarity vectors."""
 
     @property
     def comparison(self) -> NodeSimilarity:
-        """By similarity vectors."""
+        """Comparison of sets by similarity vectors."""
         return NodeSimilarity.of(self.vectors, self.nodes)
 
     def attention(self, regions: Tensor, words: Tensor) -> Attention:
-        """See :meth:`RegionScorer.attention <rungwise.models.regions.base.RegionScorer.attention>`.
+        """Attention weights of one pair, with equal weights of the words.
 
-        Every word counts alike: what its similarity vector weighs in the end is no number between 0 and 1.
+        What the similarity vector of a word finally weighs is not a number between 0 and 1.
         """
         return CrossAttention("t2i", SMOOTHING, "mean").attention(regions, words)
 
     @classmethod
     def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
-        """A new model whose vocabulary comes from the captions of the training split, for as many regions as there are.
+        """Make a model whose vocabulary comes from the training captions, for the number of regions in the data.
 
         Raises:
-            UserError: If the backbone or its weights cannot be had, or the data have no regions, another number of them
-                than the configuration says, or no words.
+            UserError: If the backbone or its weights cannot be loaded, or the data have no words, no regions, or
+                another number of regions than the configuration says.
         """
         config = region_config_for_data(config, captions, features)
         image = config.image.build()
@@ -115,7 +109,7 @@ class AlignedScorer(RegionScorer):
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`.
+        """Read a saved model from its folder.
 
         Raises:
             UserError: If the configuration does not say how many regions a picture has.
@@ -124,10 +118,10 @@ class AlignedScorer(RegionScorer):
         return super().restore(config, folder)
 
     def regions(self, rows: Tensor) -> Tensor:
-        """See :meth:`RegionScorer.regions <rungwise.models.regions.base.RegionScorer.regions>`.
+        """(n, R, D) regions of length 1.
 
         Raises:
-            UserError: If the pictures have another number of regions than the model.
+            UserError: If R is not the model's number of regions.
         """
         regions = super().regions(rows)
         self.vectors.region_attention.check(regions)

@@ -33,7 +33,7 @@ from rungwise.models.regions.self_attention import linear
 from rungwise.models.training_pairs import Autocast, ScoredBatch
 
 _LEAST = 1e-8
-"""What the program adds to a sum of gates."""
+"""Number that the program adds to a sum of gates."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SAFConfig(AlignedConfig):
     """Similarity attention filtration (Diao et al. 2021).
 
     Attributes:
-        kind: Names the family.
+        kind: Name of the family.
     """
 
     __pydantic_config__ = STRICT
@@ -52,8 +52,8 @@ class SAFConfig(AlignedConfig):
 class CaptionNorm(nn.BatchNorm1d):
     """Batch norm of one channel with statistics of each caption.
 
-    It remembers what it saw in training until :meth:`learn`; blocks that are computed once more on the way back are
-    forgotten with the next batch.
+    In training it collects the statistics of a batch between :meth:`begin_batch` and :meth:`end_batch`; those of blocks
+    that are recomputed in the backward pass are dropped with the next batch.
     """
 
     def __init__(self) -> None:
@@ -61,10 +61,9 @@ class CaptionNorm(nn.BatchNorm1d):
         self._batch: list[tuple[Tensor, Tensor]] = []
 
     def forward(self, logits: Tensor) -> Tensor:
-        """(n, m, k) of n images with m captions of k nodes to the same, normalised.
+        """Normalise (n, m, k) logits of n images with m captions of k nodes.
 
-        Args:
-            logits: In training, of all images of the batch.
+        In training, the n images must be all those of the batch.
         """
         captions = logits.shape[1]
         weight, bias = self.weight.expand(captions), self.bias.expand(captions)
@@ -78,7 +77,7 @@ class CaptionNorm(nn.BatchNorm1d):
         return F.batch_norm(logits, None, None, weight, bias, training=True, eps=self.eps)
 
     def begin_batch(self) -> None:
-        """Drop the statistics of the batch before."""
+        """Drop the statistics of the previous batch."""
         self._batch.clear()
 
     @torch.no_grad()
@@ -93,11 +92,7 @@ class CaptionNorm(nn.BatchNorm1d):
 
 
 class Filtration(NodeReader):
-    """Gates on the nodes, and S from their weighted sum.
-
-    Args:
-        width: Of a node.
-    """
+    """Gates on the nodes of the given ``width``, and the score of their weighted sum."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -107,20 +102,15 @@ class Filtration(NodeReader):
 
     @property
     def compares_images(self) -> bool:
-        """In training, by batch norm."""
+        """True in training, because of batch norm."""
         return self.training
 
     def reader(self) -> Reader:
-        """See :meth:`NodeReader.reader <rungwise.models.regions.alignment.similarity_vectors.NodeReader.reader>`."""
+        """The forward pass."""
         return self.forward
 
     def forward(self, nodes: Tensor, precision: torch.dtype) -> Tensor:
-        """(n, m, k, width) nodes to (n, m) similarities.
-
-        Args:
-            nodes: Of pairs.
-            precision: Of products; there are none worth rounding for.
-        """
+        """(n, m) similarities from (n, m, k, width) nodes; no product is worth rounding to ``precision``."""
         gates = self.norm(linear(self.gate, nodes).squeeze(3)).sigmoid()
         gates = gates / (gates.sum(dim=2, keepdim=True) + _LEAST)
         kept = F.normalize((gates.unsqueeze(2) @ nodes).squeeze(2), dim=2)
@@ -143,11 +133,11 @@ class SAF(AlignedScorer):
 
     @staticmethod
     def node_reader(config: Any) -> Filtration:
-        """Gates."""
+        """Gates on the nodes."""
         return Filtration(config.vector_width)
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
-        """Scores of a batch's images with its captions; in training the statistics of batch norm learn from them."""
+        """Scores of a batch's images with its captions; in training, they update the statistics of batch norm."""
         self.nodes.norm.begin_batch()
         scored = super().score(batch, autocast, within=within)
         self.nodes.norm.end_batch()

@@ -31,7 +31,7 @@ from rungwise.models.regions.self_attention import affine, linear
 from rungwise.similarity.pair_blocks import widened
 
 Asking = tuple[Tensor, Tensor]
-"""Of a step, W_k'W_q and W_k'b_q."""
+"""W_k'W_q and W_k'b_q of a step."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class SGRConfig(AlignedConfig):
     """Similarity graph reasoning (Diao et al. 2021).
 
     Attributes:
-        kind: Names the family.
-        steps: Of reasoning.
+        kind: Name of the family.
+        steps: Number of steps of reasoning.
     """
 
     __pydantic_config__ = STRICT
@@ -50,11 +50,7 @@ class SGRConfig(AlignedConfig):
 
 
 class ReasoningStep(nn.Module):
-    """Every node hears from all nodes of its pair.
-
-    Args:
-        width: Of a node.
-    """
+    """A step in which every node of the given ``width`` reads all nodes of its pair."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -63,18 +59,18 @@ class ReasoningStep(nn.Module):
         self.update = LinearHead().build(width, width)
 
     def asking(self) -> Asking:
-        """Both layers of the logits as one."""
+        """Both layers of the logits merged into one."""
         keys = self.key.get_parameter("weight").T
         return keys @ self.query.get_parameter("weight"), keys @ self.query.get_parameter("bias")
 
     def forward(self, nodes: Tensor, asking: Asking, precision: torch.dtype, hears: slice) -> Tensor:
-        """(pairs, k, width) nodes to those that are asked for, as they are afterwards.
+        """The nodes after the step, from (pairs, k, width) nodes.
 
         Args:
             nodes: (pairs, k, width).
-            asking: See :meth:`asking`.
-            precision: Of products.
-            hears: Which nodes are computed.
+            asking: Merged layers from :meth:`asking`.
+            precision: Precision of products.
+            hears: The nodes that are computed.
         """
         nodes = nodes.to(precision)
         asked = affine(*asking, nodes[:, hears]).to(precision)
@@ -84,12 +80,7 @@ class ReasoningStep(nn.Module):
 
 
 class GraphReasoning(NodeReader):
-    """Steps of reasoning, and S from the node of the whole.
-
-    Args:
-        width: Of a node.
-        steps: How many.
-    """
+    """Steps of reasoning over nodes of the given ``width``, and the score of the node of the whole pair."""
 
     def __init__(self, width: int, steps: int) -> None:
         super().__init__()
@@ -97,7 +88,7 @@ class GraphReasoning(NodeReader):
         self.score = LinearHead().build(width, 1)
 
     def reader(self) -> Reader:
-        """See :meth:`NodeReader.reader <rungwise.models.regions.alignment.similarity_vectors.NodeReader.reader>`."""
+        """Function from nodes to similarities, with the merged layers of every step."""
         steps = [cast(ReasoningStep, step) for step in self.steps]
         return partial(self._read, [(step, step.asking()) for step in steps])
 

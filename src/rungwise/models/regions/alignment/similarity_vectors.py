@@ -34,18 +34,18 @@ from rungwise.similarity.stacked_attention import attention_scores
 Module = TypeVar("Module", bound=nn.Module)
 
 SMOOTHING = 9.0
-"""lambda, as the program has it."""
+"""lambda, as in the authors' program."""
 _LEAST = 1e-16
 
 
 class SimilarityVectors(nn.Module):
-    """The nodes of pairs.
+    """Module that computes the nodes (similarity vectors) of pairs.
 
     Args:
-        width: D, of regions and words.
-        vector_width: Of a node.
-        dropout: Of self-attention.
-        regions: How many every image has.
+        width: Width D of regions and words.
+        vector_width: Width of a node.
+        dropout: Dropout of self-attention.
+        regions: Number of regions of every image.
     """
 
     def __init__(self, width: int, vector_width: int, dropout: float, regions: int) -> None:
@@ -57,22 +57,22 @@ class SimilarityVectors(nn.Module):
         self.whole = LinearHead().build(width, vector_width)
 
     def of_images(self, regions: Tensor) -> Side:
-        """(n, R, D) regions, their (n, R, R) inner products, and (n, D) of the whole images."""
+        """(n, R, D) regions, their (n, R, R) inner products, and (n, D) vectors of whole images."""
         exact = widened(regions)
         with torch.autocast(regions.device.type, enabled=False):
             gram = exact @ exact.transpose(1, 2)
         return regions, gram, self.region_attention(regions).to(regions.dtype)
 
     def of_captions(self, words: Tensor) -> Side:
-        """(m, L, D) words, and (m, D) of the whole captions."""
+        """(m, L, D) words, and (m, D) vectors of whole captions."""
         return words, self.word_attention(words).to(words.dtype)
 
     def nodes(self, images: Side, captions: Side) -> Tensor:
-        """(n, m, L + 1, vector_width) similarity vectors of length 1, that of the wholes first.
+        """(n, m, L + 1, vector_width) similarity vectors of length 1; those of whole image and caption come first.
 
         Args:
-            images: What :meth:`of_images` gave, of n images.
-            captions: What :meth:`of_captions` gave, of m captions of L words.
+            images: Result of :meth:`of_images` for n images.
+            captions: Result of :meth:`of_captions` for m captions of L words.
         """
         (regions, gram, pictures), (words, texts) = images, captions
         (n, m), length = (len(regions), len(words)), words.shape[1]
@@ -86,11 +86,11 @@ class SimilarityVectors(nn.Module):
 
 
 def contexts(regions: Tensor, gram: Tensor, words: Tensor) -> Tensor:
-    """What each picture has for each word: (n, m L, D), of length 1, in the precision of the regions.
+    """(n, m L, D) context of each picture for each word, of length 1, in the precision of the regions.
 
     Args:
         regions: (n, R, D).
-        gram: (n, R, R) inner products.
+        gram: (n, R, R) inner products of the regions.
         words: (m, L, D).
     """
     (n, r, _), (m, length, _) = regions.shape, words.shape
@@ -101,30 +101,30 @@ def contexts(regions: Tensor, gram: Tensor, words: Tensor) -> Tensor:
 
 
 Reader = Callable[[Tensor, torch.dtype], Tensor]
-"""(n, m, L + 1, vector_width) nodes, and the precision of products, to (n, m) similarities."""
+"""Function from (n, m, L + 1, vector_width) nodes and the precision of products to (n, m) similarities."""
 
 
 class NodeReader(nn.Module, ABC):
-    """The part of a model that makes a similarity of the nodes of a pair."""
+    """The part of a model that computes a similarity from the nodes of a pair."""
 
     @property
     def compares_images(self) -> bool:
-        """Whether now the images of a block decide on each other's similarities, as batch norm has it in training."""
+        """Whether the images of a block affect each other's similarities now, as batch norm does in training."""
         return False
 
     @abstractmethod
     def reader(self) -> Reader:
-        """A function of nodes, for any number of blocks."""
+        """Function from nodes to similarities, which serves any number of blocks."""
 
 
 @dataclass(frozen=True)
 class NodeSimilarity(SetSimilarity):
-    """S of a pair from its nodes.
+    """Similarity of a pair from its nodes.
 
     Attributes:
-        vectors: Makes the nodes.
-        read: Reads them.
-        compares_images: See :class:`~rungwise.similarity.pair_blocks.SetSimilarity`.
+        vectors: Computes the nodes.
+        read: Computes the similarity from the nodes.
+        compares_images: As in :class:`~rungwise.similarity.pair_blocks.SetSimilarity`.
     """
 
     values: ClassVar[int] = 1 << 22  # 8 MB of bfloat16: the layer after it is faster on many rows
@@ -135,18 +135,18 @@ class NodeSimilarity(SetSimilarity):
 
     @classmethod
     def of(cls, vectors: SimilarityVectors, nodes: NodeReader) -> NodeSimilarity:
-        """In the mode that the modules have now, whatever mode they have later."""
+        """Fix the current mode of the modules, whatever mode they are set to later."""
         if not vectors.training:
             vectors, nodes = _still(vectors), _still(nodes)
         with torch.autocast(next(vectors.parameters()).device.type, enabled=False):
             return cls(vectors, nodes.reader(), nodes.compares_images)
 
     def image_side(self, regions: Tensor) -> Side:
-        """See :meth:`SimilarityVectors.of_images`."""
+        """Regions, their inner products, and vectors of whole images."""
         return self.vectors.of_images(regions)
 
     def caption_side(self, words: Tensor) -> Side:
-        """See :meth:`SimilarityVectors.of_captions`."""
+        """Words, and vectors of whole captions."""
         return self.vectors.of_captions(words)
 
     def block(self, images: Side, captions: Side) -> Tensor:
@@ -156,10 +156,10 @@ class NodeSimilarity(SetSimilarity):
             return self.read(nodes, images[0].dtype)
 
     def values_of_pair(self, regions: int, words: int) -> int:
-        """Words times D."""
+        """Number of words times D."""
         return words * self.vectors.width
 
 
 def _still(module: Module) -> Module:
-    """A module of the same tensors, whose mode nobody else changes."""
+    """A copy of a module with the same tensors, whose mode nobody else changes."""
     return deepcopy(module, {id(one): one for one in (*module.parameters(), *module.buffers())})

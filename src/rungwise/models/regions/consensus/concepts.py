@@ -34,28 +34,28 @@ from rungwise.encoders.vocabulary.token_arrays import Tokens
 from rungwise.language.tokenisers import unicode_words
 
 MOST_CONCEPTS = 1 << 13
-"""The graph of so many takes 256 MiB."""
+"""Largest number of concepts; their graph takes 256 MiB."""
 LEAST_CONCEPTS = 2
-"""Batch norm over concepts needs two."""
+"""Smallest number of concepts, since batch norm over concepts needs two."""
 
 
 @dataclass(frozen=True)
 class ConceptConfig(Bounded):
-    """Which concepts there are, and how they hang together.
+    """Which concepts there are, and how their graph is built.
 
     Attributes:
-        count: The most frequent words that are taken, at most; of a file, its words.
-        min_count: Captions that hold a concept, at least.
-        most_share: Of the captions that hold a concept, at most; words in more of them say nothing of a picture.
+        count: Number of most frequent words that are taken, at most; of a file, its words.
+        min_count: Least number of captions that hold a concept.
+        most_share: Largest share of captions that hold a concept; more frequent words say nothing about a picture.
         leave_out: A file of words that are no concepts, one a line, such as a list of stop words.
         file: Concepts of the user's choice, one word a line, in place of the most frequent words.
-        word_vectors: A file of word vectors, as GloVe or word2vec write them, that concepts stand for; they stay as
-            they are. Without one, their vectors start at random and are learned.
-        width: Of the vectors that concepts start from; with word_vectors, that of the file.
+        word_vectors: A file of word vectors, as GloVe or word2vec write them, that stand for concepts and stay fixed.
+            Without one, the vectors start at random and are learnt.
+        width: Width of the start vectors of concepts; with word_vectors, that of the file.
         scale: s of the graph.
         shift: u of the graph.
         threshold: t of the graph.
-        neighbours: w of the graph, what all neighbours of a concept weigh beside itself.
+        neighbours: w of the graph, the weight of all neighbours of a concept together, beside its own 1.
     """
 
     __pydantic_config__ = STRICT
@@ -81,10 +81,10 @@ class ConceptConfig(Bounded):
 
 @dataclass(frozen=True)
 class Concepts:
-    """Words that are looked for in texts.
+    """Words to be found in texts.
 
     Attributes:
-        words: As :func:`~rungwise.language.tokenisers.unicode_words` cuts texts, each once.
+        words: The words, each once, as :func:`~rungwise.language.tokenisers.unicode_words` cuts texts.
 
     >>> Concepts(("dog", "ball")).found(["A ball, a dog, a ball.", "A cat."])[:]
     [[0, 1], []]
@@ -97,7 +97,7 @@ class Concepts:
         return {word: number for number, word in enumerate(self.words)}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of concepts."""
         return len(self.words)
 
     def found(self, texts: Sequence[str]) -> Tokens:
@@ -107,12 +107,12 @@ class Concepts:
 
 
 def most_frequent(captions: Sequence[str], config: ConceptConfig) -> Concepts:
-    """The words that stand in most captions, but for those in too many and those in too few.
+    """The words that stand in most captions, except those in too many or too few captions.
 
-    Of words that are as frequent, the first in the alphabet; a word has at least one letter.
+    Ties go by the alphabet. A word has at least one letter.
 
     Raises:
-        UserError: If there are fewer than two, or the file of words to leave out is none.
+        UserError: If fewer than two words remain, or the file of words to leave out cannot be read.
 
     >>> config = ConceptConfig(count=2, min_count=1, most_share=0.7)
     >>> most_frequent(["a dog runs", "a dog sleeps", "a cat sleeps"], config).words
@@ -133,29 +133,22 @@ def most_frequent(captions: Sequence[str], config: ConceptConfig) -> Concepts:
 
 
 def concepts_of_file(path: str) -> Concepts:
-    """The words of a user's file, one a line; empty lines are passed over.
+    """The words of a user's file, one a line; empty lines are skipped.
 
     Raises:
-        UserError: If the file cannot be read, a line is no single word, or there are too few or too many.
+        UserError: If the file cannot be read, a line is not a single word, or there are too few or too many words.
     """
     return _concepts(_words_of_file(path), path)
 
 
 def concepts_in(text: str, where: object) -> Concepts:
-    r"""The words of a file.
-
-    Args:
-        text: What it says.
-        where: What to name in an error.
+    r"""The words in the text of a file, one a line; ``where`` names the file in errors.
 
     Raises:
-        UserError: As :func:`concepts_of_file`.
+        UserError: If a line is not a single word, or there are too few or too many words.
 
     >>> concepts_in("Dog\nball\n", "concepts.txt").words
     ('dog', 'ball')
-    >>> concepts_in("dog\nfire truck\n", "concepts.txt")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: concepts.txt, line 2: 'fire truck' is no single word; give one word a line
     """
     return _concepts(_words_in(text, where), where)
 
@@ -187,11 +180,7 @@ def _concepts(words: tuple[str, ...], where: object) -> Concepts:
 
 
 def co_occurrence(found: Tokens, concepts: int) -> NDArray[np.int64]:
-    """How many texts hold two concepts; on the diagonal, how many hold one.
-
-    Args:
-        found: The concepts of each text, each once.
-        concepts: How many there are.
+    """(concepts, concepts) number of texts that hold both concepts; on the diagonal, texts that hold one.
 
     >>> co_occurrence(Tokens.of([[0, 1], [0]]), 2).tolist()
     [[2, 1], [1, 1]]
@@ -203,14 +192,14 @@ def co_occurrence(found: Tokens, concepts: int) -> NDArray[np.int64]:
 
 
 def correlation(together: NDArray[np.int64], config: ConceptConfig) -> NDArray[np.float64]:
-    """G: how concepts take in each other's vectors (Wang et al. 2020, section 3.2, with the program's weights).
+    """G, by which concepts mix each other's vectors (Wang et al. 2020, section 3.2, with the program's weights).
 
     Args:
-        together: (concepts, concepts) of :func:`co_occurrence`.
-        config: With the numbers of the graph.
+        together: (concepts, concepts) counts from :func:`co_occurrence`.
+        config: Settings of the graph.
 
     Returns:
-        (concepts, concepts). A concept that no text holds has no neighbours.
+        (concepts, concepts) float64. A concept that no text holds has no neighbours.
 
     >>> correlation(np.array([[4, 4], [4, 40]]), ConceptConfig()).round(3).tolist()
     [[0.8, 0.0], [0.224, 1.0]]
@@ -228,7 +217,7 @@ def correlation(together: NDArray[np.int64], config: ConceptConfig) -> NDArray[n
 
 @dataclass(frozen=True)
 class ConceptTexts(Tokens):
-    """Token numbers of texts, and the concepts that their words are.
+    """Token numbers of texts, and the concepts that their words name.
 
     Attributes:
         concepts: Numbers of the concepts of each text, each once.
@@ -238,15 +227,11 @@ class ConceptTexts(Tokens):
 
     @classmethod
     def with_concepts(cls, tokens: Tokens, concepts: Tokens) -> ConceptTexts:
-        """Both of the same texts."""
+        """Combine the tokens and the concepts of the same texts."""
         return cls(tokens.numbers, tokens.starts, concepts)
 
     def labels(self, chosen: NDArray[np.int64], concepts: int) -> Tensor:
-        """(n, concepts) float32 of some texts: 1 for each concept that a text holds, 0 for the others.
-
-        Args:
-            chosen: (n,) positions of texts.
-            concepts: How many there are.
+        """(n, concepts) float32 of the chosen texts: 1 for each concept that a text holds, else 0.
 
         >>> tokens, found = Tokens.of([[2, 3], [2, 7, 3]]), Tokens.of([[], [0, 2]])
         >>> ConceptTexts.with_concepts(tokens, found).labels(np.array([1, 0]), 3).tolist()

@@ -1,4 +1,4 @@
-"""What a CVSE is configured by."""
+"""Configuration of a CVSE."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class CVSEConfig(RegionConfig):
     """Consensus-aware visual-semantic embedding (Wang et al. 2020).
 
     Attributes:
-        kind: Names the family.
-        text: As for every model of regions; the program sets 0.4 of the numbers of word vectors to 0 in training.
-        concepts: Which concepts there are, and how they hang together.
-        regions: How many regions each picture has; None takes that of the data or of the encoder of pictures.
-        alpha: What the instance level weighs in the fused vector, 0..1; 0.85 for Flickr30K and 0.9 for COCO in the
+        kind: Name of the family.
+        text: The encoder of captions; the program sets 0.4 of the numbers of word vectors to 0 in training.
+        concepts: Which concepts there are, and how their graph is built.
+        regions: Number of regions of each picture; None takes that of the data or of the encoder of pictures.
+        alpha: Weight of the instance level in the fused vector, 0..1; 0.85 for Flickr30K and 0.9 for COCO in the
             authors' program, 0.75 in the paper.
-        label_share: What the concepts of a text's own words count beside those that attention finds, 0..1.
-        smoothing: What scores of concepts are multiplied by before softmax.
-        dropout: Of self-attention.
+        label_share: Weight of the concepts of a text's own words, 0..1, beside those that attention finds.
+        smoothing: Factor of the scores of concepts before softmax.
+        dropout: Dropout of self-attention.
         level: Which vector stands for an item: fused, instance or consensus. All three are trained.
-        fused_weight: Of the fused level's loss.
-        instance_weight: Of the instance level's.
-        consensus_weight: Of the consensus level's.
-        divergence_weight: Of the divergence between the scores of concepts of a pair.
+        fused_weight: Weight of the fused level's loss.
+        instance_weight: Weight of the instance level's loss.
+        consensus_weight: Weight of the consensus level's loss.
+        divergence_weight: Weight of the divergence between the scores of concepts of a pair.
     """
 
     __pydantic_config__ = STRICT
@@ -52,5 +52,5 @@ class CVSEConfig(RegionConfig):
 
     @property
     def similarity(self) -> Cosine:
-        """Of the vectors of every level."""
+        """Similarity of the vectors of every level."""
         return Cosine()

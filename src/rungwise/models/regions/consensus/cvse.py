@@ -75,7 +75,7 @@ from rungwise.models.regions.self_attention import SelfAttention
 from rungwise.models.training_pairs import Autocast, Pairs, Positions, ScoredBatch
 
 CONCEPTS = "concepts.txt"
-"""The file of a saved model that names its concepts, one a line."""
+"""File of a saved model that names its concepts, one a line."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ConceptBatch(EncoderBatch):
     """Pairs as the encoders read them, and the concepts of the captions.
 
     Attributes:
-        labels: (n, concepts) of 0 and 1.
+        labels: (n, concepts) of 0 and 1: which concepts each caption names.
     """
 
     labels: Tensor
@@ -91,12 +91,12 @@ class ConceptBatch(EncoderBatch):
 
 @dataclass(frozen=True)
 class Levels:
-    """The vectors of items, (n, D) of length 1 on each level.
+    """Vectors of items on each level, (n, D) of length 1.
 
     Attributes:
-        fused: Of both levels.
-        instance: Of the regions or words.
-        consensus: Of concepts.
+        fused: Mixture of the two levels.
+        instance: Vectors from the regions or words.
+        consensus: Vectors from the concepts.
         scores: (n, concepts) scores of concepts: log p of pictures, q of texts.
     """
 
@@ -110,10 +110,10 @@ class CVSE(TwoTower):
     """Consensus-aware visual-semantic embedding (Wang et al. 2020).
 
     Attributes:
-        image_projection: Features of regions to D.
-        text_projection: Vectors of words to D; nothing where they have that width.
-        concepts: The words that are concepts.
-        coverage: How many concepts the file of word vectors held; None without one, and of a saved model.
+        image_projection: Linear layer from features of regions to D.
+        text_projection: Linear layer from vectors of words to D; nothing where they have that width.
+        concepts: The words that serve as concepts.
+        coverage: Number of concepts in the file of word vectors; None without such a file, and for a saved model.
 
     >>> import numpy as np
     >>> from rungwise.encoders.feature_sides import FeatureConfig
@@ -134,13 +134,13 @@ class CVSE(TwoTower):
         """Put the parts together.
 
         Args:
-            config: Of the model; it says how many regions there are.
+            config: Configuration, which counts the regions.
             image: The encoder of pictures.
-            text: Gives the encoder of texts.
-            concepts: As many as the configuration counts.
+            text: Makes the encoder of texts.
+            concepts: As many concepts as the configuration counts.
 
         Raises:
-            UserError: If a side gives no regions, or no vectors of words.
+            UserError: If an encoder gives no regions, or no vectors of words.
         """
         super().__init__(config)
         width = config.dimension
@@ -163,10 +163,10 @@ class CVSE(TwoTower):
 
     @classmethod
     def create(cls, config: CVSEConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
-        """A new model whose vocabulary, concepts and graph come from the captions of the training split.
+        """Make a model whose vocabulary, concepts and graph come from the captions of the training split.
 
         Raises:
-            UserError: If the backbone or its weights cannot be had, the data have no regions or no words, or the
+            UserError: If the backbone or its weights cannot be loaded, the data have no regions or no words, or the
                 captions hold none of the concepts.
         """
         config, texts = region_config_for_data(config, captions, features), require_words(captions)
@@ -188,7 +188,7 @@ class CVSE(TwoTower):
 
     @classmethod
     def restore(cls, config: CVSEConfig, folder: ModelFolder) -> Self:
-        """See :meth:`SavedModel.restore <rungwise.models.io.saved_model.SavedModel.restore>`."""
+        """Read a saved model, its concepts included."""
         where = folder.path / CONCEPTS
         concepts = concepts_in(folder.text(CONCEPTS), where)
         if len(concepts) != config.concepts.count:
@@ -202,7 +202,7 @@ class CVSE(TwoTower):
         return cls(config, image, lambda: config.text.restore(folder, config.dimension), concepts)
 
     def _begin(self, together: NDArray[np.int64]) -> None:
-        """Give the graph its edges, and the concepts their vectors where a file has them."""
+        """Fill in the graph's edges, and the vectors of the concepts that a file has."""
         asked: ConceptConfig = self.config.concepts
         with torch.no_grad():
             self.graph.adjacency.copy_(torch.from_numpy(correlation(together, asked)))
@@ -212,38 +212,38 @@ class CVSE(TwoTower):
             self.coverage = initialise(self.graph.nodes, rows, vectors)
 
     def files(self) -> Mapping[str, str]:
-        """Those of both sides, and the concepts."""
+        """Files of both encoders, and the concepts."""
         return {**super().files(), CONCEPTS: "".join(f"{word}\n" for word in self.concepts.words)}
 
     def remarks(self) -> Sequence[str]:
-        """Those of both sides, and which concepts there are."""
+        """Remarks of both encoders, and which concepts there are."""
         words = self.concepts.words
         said = f"{len(words)} concepts, the first are {', '.join(words[:5])}"
         covered = () if self.coverage is None else (f"concepts: {self.coverage}",)
         return *super().remarks(), said, *covered
 
     def _identity(self) -> list[Any]:
-        """The concepts besides."""
+        """The identity of a pair of encoders, with the concepts."""
         return [*super()._identity(), list(self.concepts.words)]
 
     @property
     def adds_losses(self) -> bool:
-        """Always: three levels are scored, and the concepts of a pair compared."""
+        """True: three levels are scored, and the concepts of a pair are compared."""
         return True
 
     @property
     def _texts_are_rows(self) -> bool:
-        """Never: no vector of a text is kept, since it is a set of words."""
+        """False: a text is a set of words, so no vector of it is kept."""
         return False
 
     def image_levels(self, rows: Tensor) -> Levels:
         """Vectors of pictures.
 
         Args:
-            rows: (n, R, features) float32 of a frozen encoder, pixels, or rows of features.
+            rows: (n, R, features) float32 features of a frozen encoder, pixels, or rows of features.
 
         Raises:
-            UserError: If there is another number of regions than in training.
+            UserError: If the number of regions R is not that of training.
         """
         return self.levels_of_regions(F.normalize(self.image_projection(self.image_features(rows)).float(), dim=2))
 
@@ -252,8 +252,8 @@ class CVSE(TwoTower):
 
         Args:
             tokens: (n, longest) token numbers.
-            lengths: (n,) of the texts in tokens.
-            labels: (n, concepts) of 0 and 1.
+            lengths: (n,) number of tokens of each text.
+            labels: (n, concepts) of 0 and 1: which concepts each text names.
         """
         states = self.text_encoder.states(tokens, lengths)
         return self.levels_of_words(F.normalize(self.text_projection(states).float(), dim=2), lengths, labels)
@@ -278,11 +278,11 @@ class CVSE(TwoTower):
         return Levels(fused, instance, consensus, scores)
 
     def embed_images(self, rows: Tensor) -> Tensor:
-        """Rows of images to (n, D) vectors of the level that stands for them."""
+        """(n, D) vectors of pictures, of the level that the configuration chose."""
         return self._chosen(self.image_levels(rows))
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Refused: a text has concepts besides its tokens; see :meth:`text_levels`.
+        """Refuse: a text has concepts besides its tokens, so :meth:`text_levels` is needed.
 
         Raises:
             UserError: Always.
@@ -290,18 +290,18 @@ class CVSE(TwoTower):
         raise UserError("a model of kind 'cvse' reads the words of a text beside its tokens; call text_levels")
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
-        """(n, D) vectors of either side, of the level that stands for an item."""
+        """(n, D) vectors of both sides of a batch, of the level that the configuration chose."""
         images, texts = self._levels_of(batch)
         return self._chosen(images), self._chosen(texts)
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
-        """Scores of a batch on all levels, and how far the concepts of its pairs are apart."""
+        """Scores of a batch on all levels, and the divergence between the concepts of its pairs."""
         with autocast():
             images, texts = self._levels_of(batch)
         return self.scored(images, texts, within=within)
 
     def scored(self, images: Levels, texts: Levels, *, within: bool = False) -> ScoredBatch:
-        """Scores of some images with as many texts, where pairs stand at the same place."""
+        """Scores of some images with as many texts; row k of both is a pair."""
         block, config = self.similarity.block, self.config
         return replace(
             self.compared(images.fused, texts.fused, within=within),
@@ -324,7 +324,7 @@ class CVSE(TwoTower):
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> Pairs:
-        """What either side reads of these images and their captions, and the concepts of the captions."""
+        """What both encoders read of these images and their captions, and the concepts of the captions."""
         pairs = super().read(data, images, cache=cache, progress=progress)
         found = self.concepts.found(require_words(texts_at(data, pairs.captions)))
         return replace(pairs, texts=ConceptTexts.with_concepts(Tokens.of(pairs.texts), found))
@@ -347,7 +347,7 @@ class CVSE(TwoTower):
         return self.encode_tokens(ConceptTexts.with_concepts(tokens, self.concepts.found(words)), batch=batch)
 
     def _embed_tokens(self, tokens: Tokens, some: NDArray[np.int64]) -> Tensor:
-        """Of tokenised captions with their concepts."""
+        """Vectors of tokenised captions with their concepts."""
         assert isinstance(tokens, ConceptTexts)  # as read() and encode_text() make them
         padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
         labels = tokens.labels(some, len(self.concepts)).to(self.device)
@@ -355,7 +355,7 @@ class CVSE(TwoTower):
 
 
 def _start_as_torch(attention: SelfAttention) -> None:
-    """The authors leave these layers as torch begins them."""
+    """Reset these layers to torch's own initialisation, as in the authors' program."""
     for layer in (attention.local, attention.whole, attention.common):
         assert isinstance(layer, nn.Linear)
         layer.reset_parameters()

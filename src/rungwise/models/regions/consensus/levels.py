@@ -38,17 +38,14 @@ class ConceptGraph(nn.Module):
     """Vectors of concepts by two graph convolutions, without biases.
 
     Args:
-        concepts: How many there are.
-        width: Of the vectors that they start from.
-        dimension: Of those that it gives.
-        trained: The start vectors are trained.
+        concepts: Number of concepts.
+        width: Width of the start vectors.
+        dimension: Width of the resulting vectors.
+        trained: Whether the start vectors are trained.
 
     Attributes:
         nodes: The start vectors.
-        adjacency: (concepts, concepts), G; without a gradient.
-
-    >>> ConceptGraph(concepts=3, width=4, dimension=6)().shape
-    torch.Size([3, 6])
+        adjacency: (concepts, concepts) G; without a gradient.
     """
 
     adjacency: Tensor
@@ -76,11 +73,8 @@ class ConceptAttention(nn.Module):
     """Scores of concepts for instance vectors.
 
     Args:
-        dimension: Of both.
-        smoothing: l.
-
-    >>> ConceptAttention(4, smoothing=10.0)(torch.zeros(2, 4), torch.zeros(3, 4)).shape
-    torch.Size([2, 3])
+        dimension: Width of both kinds of vectors.
+        smoothing: l, the scale of the softmax.
     """
 
     def __init__(self, dimension: int, smoothing: float) -> None:
@@ -91,14 +85,11 @@ class ConceptAttention(nn.Module):
         self.common = nn.Linear(dimension, 1)
 
     def forward(self, instances: Tensor, concepts: Tensor) -> Tensor:
-        """Logarithms of p.
+        """(n, concepts) log p.
 
         Args:
-            instances: (n, dimension); one alone is normalised by the statistics that were kept.
+            instances: (n, dimension); a single one is normalised by the running statistics.
             concepts: (concepts, dimension); in training at least two.
-
-        Returns:
-            (n, concepts).
         """
         local = self.concept_norm(self.concept(concepts)).tanh()
         whole = self.instance_norm(self.instance(instances)).tanh()
@@ -108,25 +99,22 @@ class ConceptAttention(nn.Module):
 
 
 def with_labels(scores: Tensor, labels: Tensor, share: float, smoothing: float) -> Tensor:
-    """q: scores of texts, into which the concepts of their words are mixed.
+    """q: scores of texts, mixed with the concepts of their words.
 
     Args:
         scores: (n, concepts) log p.
         labels: (n, concepts) of 0 and 1.
-        share: r, what labels count.
-        smoothing: l.
+        share: r, the weight of the labels.
+        smoothing: l, the scale of the softmax.
 
     Returns:
         (n, concepts), each row of sum 1. A text that holds no concept has equal labels.
-
-    >>> with_labels(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.0, 0.0]]), share=0.5, smoothing=10.0)
-    tensor([[0.5000, 0.5000]])
     """
     return share * (smoothing * labels).softmax(dim=1) + (1 - share) * scores.exp()
 
 
 def consensus_vectors(weights: Tensor, concepts: Tensor) -> Tensor:
-    """(n, concepts) scores and (concepts, D) vectors of length 1 to (n, D) vectors of length 1.
+    """(n, D) vectors of length 1 from (n, concepts) scores and (concepts, D) vectors of length 1.
 
     >>> consensus_vectors(torch.tensor([[0.75, 0.25]]), torch.eye(2)).round(decimals=3)
     tensor([[0.9490, 0.3160]])
@@ -135,7 +123,7 @@ def consensus_vectors(weights: Tensor, concepts: Tensor) -> Tensor:
 
 
 def concept_divergence(images: Tensor, texts: Tensor) -> Tensor:
-    """KL(q || p), summed over pairs and concepts, with a gradient for both sides.
+    """KL(q || p), summed over pairs and concepts, with gradients for both sides.
 
     Args:
         images: (n, concepts) log p of the pairs' pictures.

@@ -18,7 +18,7 @@ class CCAConfig(RidgeConfig):
     """Settings of canonical correlation analysis: those of :class:`RidgeConfig`; both covariances are inverted.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
     """
 
     __pydantic_config__ = STRICT
@@ -49,17 +49,14 @@ class CCA(Subspace):
     needs_labels: ClassVar[bool] = False
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Canonical directions."""
         return correlated(views, self.config.dimension, self.config.regularisation)
 
 
 def correlated(views: Views, dimension: int, regularisation: float) -> Directions:
-    """Canonical directions of two views.
+    """Canonical directions of two views, at most ``dimension``.
 
-    Args:
-        views: Of the items.
-        dimension: Directions at most.
-        regularisation: Ridge, as a share of each covariance's mean diagonal.
+    ``regularisation`` is the ridge as a share of each covariance's mean diagonal.
     """
     moments = views.moments
     image, text = (whitening(one, regularisation) for one in (moments.image, moments.text))

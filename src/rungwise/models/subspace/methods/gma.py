@@ -29,7 +29,7 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class GMAConfig(RidgeConfig):
-    """Settings of both methods.
+    """Settings of GMLDA and GMMFA.
 
     Attributes:
         mu: Weight of the text view's own spread.
@@ -45,15 +45,15 @@ class GMAConfig(RidgeConfig):
 
 
 def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: float) -> Matrix:
-    """Whitening of the matrix of B1 and gamma B2.
+    """Whitening of the block matrix of B1 and gamma B2.
 
     Args:
         kept: B1 and B2.
-        moments: Of the views.
+        moments: Moments of the views.
         regularisation: Ridge on each, as a share of its mean diagonal.
 
     Raises:
-        UserError: If B1 or B2 is nothing.
+        UserError: If B1 or B2 is zero.
     """
     sizes = [float(np.trace(one)) for one in kept]
     for name, size, all_of_it in zip(("image", "text"), sizes, (moments.image, moments.text), strict=True):
@@ -67,10 +67,5 @@ def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: fl
 
 
 def split_views(directions: Matrix, image: int) -> Directions:
-    """Directions of both views from those of the views one below the other.
-
-    Args:
-        directions: (D_i + D_t, d).
-        image: D_i.
-    """
+    """Directions of both views from (D_i + D_t, d) stacked ones; the first D_i rows are the image view's."""
     return Directions(directions[:image], directions[image:])

@@ -20,7 +20,7 @@ class GMLDAConfig(GMAConfig):
     """Settings of GMLDA; see :class:`~rungwise.models.subspace.methods.gma.GMAConfig`.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
     """
 
     __pydantic_config__ = STRICT
@@ -44,7 +44,7 @@ class GMLDA(Subspace):
     config_type: ClassVar[type[ModelConfig]] = GMLDAConfig
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions from the scatter between and within classes."""
         config, (image, text) = self.config, views.scatter
         classes = np.eye(image.means.shape[1])
         middle = np.block([[classes, config.alpha * classes], [config.alpha * classes, config.mu * classes]])

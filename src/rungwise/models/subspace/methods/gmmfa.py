@@ -27,11 +27,11 @@ class GMMFAConfig(GMAConfig):
     """Settings of GMMFA; see :class:`~rungwise.models.subspace.methods.gma.GMAConfig`.
 
     Attributes:
-        kind: Names the method.
-        same_class: Nearest items of its class that an item is kept near to.
-        other_class: Nearest pairs of an item of a class with one outside of it that are spread, for each class.
-        neighbour_components: Principal components in which nearest items are looked for, at most. Every item is
-            compared with every other one, so that this bounds the time where rows are wide.
+        kind: Name of the method.
+        same_class: Number of nearest items of its class that an item is kept near to.
+        other_class: Number of nearest pairs across the border of each class that are spread apart.
+        neighbour_components: Largest number of principal components in which nearest items are searched. Every item is
+            compared with every other one, so this bounds the time where rows are wide.
     """
 
     __pydantic_config__ = STRICT
@@ -60,7 +60,7 @@ class GMMFA(Subspace):
     config_type: ClassVar[type[ModelConfig]] = GMMFAConfig
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions from the graphs of both views."""
         config, classes = self.config, several(views.classes)
         spread, kept = [], []
         for rows, leading in zip(_rows(views), views.leading(config.neighbour_components), strict=True):
@@ -79,12 +79,7 @@ class GMMFA(Subspace):
 
 
 def neighbours(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges:
-    """Every item with its nearest ones of each of its classes.
-
-    Args:
-        rows: (n, D).
-        classes: Of the items.
-        count: Neighbours of an item.
+    """Pairs of every item with its ``count`` nearest ones in each of its classes.
 
     >>> neighbours(np.array([[0.0], [1.0], [5.0], [1.1]], np.float32), Classes.of(["a", "a", "a", "b"]), 1).tolist()
     [[0, 1], [1, 2]]
@@ -101,12 +96,7 @@ def neighbours(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges
 
 
 def border_pairs(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges:
-    """The nearest pairs of an item of a class with one outside of it, for every class.
-
-    Args:
-        rows: (n, D).
-        classes: Of the items.
-        count: Pairs for each class.
+    """The ``count`` nearest pairs of an item inside and one outside, for every class.
 
     >>> border_pairs(np.array([[0.0], [1.0], [5.0], [1.1]], np.float32), Classes.of(["a", "a", "a", "b"]), 1).tolist()
     [[1, 3]]
@@ -123,11 +113,7 @@ def border_pairs(rows: NDArray[np.float32], classes: Classes, count: int) -> Edg
 
 
 def graph_scatter(rows: NDArray[np.float32], edges: Edges) -> Matrix:
-    """(D, D) the average of (x_i - x_j)(x_i - x_j)' over pairs, by the graph's Laplacian.
-
-    Args:
-        rows: (n, D).
-        edges: The pairs, at least one.
+    """(D, D) average of (x_i - x_j)(x_i - x_j)' over at least one pair, by the graph's Laplacian.
 
     >>> graph_scatter(np.array([[0.0], [1.0], [5.0]], np.float32), np.array([[0, 1], [1, 2]])).tolist()
     [[8.5]]

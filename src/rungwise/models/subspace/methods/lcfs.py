@@ -28,7 +28,7 @@ from rungwise.models.subspace.methods.regression import (
 from rungwise.models.subspace.views import Directions, Views
 
 _COARSE = 1.1
-"""Ratio of the numbers that eigenvalues are rounded up to."""
+"""Ratio of the numbers to which eigenvalues are rounded up."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LCFSConfig(RegressionConfig):
     """Settings of LCFS; see :class:`~rungwise.models.subspace.methods.regression.RegressionConfig`.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
         low_rank: Weight of the trace norm of both views' projections side by side.
     """
 
@@ -57,7 +57,7 @@ class LCFS(Subspace):
     norm, so that no matrix is n x n. Norms are smoothed, sqrt(s^2 + eps), and the objective never rises.
 
     Attributes:
-        objective: Its value at the start and after each round of the last fit.
+        objective: Values of the objective at the start and after each round of the last fit.
 
     >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
     >>> model = LCFS(sparsity=0.01).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
@@ -70,7 +70,7 @@ class LCFS(Subspace):
     objective: Sequence[float] = ()
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions by iteratively reweighted least squares."""
         sums, config = sums_of(views), self.config
 
         def value(image: Matrix, text: Matrix) -> float:
@@ -84,10 +84,10 @@ class LCFS(Subspace):
 
 
 def objective(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: float) -> float:
-    """What LCFS minimises, smoothed.
+    """The smoothed objective of LCFS.
 
     Args:
-        sums: Of the items.
+        sums: Sums over the items.
         image: (D_i, C) U.
         text: (D_t, C) V.
         sparsity: l1.
@@ -105,7 +105,7 @@ def _projected(sums: Sums, image: Matrix, text: Matrix) -> Matrix:
 
 
 def _step(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: float) -> tuple[Matrix, Matrix]:
-    """U and then V at the minimum of the bound that touches the objective here."""
+    """U and then V at the minimum of the bound that touches the objective at the present point."""
     values, vectors = linalg.eigh(_projected(sums, image, text))
     weight = low_rank * (vectors / np.sqrt(np.maximum(values, 0) + SMOOTH)) @ vectors.T
     classes = image.shape[1]
@@ -120,10 +120,10 @@ def _step(sums: Sums, image: Matrix, text: Matrix, sparsity: float, low_rank: fl
 
 
 def _side(products: Matrix, wanted: Matrix, weight: Matrix, ridge: NDArray[np.float64], before: Matrix) -> Matrix:
-    """U nearer to  P U (I + W) + diag(ridge) U = wanted, and there where U stays as it was.
+    """One step of U towards  P U (I + W) + diag(ridge) U = wanted, whose fixed point solves it.
 
-    Each eigenvalue of I + W would need a system of its own. They are rounded up to a few, which bounds the objective
-    from above as well; so one system serves many classes.
+    Each eigenvalue of I + W would need a linear system of its own. They are rounded up to a few values, which still
+    bounds the objective from above, so that one system serves many classes.
     """
     values, vectors = linalg.eigh(weight)
     turned, here = wanted @ vectors, before @ vectors

@@ -30,9 +30,10 @@ class LGCFLConfig(RegressionConfig):
     """Settings of LGCFL; see :class:`~rungwise.models.subspace.methods.regression.RegressionConfig`.
 
     Attributes:
-        kind: Names the method.
-        image_block: Neighbouring image features that are kept or left out together, such as those of a cell of GIST.
-        text_block: Likewise of text features.
+        kind: Name of the method.
+        image_block: Number of neighbouring image features that are kept or left out together, such as those of a cell
+            of GIST.
+        text_block: Number of neighbouring text features that are kept or left out together.
         guidance: How strongly the common representation is held to the labels.
     """
 
@@ -56,7 +57,7 @@ class LGCFL(Subspace):
     turn by iteratively reweighted least squares on the smoothed norms; the objective never rises.
 
     Attributes:
-        objective: Its value at the start and after each round of the last fit.
+        objective: Values of the objective at the start and after each round of the last fit.
 
     >>> images = np.array([[0.0, 1.0], [0.1, 2.0], [1.0, 1.0], [1.1, 2.0]])
     >>> model = LGCFL(sparsity=0.01, image_block=1).fit(images, 3 * images, ["cat", "cat", "dog", "dog"])
@@ -69,7 +70,7 @@ class LGCFL(Subspace):
     objective: Sequence[float] = ()
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions by iteratively reweighted least squares."""
         sums, config = sums_of(views), self.config
         groups = (
             FeatureBlocks.of(len(sums.image), config.image_block),
@@ -91,7 +92,7 @@ class FeatureBlocks:
     """Neighbouring features in blocks of one size; the last may be shorter.
 
     Attributes:
-        of_feature: (D,) the block of each.
+        of_feature: (D,) block number of each feature.
 
     >>> FeatureBlocks.of(5, 2).norms(np.array([[3.0], [4.0], [0.0], [1.0], [2.0]])).round(3).tolist()
     [5.0, 1.0, 2.0]
@@ -101,7 +102,7 @@ class FeatureBlocks:
 
     @classmethod
     def of(cls, features: int, size: int) -> FeatureBlocks:
-        """Blocks of so many features."""
+        """Blocks of ``size`` features."""
         return cls(np.arange(features) // size)
 
     def norms(self, rows: Matrix) -> NDArray[np.float64]:
@@ -109,7 +110,7 @@ class FeatureBlocks:
         return np.asarray(np.sqrt(np.bincount(self.of_feature, weights=np.square(rows).sum(axis=1)) + SMOOTH))
 
     def weights(self, rows: Matrix) -> NDArray[np.float64]:
-        """(D,) by which the bound of the norm weighs the square of each row, times two."""
+        """(D,) weights of the squared rows in the bound of the norm, times two."""
         return np.asarray(1 / self.norms(rows)[self.of_feature])
 
 
@@ -121,10 +122,10 @@ def objective(
     sparsity: float,
     guidance: float,
 ) -> float:
-    """What is minimised, smoothed, with F at its best for U and V.
+    """The smoothed objective, with the best F for U and V.
 
     Args:
-        sums: Of the items.
+        sums: Sums over the items.
         image: (D_i, C) U.
         text: (D_t, C) V.
         groups: Blocks of both sides' features.
@@ -148,7 +149,7 @@ def _step(
     sparsity: float,
     guidance: float,
 ) -> tuple[Matrix, Matrix]:
-    """U and then V at the minimum of the bound that touches the objective here."""
+    """U and then V at the minimum of the bound that touches the objective at the present point."""
     kept = (1 + guidance) / (2 + guidance)
 
     def solved(products: Matrix, wanted: Matrix, ridge: NDArray[np.float64]) -> Matrix:

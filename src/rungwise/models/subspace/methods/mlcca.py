@@ -17,7 +17,7 @@ from rungwise.models.subspace.settings import RidgeConfig
 from rungwise.models.subspace.views import Directions, Views, several
 
 _BLOCK = 2048
-"""Sets of labels whose likeness to all others is computed at a time."""
+"""Number of label sets that are compared with all others at a time."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class MLCCAConfig(RidgeConfig):
     """Settings of multi-label CCA.
 
     Attributes:
-        kind: Names the method.
-        likeness: Of two sets of labels: dot (how many they share), or exp, exp(-||y - z||^2 / sigma) of their 0/1
-            vectors, which is above 0 for sets that share none.
+        kind: Name of the method.
+        likeness: Likeness of two sets of labels: dot (how many they share), or exp, exp(-||y - z||^2 / sigma) of their
+            0/1 vectors, which is above 0 for sets that share none.
         sigma: How fast exp falls.
     """
 
@@ -55,7 +55,7 @@ class MLCCA(Subspace):
     config_type: ClassVar[type[ModelConfig]] = MLCCAConfig
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions of CCA with weighted pairs."""
         several(views.classes)
         weights, cross = self._by_class(views) if self.config.likeness == "dot" else self._by_set(views)
         total = weights.sum()
@@ -64,7 +64,7 @@ class MLCCA(Subspace):
         return Directions(*found[:2])
 
     def _by_class(self, views: Views) -> tuple[NDArray[np.float64], Matrix]:
-        """(n,) sums of the likeness of each item to all, and C_xz."""
+        """(n,) sums of each item's likeness to all items, and C_xz."""
         members = views.classes.members.astype(np.float64)
         image, text = views.sums(members)
         return members @ members.sum(axis=0), image @ text.T

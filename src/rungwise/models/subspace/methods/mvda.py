@@ -21,7 +21,7 @@ class MvDAConfig(RidgeConfig):
     """Settings of multi-view discriminant analysis.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
         pca: Share of each side's variance that principal components keep before the method.
     """
 
@@ -51,7 +51,7 @@ class MvDA(Subspace):
     config_type: ClassVar[type[ModelConfig]] = MvDAConfig
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`."""
+        """Directions from the scatter of the pooled samples."""
         image, text = views.scatter
         means = np.vstack([image.means, text.means]) / 2
         spread = side_by_side([one.within + one.means @ one.means.T for one in (image, text)]) / 2

@@ -1,4 +1,4 @@
-"""Regression of both views on class labels, by iteratively reweighted least squares: what LCFS and LGCFL share."""
+"""Regression of both views on class labels by iteratively reweighted least squares, the base of LCFS and LGCFL."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SMOOTH = 1e-8
 """eps of the smoothed norms sqrt(s^2 + eps)."""
 
 _RISES = 1e-9
-"""Share of the objective that rounding may add in a round."""
+"""Share of the objective by which rounding may raise it in a round."""
 
 Pair = tuple[Matrix, Matrix]
 
 
 @dataclass(frozen=True)
 class RegressionConfig(SubspaceConfig):
-    """Settings of both methods.
+    """Settings of LCFS and LGCFL.
 
     Attributes:
         sparsity: Weight of the norm that leaves features out.
-        rounds: Of the iteration at most.
-        tolerance: It ends where a round lowers the objective by less than this share.
+        rounds: Largest number of rounds of the iteration.
+        tolerance: The iteration ends when a round lowers the objective by less than this share.
     """
 
     __pydantic_config__ = STRICT
@@ -63,7 +63,7 @@ class Sums:
     labels: float
 
     def start(self) -> Pair:
-        """Least squares with a small ridge."""
+        """The start of the iteration: least squares with a small ridge."""
         return (
             _ridged(self.image, self.image_labels),
             _ridged(self.text, self.text_labels),
@@ -77,7 +77,7 @@ class Sums:
 
 
 def sums_of(views: Views) -> Sums:
-    """Of views whose items all have labels.
+    """Sums over views whose items all have labels.
 
     Raises:
         UserError: If there are fewer than two classes.
@@ -91,7 +91,7 @@ def sums_of(views: Views) -> Sums:
 
 
 def row_weights(rows: Matrix) -> NDArray[np.float64]:
-    """(D,) by which the bound of ||U||_21 at U weighs the squares of its rows, times two: 1 / ||u_i||."""
+    """(D,) weights 1 / ||u_i|| of the squared rows in the bound of ||U||_21 at U, times two."""
     return np.asarray(1 / np.sqrt(np.square(rows).sum(axis=1) + SMOOTH))
 
 
@@ -101,7 +101,7 @@ def rows_norm(rows: Matrix) -> float:
 
 
 def with_ridge_solved(products: Matrix, ridge: NDArray[np.float64], wanted: Matrix) -> Matrix:
-    """X with  (P + diag(ridge)) X = wanted.
+    """Solve (P + diag(ridge)) X = wanted for X.
 
     Args:
         products: (D, D) P, symmetric and positive semi-definite.
@@ -109,7 +109,7 @@ def with_ridge_solved(products: Matrix, ridge: NDArray[np.float64], wanted: Matr
         wanted: (D, m).
 
     Raises:
-        UserError: If the ridge is rounding beside a singular P.
+        UserError: If the ridge is too small beside a singular P.
 
     >>> with_ridge_solved(np.ones((2, 2)), np.array([1.0, 1.0]), np.array([[3.0], [3.0]])).round(9).tolist()
     [[1.0], [1.0]]
@@ -132,19 +132,19 @@ def fall(
     value: Callable[[Matrix, Matrix], float],
     config: RegressionConfig,
 ) -> tuple[Pair, Sequence[float]]:
-    """Go down until a round gains too little.
+    """Iterate until a round gains too little.
 
     Args:
         start: U and V.
-        step: One round.
-        value: The objective.
-        config: When to end.
+        step: One round of the iteration.
+        value: The objective of U and V.
+        config: Largest number of rounds, and the tolerance.
 
     Returns:
         U and V, and the objective at the start and after each round.
 
     Raises:
-        ArithmeticError: If the objective rises, which it cannot but by a fault of the method.
+        ArithmeticError: If the objective rises, which only a fault of the method can cause.
     """
     found, values = start, [value(*start)]
     for _ in range(config.rounds):
@@ -159,12 +159,9 @@ def fall(
 
 
 def rotated(sums: Sums, found: Pair, dimension: int) -> Directions:
-    """U and V; where fewer directions than classes are asked for, those in which both projections vary most.
+    """Directions U and V, at most ``dimension``.
 
-    Args:
-        sums: Of the items.
-        found: U and V.
-        dimension: Directions at most.
+    Where there are more classes than that, the directions are those in which both projections vary most.
     """
     image, text = found
     if dimension >= image.shape[1]:

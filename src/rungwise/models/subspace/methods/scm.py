@@ -29,7 +29,7 @@ class SCMConfig(RidgeConfig):
     """Settings of semantic correlation matching; ``dimension`` is that of the correlated space between the stages.
 
     Attributes:
-        kind: Names the method.
+        kind: Name of the method.
         strength: How freely the logistic regression fits, the inverse of its ridge.
     """
 
@@ -59,11 +59,11 @@ class SCM(Subspace):
     needs_labels: ClassVar[bool] = False
 
     def solve(self, views: Views) -> Directions:
-        """See :meth:`Subspace.solve`: the first stage."""
+        """Directions of the first stage, CCA."""
         return correlated(views, self.config.dimension, self.config.regularisation)
 
     def heads(self, views: Views) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
-        """Both stages."""
+        """Modules of both stages."""
         several(views.classes)
         found = self.solve(views)
         projected = views.projected(found.image, found.text)
@@ -74,7 +74,7 @@ class SCM(Subspace):
         return stages[0], stages[1]
 
     def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
-        """See :meth:`Subspace.blank_head`."""
+        """Both stages of a side, without numbers."""
         return Centred(width, found.components), Posteriors(found.components, len(found.classes), found.single)
 
     @property
@@ -84,7 +84,7 @@ class SCM(Subspace):
 
 
 def _regression(rows: Matrix, classes: Classes, strength: float) -> Posteriors:
-    """Fitted to the labelled rows; probabilities are centred by all of them."""
+    """Logistic regression of the labelled rows, with probabilities centred over all rows."""
     from sklearn.linear_model import LogisticRegression  # takes a second, which only fitting needs
 
     labelled = np.flatnonzero(classes.labelled)
