@@ -150,10 +150,10 @@ class Preprocessing(Bounded):
         return made
 
     def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """:meth:`apply` by Pillow and numpy alone, for (3, H, W) uint8 pictures of
-        :func:`~rungwise.data.pictures.decoding.load_array`.
+        """:meth:`apply` by Pillow and numpy alone.
 
-        Where torchvision would resize, pixels differ by at most 2 levels of 255.
+        It takes (3, H, W) uint8 pictures of :func:`~rungwise.data.pictures.decoding.load_array`. Where torchvision
+        would resize, pixels differ by at most 2 levels of 255.
         """
         top, left, height, width = self._seen(*picture.shape[-2:])
         resized = self._by_pillow(picture[:, top : top + height, left : left + width], self._resized_to(height, width))

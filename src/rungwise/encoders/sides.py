@@ -78,7 +78,7 @@ class ImageSide(nn.Module, ABC):
         """Hash of everything that a feature depends on besides the picture."""
 
     def under(self, config: Any) -> ImageSide:
-        """The side with the same weights, and the picture and training settings of another configuration of the same network."""
+        """The side with the same weights, under another configuration of views and training of the same network."""
         return self
 
     def remarks(self) -> Sequence[str]:

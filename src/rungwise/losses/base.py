@@ -1,4 +1,4 @@
-"""What every loss has, and what the losses of a block share: two sides, added, and a reduction."""
+"""Base classes of losses; those of a block share two sides, which are added, and a reduction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ LossValue = Tensor | tuple[Tensor, Tensor]
 
 
 def require(name: str, value: str, allowed: object) -> None:
-    """Refuse an option that is not one of a Literal's values.
-
-    >>> require("reduction", "avg", Reduction)
-    Traceback (most recent call last):
-    ValueError: reduction must be one of sum, mean, none; got 'avg'
-    """
+    """Raise ValueError if an option is not one of a Literal's values."""
     if value not in get_args(allowed):
         raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}; got {value!r}")
 
@@ -34,21 +29,12 @@ class SharedOptions(TypedDict):
 
 
 class Loss(nn.Module, ABC):
-    """A loss of image-text pairs: what it reads of a batch, and its value.
+    """A loss of image-text pairs.
 
     Attributes:
-        reduction: how the values of the queries become one.
-        paper_similarity: the similarity that its paper computes it with, as models name it.
-        reads_lists: it can be computed from lists of candidates, see :meth:`of_lists`.
-
-    >>> class Attraction(Loss):
-    ...     reduction = "sum"
-    ...     def value(self, batch):
-    ...         i2t, _ = batch.sides(self.reads)
-    ...         return (1 - i2t.of_pairs(i2t.similarity)).sum()
-    >>> import torch
-    >>> Attraction()(torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
-    tensor(0.5000)
+        reduction: How the values of the queries are combined.
+        paper_similarity: Similarity that its paper uses, under its name in models.
+        reads_lists: Whether it can be computed from lists of candidates, see :meth:`of_lists`.
     """
 
     reduction: Reduction
@@ -57,7 +43,7 @@ class Loss(nn.Module, ABC):
 
     @property
     def reads(self) -> Reads:
-        """What it reads beyond the similarities and the positives, as its options are set; nothing by default."""
+        """What it reads besides the similarities and the positives, with its options; nothing by default."""
         return Reads()
 
     @abstractmethod
@@ -65,12 +51,12 @@ class Loss(nn.Module, ABC):
         """The loss of a batch: a scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
 
         Raises:
-            ValueError: the batch lacks something that the loss reads.
+            ValueError: If the batch lacks something that the loss reads.
         """
 
     @property
     def shared(self) -> SharedOptions:
-        """The options of a :class:`BlockLoss` that stands in for it, such as the one that warms it up."""
+        """The options of a :class:`BlockLoss` that replaces it for some time, such as its warm-up."""
         return {"reduction": self.reduction, "extra_positives": "mask", "mask_above": None}
 
     @property
@@ -80,30 +66,26 @@ class Loss(nn.Module, ABC):
 
     @property
     def rests_at(self) -> float | None:
-        """What a pair loses while all vectors are alike, where training is known to rest there; else None."""
+        """Loss of a pair while all vectors are alike, if training is known to rest there; else None."""
         return None
 
     def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
-        """The loss of lists that were drawn before, where :attr:`reads_lists` says that it has one.
+        """The loss of lists that were drawn before, if :attr:`reads_lists`.
 
         Args:
-            i2t: (T, K + 1) similarities of image queries and their captions, the relevant one first.
-            t2i: (T, K + 1) the other way round; None counts as 0.
+            i2t: (T, K + 1) similarities of image queries with their captions, the relevant one first.
+            t2i: (T, K + 1) similarities of caption queries with their images; None counts as 0.
 
         Raises:
-            ValueError: it is a loss of blocks alone.
+            ValueError: If it is a loss of blocks only.
         """
         raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
 
     def pairs_to_encode(self, batch_size: int) -> int:
-        """How many pairs a step encodes so that a mini-batch meets the candidates that the loss wants.
+        """Number n >= B of pairs that a step encodes for a mini-batch of B pairs.
 
-        Args:
-            batch_size: B, the pairs that lose and that count in the schedule.
-
-        Returns:
-            n, at least B. The n - B further pairs are candidates alone: a step draws them from the training set and
-            passes ``queries=B``.
+        The n - B further pairs are only candidates, which the loss wants: a step draws them from the training set and
+        passes ``queries=B``.
         """
         return batch_size
 
@@ -121,37 +103,38 @@ class Loss(nn.Module, ABC):
 
         Args:
             similarity: (images, captions), any float type.
-            relevance: (images, captions) degrees, where the loss reads them.
+            relevance: (images, captions) degrees, if the loss reads them.
             positives: (images, captions) bool; needed where the block is not square.
-            image_similarity: (images, images), where the loss reads similarities within a modality.
-            text_similarity: (captions, captions), likewise.
-            queries: B, of a square block: its first B pairs lose, and the others are candidates alone; None takes all.
+            image_similarity: (images, images), if the loss reads similarities within a modality.
+            text_similarity: (captions, captions), if the loss reads similarities within a modality.
+            queries: B, for a square block: its first B pairs are queries, and the others only candidates; None takes
+                all as queries.
 
         Returns:
             A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``; (B,) both with
             ``queries=B``.
 
         Raises:
-            ValueError: shapes differ or something that is needed was not passed.
+            ValueError: If shapes differ or something that is needed was not given.
         """
         return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity, queries))
 
 
 class BlockLoss(Loss):
-    """A loss of a block of similarities: what one side's queries lose, both sides added.
+    """A loss of a block of similarities: the losses of both sides' queries, added.
 
-    A family gives :meth:`per_query`; one that reads more than similarities adds to :attr:`reads`. Blocks in half
+    A family implements :meth:`per_query`; one that reads more than similarities extends :attr:`reads`. Blocks in half
     precision are computed in float32; hinges have gradient 0 at their kink; among tied candidates the first takes the
     gradient. Relevance should be finite: a degree that is nan counts as irrelevant where degrees are compared with a
     bound (``mask_above``, :class:`~rungwise.losses.Ladder`, :class:`~rungwise.losses.AdaptiveListwise`) and makes the
-    loss nan where they are computed with.
+    loss nan where they are used in arithmetic.
 
     Args:
         reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;
             ``"none"``, the per-query vectors ``(i2t, t2i)`` of lengths (images,) and (captions,).
-        extra_positives: other captions of an image in a square block: ``"mask"`` leaves them out, ``"keep"`` takes them
+        extra_positives: Other captions of an image in a square block: ``"mask"`` leaves them out, ``"keep"`` takes them
             as negatives, ``"pair"`` as pairs of their own.
-        mask_above: mask negatives whose relevance is this value or more; None masks nothing by relevance.
+        mask_above: Relevance from which negatives are masked; None masks nothing by relevance.
 
     >>> import torch
     >>> class Attraction(BlockLoss):
@@ -182,7 +165,7 @@ class BlockLoss(Loss):
 
     @property
     def shared(self) -> SharedOptions:
-        """Its own options."""
+        """The loss's own options."""
         return {
             "reduction": self.reduction,
             "extra_positives": self.extra_positives,
@@ -191,20 +174,20 @@ class BlockLoss(Loss):
 
     @abstractmethod
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): what each query of one side loses."""
+        """(Q,) loss of each query of one side."""
 
     def value(self, batch: Batch) -> LossValue:
-        """Both sides of the batch, added and reduced."""
+        """The reduced sum of both sides' losses."""
         i2t, t2i = batch.sides(self.reads, self.extra_positives, self.mask_above)
         return self.reduce(self.per_query(i2t), self.per_query(t2i), batch.pairs(i2t))
 
     def reduce(self, i2t: Tensor, t2i: Tensor, pairs: int) -> LossValue:
-        """Per-query values of both sides to what ``reduction`` asks for; ``pairs`` is the number of pairs."""
+        """Combine the per-query values of both sides by ``reduction``; ``pairs`` is the number of pairs."""
         if self.reduction == "none":
             return i2t, t2i
         total = i2t.sum() + t2i.sum()
         return total / max(pairs, 1) if self.reduction == "mean" else total
 
     def extra_repr(self) -> str:
-        """What the class adds to a printed module."""
+        """Options in the text of a printed module."""
         return f"reduction={self.reduction!r}, extra_positives={self.extra_positives!r}"

@@ -1,4 +1,4 @@
-"""What a loss reads of a batch, and who provides it.
+"""Batches as losses read them.
 
 A loss declares what it reads (:class:`Reads`); a :class:`Batch` provides that and nothing more. :class:`WholeBatch`
 holds the blocks of one process; training on many processes has an implementation of its own.
@@ -17,18 +17,15 @@ from rungwise.losses.pairs import BlockSide, ExtraPositives, two_sides
 
 @dataclass(frozen=True)
 class Reads:
-    """What a loss reads beyond the similarities and the positives.
+    """What a loss reads besides the similarities and the positives.
 
     Attributes:
-        relevance: relevance degrees of the block (:attr:`BlockSide.relevance
+        relevance: Relevance degrees of the block (:attr:`BlockSide.relevance
             <rungwise.losses.pairs.BlockSide.relevance>`).
-        within: similarities within each modality (``Side.within`` and ``Side.same``).
-        candidate_captions: how well each candidate's own captions describe the image of a pair
+        within: Similarities within each modality (``Side.within`` and ``Side.same``).
+        candidate_captions: How well each candidate's own captions describe the image of a pair
             (``Side.image_degrees``); needs relevance.
-        draws: the places of the items in the whole batch, which key random draws (``Side.query_ids``).
-
-    >>> Reads(relevance=True) | Reads(draws=True)
-    Reads(relevance=True, within=False, candidate_captions=False, draws=True)
+        draws: Places of the items in the whole batch, which key random draws (``Side.query_ids``).
     """
 
     relevance: bool = False
@@ -37,7 +34,7 @@ class Reads:
     draws: bool = False
 
     def __or__(self, other: Reads) -> Reads:
-        """What either reads."""
+        """Combine what two losses read."""
         return Reads(
             relevance=self.relevance or other.relevance,
             within=self.within or other.within,
@@ -51,7 +48,7 @@ class Within:
     """One modality's items against each other, for the Q queries of a side.
 
     Attributes:
-        similarity: (Q, K) similarities to all K items of their own modality.
+        similarity: (Q, K) similarities of the queries to all K items of their own modality.
         same: (Q, K) bool, items that are no negatives of the query: itself, and those it shares a positive with.
     """
 
@@ -64,24 +61,24 @@ class Batch(ABC):
 
     @property
     def asking(self) -> tuple[int, int] | None:
-        """How many of the first images, and of the first captions, are queries; None where all are.
+        """Numbers of first images and first captions that are queries; None where all are.
 
-        The others are candidates alone, such as a negative set that is larger than the mini-batch.
+        The others are only candidates, such as a negative set that is larger than the mini-batch.
         """
         return None
 
     def sides(
         self, reads: Reads, extra_positives: ExtraPositives = "mask", mask_above: float | None = None
     ) -> tuple[BlockSide, BlockSide]:
-        """The block seen by the images and by the captions, with all that is read.
+        """The block as seen from the images and from the captions, with everything that is read.
 
         Args:
-            reads: what the loss declares.
-            extra_positives: as in :func:`rungwise.losses.pairs.two_sides`.
-            mask_above: as there.
+            reads: What the loss declares.
+            extra_positives: As in :func:`rungwise.losses.pairs.two_sides`.
+            mask_above: As in :func:`rungwise.losses.pairs.two_sides`.
 
         Raises:
-            ValueError: the batch lacks something that is read.
+            ValueError: If the batch lacks something that is read.
         """
         i2t, t2i = self.across(reads, extra_positives, mask_above)
         if reads.within:
@@ -98,19 +95,19 @@ class Batch(ABC):
     def across(
         self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None
     ) -> tuple[BlockSide, BlockSide]:
-        """The two sides of the block of images and captions, with relevance and places as they are read."""
+        """The two sides of the block of images and captions, with relevance and places where they are read."""
 
     @abstractmethod
     def within(self, extra_positives: ExtraPositives) -> tuple[Within, Within]:
-        """The images, and the captions, against their own modality."""
+        """The images, and the captions, against all items of their own modality."""
 
     @abstractmethod
     def image_degrees(self, i2t: BlockSide, t2i: BlockSide) -> Tensor:
-        """(P, images): how well the captions of each image describe the image of each pair of ``t2i``."""
+        """(P, images) degrees: how well the captions of each image describe the image of each pair of ``t2i``."""
 
     @abstractmethod
     def pairs(self, i2t: BlockSide) -> int:
-        """How many pairs of the whole batch lose something."""
+        """Number of pairs in the whole batch whose queries count."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +120,12 @@ class WholeBatch(Batch):
         positives: (images, captions) bool, or None.
         image_similarity: (images, images), or None.
         text_similarity: (captions, captions), or None.
-        queries: B, of a square block: its first B pairs lose, and the others are candidates alone; None takes all.
+        queries: B, for a square block: its first B pairs are queries, and the others only candidates; None takes all as
+            queries.
 
     Raises:
-        ValueError: ``queries`` are more than there are, or the block is not square.
+        ValueError: If the block is not square, or has fewer than ``queries`` pairs.
 
-    >>> i2t, t2i = WholeBatch(torch.zeros(3, 3)).sides(Reads())
-    >>> i2t.query
-    tensor([0, 1, 2])
     >>> WholeBatch(torch.zeros(3, 3), queries=2).sides(Reads())[0].similarity.shape
     torch.Size([2, 3])
     """
@@ -147,20 +142,20 @@ class WholeBatch(Batch):
 
     @property
     def asking(self) -> tuple[int, int] | None:
-        """As the base class says."""
+        """Numbers of images and captions that are queries; None where all are."""
         return None if self.queries is None else (self.queries, self.queries)
 
     def across(
         self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None
     ) -> tuple[BlockSide, BlockSide]:
-        """As the base class says; relevance that was passed is there in any case, and places count from 0."""
+        """The two sides of the block; given relevance is included in any case, and places count from 0."""
         return two_sides(self.similarity, self.relevance, self.positives, extra_positives, mask_above)
 
     def within(self, extra_positives: ExtraPositives) -> tuple[Within, Within]:
-        """As the base class says.
+        """The images, and the captions, against their own modality.
 
         Raises:
-            ValueError: similarities within a modality are missing or of another shape.
+            ValueError: If similarities within a modality are missing or of another shape.
         """
         images, captions = (torch.arange(n, device=self.similarity.device) for n in self.similarity.shape)
         same_images, same_captions = itself(images, len(images)), itself(captions, len(captions))
@@ -175,29 +170,17 @@ class WholeBatch(Batch):
         )
 
     def image_degrees(self, i2t: BlockSide, t2i: BlockSide) -> Tensor:
-        """As the base class says."""
+        """(P, images) degrees of the images' captions for the image of each pair."""
         degrees = i2t.graded()
         return degrees if i2t.aligned else degrees_of_images(degrees, i2t.paired)[i2t.query]
 
     def pairs(self, i2t: BlockSide) -> int:
-        """As the base class says."""
+        """Number of pairs."""
         return len(i2t.query)
 
 
 def refuse_queries(queries: int | None, *shape: int) -> None:
-    """Refuse a number of queries that a block does not have.
-
-    Args:
-        queries: B; None is none in particular.
-        shape: Images and captions of the block.
-
-    Raises:
-        ValueError: the block is not square, or has fewer pairs.
-
-    >>> refuse_queries(4, 3, 3)
-    Traceback (most recent call last):
-    ValueError: queries must lie in 1..3, the pairs of the block; got 4
-    """
+    """Raise ValueError unless the block of this shape is square and has that many pairs; None is always accepted."""
     if queries is None:
         return
     if len(set(shape)) != 1:
@@ -207,7 +190,7 @@ def refuse_queries(queries: int | None, *shape: int) -> None:
 
 
 def itself(own: Tensor, items: int) -> Tensor:
-    """(Q, items) bool: True where an item is the query itself; ``own`` (Q,) are the queries' places among the items.
+    """(Q, items) bool: whether an item is the query itself; ``own`` (Q,) are the queries' places among the items.
 
     >>> itself(torch.tensor([1]), 3)
     tensor([[False,  True, False]])
@@ -216,7 +199,7 @@ def itself(own: Tensor, items: int) -> Tensor:
 
 
 def sharing(described: Tensor, every: Tensor) -> Tensor:
-    """(Q, K) bool: a query, by its row of (Q, C) positives, shares one with an item, by its row of (K, C) positives.
+    """(Q, K) bool: whether a query, with (Q, C) positives, shares one with an item, with (K, C) positives.
 
     >>> sharing(torch.tensor([[True, False]]), torch.tensor([[True, True], [False, True]]))
     tensor([[ True, False]])
@@ -229,14 +212,13 @@ def sharing(described: Tensor, every: Tensor) -> Tensor:
 
 
 def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
-    """How well the captions of one image describe another, on average.
+    """(Q, images) mean degree of each image's captions for other images, in float32 at least.
+
+    The column of an image without captions is -inf.
 
     Args:
         degrees: (Q, captions) relevance of some images.
         paired: (images, captions) bool.
-
-    Returns:
-        (Q, images), in float32 at least; -inf in the column of an image without captions.
 
     >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
     tensor([[8., 1.]])
@@ -250,7 +232,7 @@ def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
 
 
 def _square(modality: str, within: Tensor | None, same: Tensor) -> Tensor:
-    """The similarities within a modality, refused where they are missing or of another shape than ``same``."""
+    """Similarities within a modality, after a check that they are there and have the shape of ``same``."""
     if within is None or within.shape != same.shape:
         got = "nothing" if within is None else tuple(within.shape)
         raise ValueError(f"{modality}_similarity must be {tuple(same.shape)}, got {got}")

@@ -18,16 +18,13 @@ from rungwise.losses.temperature import Temperature
 
 
 def contrastive_sum(similarity: Tensor, pair: Tensor, left_out: Tensor, temperature: float | Tensor) -> Tensor:
-    """CSN of each pair.
+    """(P,) CSN of each pair.
 
     Args:
-        similarity: (P, C), the row of each pair's query.
-        pair: (P,), the similarity of each pair.
-        left_out: (P, C) bool, candidates that take no part; the pair itself takes part.
-        temperature: T.
-
-    Returns:
-        (P,).
+        similarity: (P, C) row of each pair's query.
+        pair: (P,) similarity of each pair.
+        left_out: (P, C) bool, candidates that are left out; the pair itself is not.
+        temperature: Temperature T.
 
     >>> s = torch.tensor([[0.9, 0.8]])
     >>> contrastive_sum(s, s[:, 0], torch.tensor([[False, False]]), temperature=0.1)
@@ -41,11 +38,8 @@ class ContrastiveSum(BlockLoss):
     """Both sides of CSN, *added*: twice CLIP's mean of the two.
 
     Args:
-        temperature: T, of the softmax.
-        learnable: learn the temperature.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature T of the softmax.
+        learnable: Learn the temperature.
 
     >>> ContrastiveSum()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(3.3803)
@@ -64,7 +58,7 @@ class ContrastiveSum(BlockLoss):
         self.temperature = Temperature(temperature, learnable)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): CSN over each query's pairs."""
+        """(Q,) CSN over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         return side.sum_per_query(contrastive_sum(rows, pair, side.left_out, self.temperature()))
 
@@ -72,15 +66,12 @@ class ContrastiveSum(BlockLoss):
 class ContrastiveMax(BlockLoss):
     """Both sides of CMN, added.
 
-    It equals :class:`~rungwise.losses.MaxOfHinges` divided by the temperature, so that, gradient clipping and Adam's
-    epsilon apart, the two train alike. The temperature is not learnable: only its growth would lower the loss.
+    It equals :class:`~rungwise.losses.MaxOfHinges` divided by the temperature, so that the two train alike, except for
+    gradient clipping and Adam's epsilon. The temperature is not learnable: only its growth would lower the loss.
 
     Args:
-        temperature: T, which the hinge is divided by.
-        margin: a, in units of similarity.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature T, by which the hinge is divided.
+        margin: Margin a, in units of similarity.
 
     >>> ContrastiveMax()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(6.)
@@ -105,7 +96,7 @@ class ContrastiveMax(BlockLoss):
         return self.margin
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): CMN over each query's pairs."""
+        """(Q,) CMN over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         hinges = max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)
         return side.sum_per_query(hinges / self.temperature())

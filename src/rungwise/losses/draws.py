@@ -1,7 +1,4 @@
-"""Random draws that depend on a seed and on who is drawn, not on the shape of the block.
-
-A process that holds a slice of a batch draws the same candidates for its queries as one process that holds all of it.
-"""
+"""Random draws that depend on a seed and the drawn items, not on the shape of the block."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ def _mixed(x: Tensor) -> Tensor:
 
 
 def pair_keys(side: BlockSide, generator: torch.Generator | None = None) -> Tensor:
-    """A random int64 for every pair and candidate, fixed by the generator's next number and both ids.
+    """(P, C) random int64 for every pair and candidate, fixed by the generator's next number and both ids.
+
+    They are not negative.
 
     Args:
-        side: P pairs over C candidates; its ids, where given, stand for the positions.
-        generator: where the seed is drawn from; None takes the block's device's default generator.
-
-    Returns:
-        (P, C) int64, not negative. One number is drawn from the generator.
+        side: P pairs over C candidates; its ids, if given, replace the positions.
+        generator: Random generator, of which one number is drawn; None takes the default generator of the block's
+            device.
 
     >>> from rungwise.losses.pairs import two_sides
     >>> side, _ = two_sides(torch.zeros(3, 3))
@@ -49,15 +46,12 @@ def pair_keys(side: BlockSide, generator: torch.Generator | None = None) -> Tens
 
 
 def draw(eligible: Tensor, keys: Tensor, count: int) -> Tensor:
-    """Keep ``count`` of each row's eligible candidates, drawn without replacement.
+    """(P, C) bool: ``count`` of each row's eligible candidates, drawn without replacement.
 
     Args:
         eligible: (P, C) bool.
-        keys: (P, C) of :func:`pair_keys`.
-        count: how many to keep; a row with fewer keeps them all.
-
-    Returns:
-        (P, C) bool.
+        keys: (P, C) keys from :func:`pair_keys`.
+        count: Number of candidates to keep; a row with fewer keeps them all.
 
     >>> from rungwise.losses.pairs import two_sides
     >>> side, _ = two_sides(torch.zeros(4, 4))

@@ -18,14 +18,14 @@ from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 
 def hardest(similarity: Tensor, eligible: Tensor) -> tuple[Tensor, Tensor]:
-    """The most similar eligible candidate of each row; the first of several takes the gradient.
+    """The most similar eligible candidate of each row; the first of tied ones takes the gradient.
 
     Args:
         similarity: (P, C).
         eligible: (P, C) bool.
 
     Returns:
-        Its similarity (P,), and (P,) bool: whether the row has an eligible candidate at all.
+        (P,) its similarity, and (P,) bool: whether the row has an eligible candidate.
 
     >>> hardest(torch.tensor([[0.9, 0.8, 0.3]]), torch.tensor([[False, True, True]]))
     (tensor([0.8000]), tensor([True]))
@@ -37,16 +37,13 @@ def hardest(similarity: Tensor, eligible: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sum_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
-    """SH of each pair.
+    """(P,) SH of each pair.
 
     Args:
-        similarity: (P, C), the row of each pair's query.
-        pair: (P,), the similarity of each pair.
+        similarity: (P, C) row of each pair's query.
+        pair: (P,) similarity of each pair.
         excluded: (P, C) bool, candidates that are no negatives.
-        margin: a.
-
-    Returns:
-        (P,).
+        margin: Margin a.
 
     >>> s = torch.tensor([[0.9, 0.8], [0.4, 0.5]])
     >>> sum_of_hinges(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
@@ -57,7 +54,7 @@ def sum_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
 
 
 def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
-    """MH of each pair; arguments as in :func:`sum_of_hinges`. A pair without negatives loses nothing.
+    """(P,) MH of each pair, with the arguments of :func:`sum_of_hinges`; 0 for a pair without negatives.
 
     >>> s = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
     >>> max_of_hinges(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
@@ -70,14 +67,11 @@ def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
 class SumOfHinges(BlockLoss):
     """Both sides of SH, added: every negative within the margin is pushed.
 
-    UVS takes it of cosines, VSE0 of inner products with images that are not normalised
+    UVS uses it with cosines, VSE0 with inner products of images that are not normalised
     (:func:`rungwise.similarity.inner`).
 
     Args:
-        margin: a, in units of similarity.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        margin: Margin a, in units of similarity.
 
     >>> SumOfHinges()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(0.6000)
@@ -100,7 +94,7 @@ class SumOfHinges(BlockLoss):
         return self.margin
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): SH over each query's pairs."""
+        """(Q,) SH over each query's pairs."""
         rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
         return side.sum_per_query(sum_of_hinges(rows, pair, side.rows(side.excluded), self.margin))
 
@@ -111,18 +105,15 @@ class MaxOfHinges(BlockLoss):
     Early in training few pairs carry gradient, and the loss can rest at 2 x margin a pair for several epochs: warm
     up with :class:`SumOfHinges` (VSE++ section 3.5).
 
-    A negative set of n above the mini-batch's B pairs (section 3.6) needs n encoded pairs: pass their n x n block with
-    ``queries=B``, and the first B pairs lose. Training encodes the further pairs by itself.
+    A negative set of n pairs above the mini-batch's B (section 3.6) needs n encoded pairs: pass their n x n block with
+    ``queries=B``, and only the first B pairs are queries. Training encodes the further pairs by itself.
 
     Args:
-        margin: a, in units of similarity.
-        negative_set: draw this many random negatives of each query and take the hardest of these (VSE++ section 3.6);
-            None takes all of the block, and so does a number beyond its negatives. Training encodes this many pairs
-            where it is larger than the batch.
-        generator: where the draws come from.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        margin: Margin a, in units of similarity.
+        negative_set: Number of random negatives drawn for each query, of which the hardest is taken (VSE++ section
+            3.6); None takes all of the block, and so does a number beyond its negatives. Training encodes this many
+            pairs where it is larger than the batch.
+        generator: Random generator of the draws.
 
     >>> MaxOfHinges(reduction="mean")(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(0.3000)
@@ -152,20 +143,20 @@ class MaxOfHinges(BlockLoss):
 
     @property
     def rests_at(self) -> float:
-        """2 x margin, while every negative is as similar as the pair."""
+        """2 x margin, the loss while every negative is as similar as the pair."""
         return 2 * self.margin
 
     @property
     def reads(self) -> Reads:
-        """Places where negatives are drawn."""
+        """Places of the items where negatives are drawn."""
         return super().reads | Reads(draws=self.negative_set is not None)
 
     def pairs_to_encode(self, batch_size: int) -> int:
-        """The negative set, where it is larger than the batch."""
+        """The negative set, if it is larger than the batch."""
         return max(batch_size, self.negative_set or 0)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): MH over each query's pairs."""
+        """(Q,) MH over each query's pairs."""
         rows, pair, excluded = side.rows(side.similarity), side.of_pairs(side.similarity), side.rows(side.excluded)
         if self.negative_set is not None:
             excluded = ~draw(~excluded, pair_keys(side, self.generator), self.negative_set)
@@ -173,13 +164,7 @@ class MaxOfHinges(BlockLoss):
 
 
 def warm_up(loss: Loss) -> SumOfHinges:
-    """The sum of hinges that may come first where a loss starts slowly.
-
-    Args:
-        loss: what training goes on with.
-
-    Returns:
-        With the loss's :attr:`~rungwise.losses.base.Loss.first_margin` and its options.
+    """The sum of hinges that may precede a loss which starts slowly, with the loss's first margin and options.
 
     >>> warm_up(MaxOfHinges(margin=0.1, reduction="mean")).margin
     0.1

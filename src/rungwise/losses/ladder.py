@@ -32,14 +32,14 @@ CHUNK = 1 << 20  # entries sorted at a time: bounds the float64 copies, and fits
 
 
 def levels_of(relevance: Tensor, thresholds: Sequence[float]) -> Tensor:
-    """Level of each candidate, 1 (R >= t_1) to L; a value equal to a threshold belongs to the upper level.
+    """Level of each candidate, from 1 (R >= t_1) to L; a value equal to a threshold belongs to the upper level.
 
     Args:
-        relevance: any shape.
-        thresholds: falling values on its scale.
+        relevance: Degrees of any shape.
+        thresholds: Falling values on the scale of the relevance.
 
     Returns:
-        Same shape, int8; L where relevance is nan.
+        int8 of the same shape; L where relevance is nan.
 
     >>> levels_of(torch.tensor([0.9, 0.63, 0.6, 0.1]), (0.63, 0.56))
     tensor([1, 1, 2, 3], dtype=torch.int8)
@@ -53,14 +53,14 @@ def levels_of(relevance: Tensor, thresholds: Sequence[float]) -> Tensor:
 class _RungSum(torch.autograd.Function):
     """Sum over i in upper, j in lower of [margin - S_i + S_j]+ for each row, in O(C log C) a row.
 
-    In a row sorted by similarity, the i that contribute with a given j are those before one position, so that a
-    prefix count and a prefix sum (in float64) stand for the sum over i. The gradient of S_j is that count; the
-    gradient of S_i is minus the number of j whose position lies behind i, a suffix sum of the positions' histogram.
+    In a row sorted by similarity, the i that contribute with a given j are those before one position, so that a prefix
+    count and a prefix sum (in float64) replace the sum over i. The gradient of S_j is that count; the gradient of S_i
+    is minus the number of j whose position lies behind i, a suffix sum of the positions' histogram.
     """
 
     @staticmethod
     def forward(ctx: Any, similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
-        """(P, C) similarity, (P, C) bool upper and lower -> (P,)."""
+        """(P,) sums, from (P, C) similarity and (P, C) bool upper and lower."""
         step = max(1, CHUNK // similarity.shape[1])
         chunks = zip(*(torch.split(block, step) for block in (similarity, upper, lower)), strict=True)
         parts = [_rung_sum_of_rows(s, u, w, margin) for s, u, w in chunks]
@@ -70,7 +70,7 @@ class _RungSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
-        """(P,) -> (P, C)."""
+        """(P, C) gradient, from (P,)."""
         (slope,) = ctx.saved_tensors
         return upstream.unsqueeze(1) * slope, None, None, None
 
@@ -93,13 +93,13 @@ def _rung_sum_of_rows(similarity: Tensor, upper: Tensor, lower: Tensor, margin: 
 
 
 def rung_sum(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
-    """Sum of [margin - S_i + S_j]+ over all i in ``upper`` and j in ``lower`` of each row, never forming the pairs.
+    """Sum of [margin - S_i + S_j]+ over all i in ``upper`` and j in ``lower`` of each row, without forming the pairs.
 
     Args:
         similarity: (P, C).
         upper: (P, C) bool, the candidates that should come first.
         lower: (P, C) bool, the candidates that should come after them.
-        margin: a.
+        margin: Margin a.
 
     Returns:
         (P,); 0 where either set is empty. Time O(P C log C), memory O(P C); differentiable once.
@@ -113,7 +113,7 @@ def rung_sum(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) ->
 
 
 def rung_hardest(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
-    """The largest single term of :func:`rung_sum`: farthest of ``upper`` against closest of ``lower``.
+    """The largest single term of :func:`rung_sum`: the farthest of ``upper`` against the closest of ``lower``.
 
     >>> s = torch.tensor([[0.9, 0.5, 0.6, 0.1]])
     >>> rung_hardest(s, torch.tensor([[True, True, False, False]]), torch.tensor([[False, False, True, True]]), 0.2)
@@ -125,11 +125,11 @@ def rung_hardest(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float
 
 
 def rung_by_product(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
-    """:func:`rung_hardest` as the authors' program masks it: by filling the row instead of leaving entries out.
+    """:func:`rung_hardest` as masked in the authors' program: by filling the row instead of leaving entries out.
 
-    Outside ``lower`` a similarity counts as 0 where the closest is sought, and outside ``upper`` as 1 where the
-    farthest is. So a query whose closest candidate of ``lower`` has a negative similarity compares with 0, without a
-    gradient there, and an empty level does not end the rung.
+    Outside ``lower`` a similarity counts as 0 in the search for the closest, and outside ``upper`` as 1 in the search
+    for the farthest. So a query whose closest candidate of ``lower`` has a negative similarity compares with 0, without
+    a gradient there, and an empty level does not end the rung.
 
     >>> s = torch.tensor([[0.9, 0.5, -0.6, -0.1]])
     >>> rung_by_product(s, torch.tensor([[True, True, False, False]]), torch.tensor([[False, False, True, True]]), 0.7)
@@ -152,23 +152,20 @@ class Ladder(BlockLoss):
     :class:`~rungwise.losses.SumOfHinges` or, with hard contrastive sampling, :class:`~rungwise.losses.MaxOfHinges`.
 
     Args:
-        thresholds: t_1 > ... > t_{L-1} on the scale of the relevance source.
-        margins: a_1..a_L, of each rung, in units of similarity.
-        weights: b_1..b_L, of each rung.
-        sampling: ``"hard_contrastive"``, one pair a rung, or ``"sum"`` in O(L B^2 log B).
-        levels: the upper set of rung l: ``"single"``, N_{l-1} alone (the paper), or ``"cumulative"``, all levels
-            above the threshold (the authors' program).
-        pair_in_top_level: count the paired item into N_1 (the authors' program), whatever its own relevance is.
-        masking: how hard contrastive sampling leaves entries out from the second rung on: ``"exclude"`` (the paper), or
+        thresholds: Thresholds t_1 > ... > t_{L-1} on the scale of the relevance source.
+        margins: Margins a_1..a_L of the rungs, in units of similarity.
+        weights: Weights b_1..b_L of the rungs.
+        sampling: Terms of each rung: ``"hard_contrastive"``, one pair, or ``"sum"``, all pairs in O(L B^2 log B).
+        levels: Upper set of rung l: ``"single"``, N_{l-1} alone (the paper), or ``"cumulative"``, all levels above the
+            threshold (the authors' program).
+        pair_in_top_level: Count the paired item into N_1 (the authors' program), whatever its own relevance is.
+        masking: How hard contrastive sampling leaves entries out from the second rung on: ``"exclude"`` (the paper), or
             ``"product"`` (the authors' program), where they count as similarity 0 among the closest and as 1 among the
             farthest.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
 
     Raises:
-        ValueError: thresholds do not fall, the numbers of margins, weights and thresholds do not fit, or masking by
-            product is asked of the sum.
+        ValueError: If thresholds do not fall, the numbers of margins, weights and thresholds do not fit, or masking by
+            product is combined with the sum.
 
     >>> s = torch.tensor([[0.9, 0.3, 0.4], [0.2, 0.8, 0.1], [0.0, 0.1, 0.7]])
     >>> r = torch.tensor([[1.0, 0.7, 0.1], [0.7, 1.0, 0.2], [0.1, 0.2, 1.0]])
@@ -213,16 +210,16 @@ class Ladder(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """Relevance."""
+        """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
 
     @property
     def first_margin(self) -> float:
-        """That of the first rung."""
+        """Margin of the first rung."""
         return self.margins[0]
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): the ladder over each query's pairs."""
+        """(Q,) ladder loss over each query's pairs."""
         first, rung = (sum_of_hinges, rung_sum) if self.sampling == "sum" else (max_of_hinges, rung_hardest)
         if self.masking == "product":
             rung = rung_by_product

@@ -22,15 +22,15 @@ Irrelevant = Literal["no_shared_label", "other_item"]
 
 
 def adaptive_margins(similarity: Tensor, irrelevant: Tensor, margins: tuple[float, float] = (0.75, 0.25)) -> Tensor:
-    """M of each irrelevant candidate: falls evenly with its rank; a lone one gets the first of ``margins``.
+    """(P, C) margin m of each irrelevant candidate, falling evenly with its rank, without a gradient.
+
+    A single one gets the first of ``margins``. Values outside ``irrelevant`` are meaningless. Of tied candidates the
+    first ranks higher.
 
     Args:
         similarity: (P, C).
         irrelevant: (P, C) bool.
-        margins: of the most and of the least similar candidate.
-
-    Returns:
-        (P, C), without a gradient; meaningless outside ``irrelevant``. Of tied candidates the first ranks higher.
+        margins: Margins of the most and of the least similar candidate.
 
     >>> adaptive_margins(torch.tensor([[0.1, 0.9, 0.5]]), torch.tensor([[True, True, True]]))
     tensor([[0.2500, 0.7500, 0.5000]])
@@ -50,17 +50,14 @@ def adaptive_listwise(
     sharpness: float,
     margins: tuple[float, float] = (0.75, 0.25),
 ) -> Tensor:
-    """L of each list.
+    """(P,) loss l of each list; 0 for a list without irrelevant items.
 
     Args:
         similarity: (P, C).
-        pair: (P,), the similarity of the relevant item.
-        irrelevant: (P, C) bool, the candidates that are in the list.
-        sharpness: beta.
-        margins: of the most and of the least similar irrelevant candidate.
-
-    Returns:
-        (P,); 0 for a list without irrelevant items.
+        pair: (P,) similarity of the relevant item.
+        irrelevant: (P, C) bool, candidates that are in the list.
+        sharpness: beta, by which similarities are divided.
+        margins: Margins of the most and of the least similar irrelevant candidate.
 
     >>> s = torch.tensor([[0.9, 0.8, 0.6]])
     >>> adaptive_listwise(s, s[:, 0], torch.tensor([[False, True, True]]), sharpness=0.5)
@@ -74,21 +71,19 @@ def adaptive_listwise(
 class AdaptiveListwise(BlockLoss):
     """alpha * L_i2t + (1 - alpha) * L_t2i over a block with label relevance, or over lists that were sampled before.
 
-    Similarities are taken as given: the paper's are :func:`rungwise.similarity.shifted_cosine`. Its penalty
-    lambda / 2 * sum ||W||^2 is the optimiser's weight decay on the weight matrices. ``i2t_weight=1`` is the
-    uni-directional variant.
+    Similarities are taken unchanged: the paper's are :func:`rungwise.similarity.shifted_cosine`. Its penalty lambda / 2
+    * sum ||W||^2 is the optimizer's weight decay on the weight matrices. ``i2t_weight=1`` is the uni-directional
+    variant.
 
     Args:
-        sharpness: beta, which similarities are divided by.
-        i2t_weight: alpha, the share of the images' side, 0..1.
-        sampled: K, irrelevant items drawn for each query; None takes all of the block.
-        irrelevant: ``"no_shared_label"``, candidates of relevance 0 or less (no class label shared with the query);
-            or ``"other_item"``, all candidates that are no positives (Eq. 3), for which no relevance is needed.
-        margins: of the most and of the least similar irrelevant item; ``(0, 0)`` leaves softmax cross-entropy.
-        generator: where the draws come from.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        sharpness: beta, by which similarities are divided.
+        i2t_weight: alpha, the weight of the images' side, 0..1.
+        sampled: Number K of irrelevant items drawn for each query; None takes all of the block.
+        irrelevant: Which candidates are irrelevant: ``"no_shared_label"``, those of relevance 0 or less (no class label
+            shared with the query); or ``"other_item"``, all that are no positives (Eq. 3), for which no relevance is
+            needed.
+        margins: Margins of the most and of the least similar irrelevant item; ``(0, 0)`` leaves softmax cross-entropy.
+        generator: Random generator of the draws.
 
     >>> s, shared_label = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> AdaptiveListwise()(s, shared_label)
@@ -130,12 +125,12 @@ class AdaptiveListwise(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """Relevance where it says what is irrelevant; places where lists are drawn."""
+        """Relevance where it decides what is irrelevant; places of the items where lists are drawn."""
         labelled = self.irrelevant == "no_shared_label"
         return super().reads | Reads(relevance=labelled, draws=self.sampled is not None)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): l over each query's pairs, before alpha."""
+        """(Q,) l over each query's pairs, before alpha."""
         irrelevant = side.rows(~side.excluded)
         if self.irrelevant == "no_shared_label":
             irrelevant = irrelevant & ~(side.rows(side.graded()) > 0)
@@ -145,17 +140,17 @@ class AdaptiveListwise(BlockLoss):
         return side.sum_per_query(adaptive_listwise(rows, pair, irrelevant, self.sharpness, self.margins))
 
     def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
-        """The loss of lists that were sampled before, T a side, the relevant item first.
+        """The loss of T lists a side that were sampled before, the relevant item first.
 
         Args:
-            i2t: (T, K + 1) similarities of image queries and their captions.
-            t2i: (T, K + 1) the other way round; None counts as 0.
+            i2t: (T, K + 1) similarities of image queries with their captions.
+            t2i: (T, K + 1) similarities of caption queries with their images; None counts as 0.
 
         Returns:
-            As in :meth:`BlockLoss.forward <rungwise.losses.base.BlockLoss.forward>`, a list being a pair.
+            As in :meth:`BlockLoss.forward <rungwise.losses.base.BlockLoss.forward>`, with a list as a pair.
 
         Raises:
-            ValueError: the lists have no relevant item, or the two sides' shapes differ.
+            ValueError: If the lists have no relevant item, or the two sides' shapes differ.
 
         >>> lists = torch.tensor([[0.9, 0.8, 0.6]])
         >>> AdaptiveListwise(i2t_weight=1.0).of_lists(lists)
@@ -175,5 +170,5 @@ class AdaptiveListwise(BlockLoss):
         return adaptive_listwise(others, exact[:, 0], every, self.sharpness, self.margins)
 
     def reduce(self, i2t: Tensor, t2i: Tensor, pairs: int) -> LossValue:
-        """Weighs the sides by alpha and 1 - alpha, then reduces."""
+        """Weight the sides by alpha and 1 - alpha, then reduce."""
         return super().reduce(self.i2t_weight * i2t, (1 - self.i2t_weight) * t2i, pairs)

@@ -22,15 +22,13 @@ from rungwise.losses.temperature import Temperature
 class MultiModalNCE(BlockLoss):
     """Both sides of MVN, added.
 
-    Within a modality an item is no negative of itself; nor, unless positives are kept as negatives, of an item that
-    shares a positive with it (another caption of the same picture, or the same picture again).
+    Within a modality, an item is no negative of itself; nor, unless positives are kept as negatives, of an item that
+    shares a positive with it (another caption of the same picture, or the same picture again). ``mask_above`` masks
+    across modalities only.
 
     Args:
-        temperature: T, of the softmax.
-        learnable: learn the temperature.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there; it masks across modalities only.
+        temperature: Temperature T of the softmax.
+        learnable: Learn the temperature.
 
     >>> s, within = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.3], [0.3, 1.0]])
     >>> MultiModalNCE()(s, image_similarity=within, text_similarity=within)
@@ -51,11 +49,11 @@ class MultiModalNCE(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """Similarities within each modality."""
+        """Similarities within each modality, besides the common reads."""
         return super().reads | Reads(within=True)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): MVN over each query's pairs; the side needs its ``within`` and ``same``."""
+        """(Q,) MVN over each query's pairs; the side needs its ``within`` and ``same``."""
         if side.within is None or side.same is None:
             raise ValueError("MultiModalNCE needs the similarities within each modality")
         temperature = self.temperature()

@@ -1,4 +1,4 @@
-"""Which entries of a block are pairs, which are negatives, and which are neither.
+"""Entries of a block: pairs, negatives, and masked ones.
 
 Every loss reads a block of similarities, (images, captions), once from the images' side and once from the captions'
 side. A :class:`BlockSide` is the block seen from one of them: rows are queries, columns are candidates.
@@ -23,15 +23,16 @@ class BlockSide:
     Attributes:
         similarity: (Q, C) float32 or float64.
         relevance: (Q, C) relevance degrees in the caller's float type, or None.
-        paired: (Q, C) bool, the entries that are pairs.
-        masked: (Q, C) bool, the entries that are neither pulled nor pushed.
+        paired: (Q, C) bool, entries that are pairs.
+        masked: (Q, C) bool, entries that are neither pulled nor pushed.
         query: (P,) row of each pair.
         column: (P,) column of each pair.
-        aligned: True when pair number k belongs to query number k, so that rows need no copy.
+        aligned: Whether pair number k belongs to query number k, so that rows need no copy.
         query_ids: (Q,) key of each query in random draws; None counts from 0.
         candidate_ids: (C,) key of each candidate in random draws; None counts from 0.
         image_degrees: (P, C) how well each candidate's own caption describes the image of the pair, for losses whose
-            caption queries read that too; -inf where a candidate has no caption. None: the rows of ``relevance``.
+            caption queries read that too; -inf where a candidate has no caption. None stands for the rows of
+            ``relevance``.
         within: (Q, K) similarities of the queries to all K items of their own modality, for losses that read them.
         same: (Q, K) bool, items of the queries' own modality that are no negatives of them; goes with ``within``.
 
@@ -63,28 +64,28 @@ class BlockSide:
 
     @property
     def left_out(self) -> Tensor:
-        """(P, C) bool: candidates that take no part for a pair, being other positives of its query or masked."""
+        """(P, C) bool: candidates that are left out for a pair, as other positives of its query or as masked."""
         return self.rows(self.excluded).scatter(1, self.column.unsqueeze(1), False)
 
     def rows(self, block: Tensor) -> Tensor:
-        """(Q, C) -> (P, C): the row of each pair's query."""
+        """(P, C) row of each pair's query, from (Q, C)."""
         return block if self.aligned else block.index_select(0, self.query)
 
     def of_pairs(self, block: Tensor) -> Tensor:
-        """(Q, C) -> (P,): the entry of each pair."""
+        """(P,) entry of each pair, from (Q, C)."""
         return self.rows(block).gather(1, self.column.unsqueeze(1)).squeeze(1)
 
     def sum_per_query(self, values: Tensor) -> Tensor:
-        """(P,) -> (Q,): the values of each query's pairs, added; 0 for a query without a pair."""
+        """(Q,) sums of the (P,) values of each query's pairs; 0 for a query without a pair."""
         if self.aligned:
             return values
         return values.new_zeros(len(self.similarity)).index_add(0, self.query, values)
 
     def graded(self) -> Tensor:
-        """The relevance block of a loss that cannot do without it.
+        """The relevance block, for a loss that needs it.
 
         Raises:
-            ValueError: the loss was called without ``relevance``, or does not declare that it reads it.
+            ValueError: If the loss was called without ``relevance``, or does not declare that it reads it.
         """
         if self.relevance is None:
             raise ValueError(
@@ -93,10 +94,7 @@ class BlockSide:
         return self.relevance
 
     def first(self, queries: int) -> BlockSide:
-        """The block for its first queries alone; every candidate stays.
-
-        Args:
-            queries: Q' of the Q; at least 0.
+        """The block for its first ``queries`` only; every candidate stays.
 
         >>> i2t, _ = two_sides(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
         >>> i2t.first(1).similarity
@@ -123,7 +121,7 @@ class BlockSide:
         )
 
     def turned(self) -> BlockSide:
-        """The block seen by the candidates; pairs are listed in the same order."""
+        """The block seen from the candidates; pairs keep their order."""
         relevance = None if self.relevance is None else self.relevance.T
         return BlockSide(
             self.similarity.T,
@@ -146,23 +144,19 @@ def one_side(
     extra_positives: ExtraPositives = "mask",
     mask_above: float | None = None,
 ) -> BlockSide:
-    """Some queries of a block over all its candidates.
+    """Some queries of a block with all its candidates.
 
     Args:
-        similarity: (Q, C); float16 and bfloat16 are taken to float32.
+        similarity: (Q, C); float16 and bfloat16 are converted to float32.
         relevance: (Q, C) relevance degrees.
         positives: (Q, C) bool.
-        own: (Q,) the candidate each query is paired with in a square block; None where every True entry of
+        own: (Q,) candidate that each query is paired with in a square block; None where every True entry of
             ``positives`` is a pair.
-        extra_positives: as in :func:`two_sides`.
-        mask_above: as in :func:`two_sides`.
+        extra_positives: As in :func:`two_sides`.
+        mask_above: As in :func:`two_sides`.
 
     Raises:
-        ValueError: something that is needed was not passed.
-
-    >>> one_side(torch.zeros(2, 4), None, None, torch.tensor([2, 3])).paired
-    tensor([[False, False,  True, False],
-            [False, False, False,  True]])
+        ValueError: If something that is needed was not given.
     """
     described = torch.zeros_like(similarity, dtype=torch.bool) if positives is None else positives.bool()
     masked = torch.zeros_like(described)
@@ -194,28 +188,27 @@ def two_sides(
     extra_positives: ExtraPositives = "mask",
     mask_above: float | None = None,
 ) -> tuple[BlockSide, BlockSide]:
-    """The block seen by its images (i2t) and by its captions (t2i).
+    """The block seen from its images (i2t) and from its captions (t2i).
 
-    Square block: the diagonal is the pair, and other True entries of ``positives`` are treated as ``extra_positives``
-    says. Rectangular block: every True entry of ``positives`` is a pair, and a pair's other positives are masked. Only
-    where pairs have to be listed (rectangular blocks and ``"pair"``) does a GPU wait for the host.
+    In a square block, the diagonal is the pairs, and other True entries of ``positives`` are treated as
+    ``extra_positives`` says. In a rectangular block, every True entry of ``positives`` is a pair, and a pair's other
+    positives are masked. Only where pairs have to be listed (rectangular blocks and ``"pair"``) does a GPU wait for the
+    host.
 
     Args:
-        similarity: (images, captions); float16 and bfloat16 are taken to float32.
+        similarity: (images, captions); float16 and bfloat16 are converted to float32.
         relevance: (images, captions) relevance degrees.
         positives: (images, captions) bool: the caption describes the image.
         extra_positives: ``"mask"`` (neither pulled nor pushed), ``"keep"`` (negatives) or ``"pair"`` (pairs of their
             own; a row is copied for each, so that P pairs over C candidates take O(P C) memory).
-        mask_above: entries that are no pairs and whose relevance is this value or more are masked.
+        mask_above: Relevance from which entries that are no pairs are masked; None masks none.
 
     Raises:
-        ValueError: shapes differ, the block is empty, or something that is needed was not passed.
+        ValueError: If shapes differ, the block is empty, or something that is needed was not given.
 
     >>> same = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
     >>> two_sides(torch.zeros(3, 3), positives=same)[0].masked[0]
     tensor([False,  True, False])
-    >>> two_sides(torch.zeros(3, 3), positives=same, extra_positives="pair")[0].query
-    tensor([0, 0, 1, 1, 2])
     """
     if similarity.ndim != 2 or similarity.numel() == 0:
         raise ValueError(f"similarity must be (images, captions), not empty; got {tuple(similarity.shape)}")

@@ -1,4 +1,4 @@
-"""How large a batch must be for its hardest negative to be a hard one (VSE++, Faghri et al. 2018, appendix A).
+"""Batch sizes at which the hardest negative is a hard one (VSE++, Faghri et al. 2018, appendix A).
 
 Of M - 1 negatives that are drawn at random, none is among the hardest share p of all with probability (1 - p)^(M - 1).
 (The paper prints M = 44 and 6905 where 45 and 4604 fall below 1 %: its exponent is M, its second bound 0.1 %.)
@@ -21,11 +21,11 @@ def miss_probability(share: str | Fraction, batch_size: int) -> Fraction:
     """Probability that none of a batch's negatives comes from the hardest share.
 
     Args:
-        share: p, strictly between 0 and 1, exact: ``"0.1"`` or a Fraction, since the float 0.1 is another number.
-        batch_size: M, of which one is the query's own pair.
+        share: Share p, strictly between 0 and 1, exact: ``"0.1"`` or a Fraction, since the float 0.1 is another number.
+        batch_size: Batch size M, of which one item is the query's own pair.
 
     Raises:
-        ValueError: the share is not between 0 and 1, or the batch is empty.
+        ValueError: If the share is not between 0 and 1, or the batch is empty.
 
     >>> miss_probability("0.1", 3)
     Fraction(81, 100)
@@ -42,11 +42,11 @@ def smallest_batch(share: str | Fraction, below: str | Fraction) -> int:
     """The smallest batch whose :func:`miss_probability` is below a bound, by exact arithmetic.
 
     Args:
-        share: p, as there.
-        below: the bound, strictly between 0 and 1 and exact likewise.
+        share: Share p, strictly between 0 and 1, exact.
+        below: Bound, strictly between 0 and 1, exact.
 
     Raises:
-        ValueError: one of the two is not between 0 and 1.
+        ValueError: If one of the two is not between 0 and 1.
 
     >>> smallest_batch("0.1", "0.01"), smallest_batch("0.001", "0.01"), smallest_batch("0.001", "0.001")
     (45, 4604, 6906)
@@ -70,16 +70,10 @@ def plot_miss_probability(
     """Draw :func:`miss_probability` over the batch size, and mark where it falls below a bound.
 
     Args:
-        axes: of matplotlib.
-        shares: one curve each.
-        below: the bound.
-        largest: batch size at the right end.
-
-    >>> from matplotlib.figure import Figure
-    >>> axes = Figure().subplots()
-    >>> plot_miss_probability(axes)
-    >>> [line.get_label() for line in axes.get_lines()][:2]
-    ['hardest 10 %: M = 45', 'hardest 1 %: M = 460']
+        axes: Axes of matplotlib.
+        shares: Shares of the curves.
+        below: The bound.
+        largest: Batch size at the right end.
     """
     sizes = sorted({round(2 ** (step / 8)) for step in range(8 * math.ceil(math.log2(largest)) + 1)})
     for share in shares:

@@ -27,21 +27,18 @@ Negatives = Literal["random", "hardest", "softest"]
 
 
 class SemanticAdaptiveMargin(BlockLoss):
-    """Both sides of SAM, added; one negative for each anchor. Negative margins are kept as they come.
+    """Both sides of SAM, added; one negative for each anchor. Negative margins are not clipped.
 
     Where an image has several captions in the block, M[p, c_l] is the mean over those of l; an image without a caption
     in the block has no c_l and is no negative.
 
     Args:
-        temperature: tau, on the scale of the relevance source; the paper tries 3, 5 and 10.
-        negatives: ``"random"`` (RS), ``"hardest"`` (HN, most similar to the anchor) or ``"softest"`` (SN, least
-            similar, which the paper prefers).
-        with_triplet: add max of hinges, the paper's "triplet" check mark.
-        margin: of that max of hinges.
-        generator: where random negatives are drawn from.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature tau, on the scale of the relevance source; the paper tries 3, 5 and 10.
+        negatives: Which negative is taken: ``"random"`` (RS), ``"hardest"`` (HN, most similar to the anchor) or
+            ``"softest"`` (SN, least similar, which the paper prefers).
+        with_triplet: Add max of hinges, the paper's "triplet" check mark.
+        margin: Margin of that max of hinges.
+        generator: Random generator of random negatives.
 
     >>> s, cider = torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[9.0, 1.0], [2.0, 8.0]])
     >>> SemanticAdaptiveMargin(temperature=10.0, negatives="hardest")(s, cider)
@@ -72,12 +69,12 @@ class SemanticAdaptiveMargin(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """M, also of the captions of candidate images; places where negatives are drawn."""
+        """M, also of the captions of candidate images; places of the items where negatives are drawn."""
         drawn = self.negatives == "random"
         return super().reads | Reads(relevance=True, candidate_captions=True, draws=drawn)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): SAM over each query's pairs; the captions' side needs its ``image_degrees``."""
+        """(Q,) SAM over each query's pairs; the captions' side needs its ``image_degrees``."""
         kind = side.similarity.dtype
         degrees = side.rows(side.graded()) if side.image_degrees is None else side.image_degrees
         margins = (side.of_pairs(side.graded()).to(kind).unsqueeze(1) - degrees.to(kind)) / self.temperature
@@ -91,7 +88,7 @@ class SemanticAdaptiveMargin(BlockLoss):
         return side.sum_per_query(loss)
 
     def _choice(self, side: BlockSide, rows: Tensor, eligible: Tensor) -> Tensor:
-        """(P, 1): column of each pair's negative, any column where none is eligible."""
+        """(P, 1) column of each pair's negative; any column where none is eligible."""
         if self.negatives == "hardest":
             return rows.masked_fill(~eligible, -torch.inf).argmax(dim=1, keepdim=True)
         if self.negatives == "softest":

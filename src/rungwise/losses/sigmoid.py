@@ -22,12 +22,9 @@ class Sigmoid(BlockLoss):
     An entry counts once a side however many pairs its query has.
 
     Args:
-        temperature: T, which similarities are divided by.
-        bias: b, which is added; negative, since most entries are negatives.
-        learnable: learn the temperature and the bias.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature T, by which similarities are divided.
+        bias: Bias b, which is added; negative, since most entries are negatives.
+        learnable: Learn the temperature and the bias.
 
     >>> Sigmoid(reduction="mean")(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(6.4470)
@@ -48,6 +45,6 @@ class Sigmoid(BlockLoss):
         self.bias: float | Tensor = nn.Parameter(torch.tensor(float(bias))) if learnable else bias
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): the sum over each query's entries."""
+        """(Q,) sum over each query's entries."""
         logits = side.similarity / self.temperature() + self.bias
         return F.softplus(torch.where(side.paired, -logits, logits)).masked_fill(side.masked, 0).sum(dim=1)

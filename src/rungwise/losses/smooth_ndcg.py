@@ -34,7 +34,7 @@ class _SmoothRank(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, similarity: Tensor, present: Tensor, reach: float) -> Tensor:
-        """(Q, C) similarity, (Q, C) bool present -> (Q, C), 1 where not present."""
+        """(Q, C) ranks, 1 where not present, from (Q, C) similarity and (Q, C) bool present."""
         ordered, order = similarity.masked_fill(~present, -torch.inf).sort(dim=1)
         exact = ordered.double()
         start = torch.searchsorted(exact, exact - reach, right=True)
@@ -51,7 +51,7 @@ class _SmoothRank(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        """(Q, C) -> (Q, C)."""
+        """(Q, C) gradient, from (Q, C)."""
         order, start, end, known = ctx.saved_tensors
         arriving = upstream.gather(1, order).double() * known
         slope = (_between(arriving, start, end) - (end - start) * arriving) / (2 * ctx.reach)
@@ -66,11 +66,11 @@ def _between(values: Tensor, start: Tensor, end: Tensor) -> Tensor:
 
 
 def smooth_rank(similarity: Tensor, present: Tensor, temperature: float) -> Tensor:
-    """Rank of each candidate by falling similarity, counted from 1, with a gradient.
+    """Rank of each candidate by falling similarity, from 1, with a gradient.
 
     Args:
         similarity: (Q, C).
-        present: (Q, C) bool; the others are not ranked and count in no rank.
+        present: (Q, C) bool; the others are not ranked, and count in no rank.
         temperature: T; candidates 2 T or more apart count as ordered.
 
     Returns:
@@ -88,15 +88,12 @@ def smooth_rank(similarity: Tensor, present: Tensor, temperature: float) -> Tens
 class SmoothNDCG(BlockLoss):
     """Both sides of 1 - smooth NDCG, added: orders all candidates of a query, its pair among them, by relevance.
 
-    A candidate gets gradient from those less than 2 T away: start from a model that is warm, or from a large
-    temperature. Negative relevance counts as 0, and a query whose relevance is 0 throughout loses nothing. A query
-    counts once however many pairs it has.
+    A candidate gets gradient from those less than 2 T away: start from a trained model, or from a large temperature.
+    Negative relevance counts as 0, and a query whose relevance is 0 throughout has loss 0. A query counts once however
+    many pairs it has.
 
     Args:
-        temperature: T, in units of similarity.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature T, in units of similarity.
 
     >>> s, r = torch.tensor([[0.2, 0.8], [0.1, 0.9]]), torch.tensor([[1.0, 0.5], [0.0, 1.0]])
     >>> SmoothNDCG(reduction="none")(s, r)
@@ -118,11 +115,11 @@ class SmoothNDCG(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """Relevance."""
+        """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): 1 - smooth NDCG of each query."""
+        """(Q,) 1 - smooth NDCG of each query."""
         gains = side.graded().to(side.similarity.dtype).clamp(min=0).masked_fill(side.masked, 0)
         ranks = smooth_rank(side.similarity, ~side.masked, self.temperature)
         places = torch.arange(1, gains.shape[1] + 1, device=gains.device, dtype=gains.dtype)

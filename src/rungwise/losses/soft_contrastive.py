@@ -1,4 +1,4 @@
-"""Contrastive loss with soft targets: the softmax of similarities should look like the softmax of relevance degrees.
+"""Contrastive loss with soft targets: the softmax of similarities should equal the softmax of relevance degrees.
 
 For a query q with its pair p, its negatives N, temperatures T (of S) and U (of R), over k in {p} + N::
 
@@ -19,17 +19,16 @@ from rungwise.losses.temperature import Temperature
 def soft_contrastive(
     similarity: Tensor, relevance: Tensor, left_out: Tensor, temperature: float | Tensor, target_temperature: float
 ) -> Tensor:
-    """Cross-entropy of each row's two softmaxes.
+    """(P,) cross-entropy of each row's two softmaxes.
+
+    It is least, and equal to the entropy of the targets, where S / T and R / U differ by a constant.
 
     Args:
         similarity: (P, C).
         relevance: (P, C).
-        left_out: (P, C) bool, candidates that take no part.
-        temperature: T.
-        target_temperature: U.
-
-    Returns:
-        (P,); least, and equal to the entropy of the targets, where S / T and R / U differ by a constant.
+        left_out: (P, C) bool, candidates that are left out.
+        temperature: Temperature T.
+        target_temperature: Temperature U.
 
     >>> s, r = torch.tensor([[0.9, 0.8]]), torch.tensor([[1.0, 0.0]])
     >>> soft_contrastive(s, r, torch.tensor([[False, False]]), 0.1, 0.1)
@@ -47,12 +46,9 @@ class SoftContrastive(BlockLoss):
     the most relevant candidate.
 
     Args:
-        temperature: T, of the similarities.
-        target_temperature: U, on the scale of the relevance source.
-        learnable: learn T.
-        reduction: as in :class:`~rungwise.losses.base.BlockLoss`, like the next two.
-        extra_positives: see there.
-        mask_above: see there.
+        temperature: Temperature T of the similarities.
+        target_temperature: Temperature U, on the scale of the relevance source.
+        learnable: Learn T.
 
     >>> SoftContrastive()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.9], [0.9, 1.0]]))
     tensor(6.0697)
@@ -76,11 +72,11 @@ class SoftContrastive(BlockLoss):
 
     @property
     def reads(self) -> Reads:
-        """Relevance."""
+        """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
 
     def per_query(self, side: BlockSide) -> Tensor:
-        """(Q,): the cross-entropy over each query's pairs."""
+        """(Q,) cross-entropy over each query's pairs."""
         rows, degrees = side.rows(side.similarity), side.rows(side.graded())
         loss = soft_contrastive(rows, degrees, side.left_out, self.temperature(), self.target_temperature)
         return side.sum_per_query(loss)

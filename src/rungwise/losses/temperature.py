@@ -1,4 +1,4 @@
-"""The temperature of a softmax, fixed or learned."""
+"""Temperature of a softmax, fixed or learned."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ LOWEST = 0.001  # keeps the logits of a cosine within +-1000
 class Temperature(nn.Module):
     """A positive number that similarities are divided by.
 
-    A learned one is LOWEST + exp(p): positive, bounded away from 0, and with a gradient everywhere. Give the
-    parameters of the loss to the optimiser along with the model's.
+    A learned one is LOWEST + exp(p): positive, bounded away from 0, and with a gradient everywhere. Give the parameters
+    of the loss to the optimizer along with the model's.
 
     Args:
-        value: the temperature, or where it starts.
-        learnable: make it a parameter.
+        value: The temperature, or its start.
+        learnable: Whether it is a parameter.
 
     Raises:
-        ValueError: the value is not positive, or not above 0.001 where it is to be learned.
+        ValueError: If the value is not positive, or, for a learned one, not above 0.001.
 
-    >>> Temperature(0.1)()
-    0.1
     >>> Temperature(0.1, learnable=True)()
     tensor(0.1000, grad_fn=<AddBackward0>)
     """

@@ -15,17 +15,17 @@ from rungwise.losses.batch import Batch, Reads
 
 
 class Weighted(Loss):
-    """Several losses of the same block, each times its weight, added.
+    """A weighted sum of several losses of the same block.
 
     It has no options of its own: reduction, ``extra_positives`` and ``mask_above`` are set on the losses, which must
     agree in the first and may differ in the others.
 
     Args:
-        losses: of this package, all with the same reduction.
-        weights: one number for each.
+        losses: Losses of this package, all with the same reduction.
+        weights: One weight for each loss.
 
     Raises:
-        ValueError: no losses, another number of weights, or different reductions.
+        ValueError: If there are no losses, another number of weights, or different reductions.
 
     >>> from rungwise.losses import MaxOfHinges, SumOfHinges
     >>> block = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
@@ -52,21 +52,21 @@ class Weighted(Loss):
 
     @property
     def reads(self) -> Reads:
-        """What any of its losses reads."""
+        """Everything that one of its losses reads."""
         return reduce(or_, (loss.reads for loss in self.members))
 
     @property
     def shared(self) -> SharedOptions:
-        """Those of its first loss."""
+        """Options of its first loss."""
         return self.members[0].shared
 
     @property
     def first_margin(self) -> float:
-        """That of its first loss."""
+        """Margin of its first loss."""
         return self.members[0].first_margin
 
     def pairs_to_encode(self, batch_size: int) -> int:
-        """As many as the loss of the most; the others meet these candidates too."""
+        """The largest number that one of its losses wants; the others see these candidates too."""
         return max(loss.pairs_to_encode(batch_size) for loss in self.members)
 
     def value(self, batch: Batch) -> LossValue:

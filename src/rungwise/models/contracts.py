@@ -265,9 +265,9 @@ class PairScorer(ABC):
 
     @property
     def decoded_side(self) -> int | None:
-        """Shorter side in pixels to which large pictures are decoded, to bound memory; None where every pixel is read.
+        """Shorter side in pixels to which large pictures are decoded, or None where every pixel is read.
 
-        See :func:`rungwise.data.pictures.decoding.load_picture`.
+        It bounds the memory of a picture; see :func:`rungwise.data.pictures.decoding.load_picture`.
         """
         return None
 
@@ -306,8 +306,7 @@ class DualEncoder(PairScorer):
 
     @property
     def stands_for(self) -> str:
-        """Fingerprint of another model that gives the same vectors but for rounding, as measured; empty where there is
-        none.
+        """Fingerprint of another model that gives the same vectors but for rounding, as measured; empty if none.
 
         An exported model names its original: an index of either is searched with the other.
         """

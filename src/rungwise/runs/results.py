@@ -1,8 +1,8 @@
-"""The results of a run: what evaluating its model found, kept in the folder of the run.
+"""Results of a run: evaluations of its model, kept in the folder of the run.
 
-``RUN/results/`` holds a file for each question that was asked: protocol, split, data, degrees and measures. The same
-question asked again takes the place of the earlier answer. A file names the model that it is of by its hash; where the
-run has another model by now, the file is refused.
+``RUN/results/`` holds a file for each question: protocol, split, data, degrees and measures. An evaluation of the same
+question replaces the earlier one. A file names its model by hash; where the run has another model by now, the file is
+refused.
 """
 
 from __future__ import annotations
@@ -20,30 +20,23 @@ from rungwise.models.io.folder import CONFIG as MODEL_CONFIG
 from rungwise.training.run_folder import CONFIG, MODEL
 
 RESULTS = "results"
-"""In the folder of a run."""
+"""Folder of the results in the folder of a run."""
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a folder is that of a run with a model, for ``rungwise evaluate`` and ``rungwise table``.
-
-    >>> is_run_folder(Path("nowhere"))
-    False
-    """
+    """Whether a folder holds a run with a model, for ``rungwise evaluate`` and ``rungwise table``."""
     return is_regular(folder / CONFIG) and is_regular(folder / MODEL / MODEL_CONFIG)
 
 
 def keep_result(run: Path, result: Result) -> Path:
-    """Write a result of a run's model into the folder of the run, with its values per query; all or nothing.
+    """Write a result of a run's model into the folder of the run, with its values per query; returns the file.
 
     Args:
-        run: The folder of the run.
-        result: Of its model, with the hash of that model and the split.
-
-    Returns:
-        The file.
+        run: Folder of the run.
+        result: Result with the split and the hash of the run's model.
 
     Raises:
-        UserError: If the result does not say of which model it is, or cannot be written.
+        UserError: If the result does not name its model, or cannot be written.
     """
     if not result.model_hash:
         raise UserError(f"{run}: a result without the hash of its model cannot be kept in a run; evaluate the run")
@@ -54,22 +47,17 @@ def keep_result(run: Path, result: Result) -> Path:
 
 @dataclass(frozen=True)
 class KeptResult:
-    """A result in the folder of a run.
-
-    Attributes:
-        path: Its file.
-        result: What was found.
-    """
+    """A result in the folder of a run, and its file."""
 
     path: Path
     result: Result
 
 
 def kept_results(run: Path) -> tuple[KeptResult, ...]:
-    """The results of a run, by the names of their files.
+    """The results of a run, by file name.
 
     Raises:
-        UserError: If a file is damaged, or is the result of another model than the one that the run has now.
+        UserError: If a file is damaged, or is the result of another model than the run has now.
     """
     found = tuple(KeptResult(path, Result.from_json(path)) for path in sorted((run / RESULTS).glob("*.json")))
     if found:
@@ -90,11 +78,11 @@ def _check_model(run: Path, found: Sequence[KeptResult]) -> None:
 
 
 def _question(result: Result) -> str:
-    """Eight digits that differ where data, degrees, right answers or measures do."""
+    """Eight digits that depend on data, degrees, right answers and measures."""
     asked = [result.data_hash, result.relevance, result.right, result.ends, sorted(result.numbers)]
     return digest_of_json(asked)[:8]
 
 
 def _word(name: str) -> str:
-    """A name as part of a file's name."""
+    """A name in the form of a part of a file name."""
     return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:60]

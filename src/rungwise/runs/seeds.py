@@ -1,4 +1,4 @@
-"""One configuration with several seeds: a run for each, then what the seeds have in common.
+"""One configuration with several seeds: a run for each, and a summary of all.
 
 Each run is a complete run folder, ``out/seed-3``. ``out/seeds.json`` holds every number of every seed, with mean,
 standard deviation and an interval of the mean.
@@ -38,7 +38,7 @@ SEEDS = "seeds.json"
 FORMAT = "rungwise-seeds/1"
 LEVEL = 0.95
 _PROTOCOLS = {"coco": ("coco-1k-5fold", "coco-5k"), "flickr30k": ("flickr30k-1k",), "flickr8k": ("flickr8k-1k",)}
-"""Of the test splits of published datasets, where they are whole."""
+"""Protocols of published datasets whose test splits are complete."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Spread:
     """A number over several seeds.
 
     Attributes:
-        values: One a seed.
+        values: Values of the seeds.
 
     >>> spread = Spread((26.0, 27.0, 28.0))
     >>> spread.mean, spread.deviation, [round(bound, 2) for bound in spread.interval]
@@ -57,12 +57,12 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Of the seeds."""
+        """Mean over the seeds."""
         return float(np.mean(self.values))
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the seeds (n - 1); NaN for one seed."""
+        """Standard deviation over the seeds (n - 1); NaN for one seed."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
 
     @property
@@ -78,13 +78,13 @@ class Spread:
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """What several seeds leave behind.
+    """The results of several seeds.
 
     Attributes:
-        folders: Folder of each run, by its seed.
-        validation: Per measure, the validation of each run's best snapshot.
-        test: Per protocol and measure, the test of each run's best snapshot; empty where there is no test split.
-        finished: False when a run was asked to stop; it can be resumed.
+        folders: Folder of each run, by seed.
+        validation: Spread of each validation measure over the runs' best snapshots.
+        test: Spread of each test measure, by protocol and measure; empty where there is no test split.
+        finished: Whether all runs came to their end; those that were stopped can be resumed.
     """
 
     folders: Mapping[int, Path]
@@ -105,24 +105,24 @@ def train_seeds(
     watcher: Watcher | None = None,
     lost_after: float = LOST_AFTER,
 ) -> SeedRuns:
-    """Train a model with each seed, one after the other, and measure what they have in common.
+    """Train a model with each seed, one after the other, and summarise their results.
 
     Args:
-        config: The run; its own seed is not used.
-        data: The collection. Where it has a test split, the best snapshot of each run is measured on it, too; the
-            result is kept in the run's folder.
+        config: Configuration of the runs; its own seed is not used.
+        data: The collection. If it has a test split, the best snapshot of each run is evaluated on it too; the result
+            is kept in the run's folder.
         out: Folder of the runs: ``seed-0`` and so on, and ``seeds.json``.
-        seeds: Of the runs.
-        cache: See :func:`rungwise.training.engine.loop.train`, as all that follow.
-        resume: Go on with the seed that was interrupted. Seeds that are finished are not trained again, and seeds that
-            are new in the list are begun.
-        device: See there.
-        watcher: See there.
-        lost_after: See there.
+        seeds: Seeds of the runs.
+        cache: As in :func:`rungwise.training.engine.loop.train`.
+        resume: Whether to go on with the interrupted seed. Finished seeds are not trained again, and new seeds in the
+            list are started.
+        device: As in ``train``.
+        watcher: As in ``train``.
+        lost_after: As in ``train``.
 
     Raises:
-        UserError: If a seed comes twice or is none, ``out`` holds runs already and they are not to go on, or a run
-            refuses; see there.
+        UserError: If a seed is invalid or given twice, ``out`` holds runs that are not to be resumed, or a run is
+            refused as in ``train``.
     """
     seeds = checked_seeds(seeds)
     asked = _asked(config, data)
@@ -165,10 +165,7 @@ def train_seeds(
 
 
 def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """Seeds as a run takes them.
-
-    Raises:
-        UserError: If there are none, one comes twice, or one is none.
+    """Refuse an empty list of seeds, repeated ones, and numbers outside of 32 bits.
 
     >>> checked_seeds([0, 1, 0])
     Traceback (most recent call last):
@@ -188,11 +185,11 @@ def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
 
 
 _Numbers = dict[str, dict[str, float]]
-"""Of one seed: ``validation`` and ``test PROTOCOL`` to numbers by name."""
+"""Numbers of one seed by name, under ``validation`` and ``test PROTOCOL``."""
 
 
 class _Kept(BaseModel):
-    """The file of the seeds."""
+    """Content of the file of the seeds."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -203,7 +200,7 @@ class _Kept(BaseModel):
 
 
 def _asked(config: TrainConfig, data: ImageCaptions) -> str:
-    """Hash of what all seeds have in common."""
+    """Hash of everything that the seeds have in common."""
     settings = to_plain(config)
     settings["data"]["path"] = ""
     for name in ("seed", "preset"):
@@ -212,12 +209,12 @@ def _asked(config: TrainConfig, data: ImageCaptions) -> str:
 
 
 def _is_measure(name: str) -> bool:
-    """Whether a number of an epoch is a measure of the validation split: it names a direction, or is a sum or mean."""
+    """Whether a number of an epoch is a validation measure: it names a direction, or is a sum or mean."""
     return "/" in name or name[:1].isupper() or name == "rsum"
 
 
 def _known(out: Path, asked: str) -> dict[int, _Numbers]:
-    """The numbers of seeds that are finished, where they were made with the same settings and data."""
+    """Numbers of finished seeds with the same settings and data."""
     path = out / SEEDS
     if not path.exists():
         return {}
@@ -265,7 +262,7 @@ def _plain(number: float) -> float | None:
 
 
 def _spreads(numbers: Mapping[int, _Numbers]) -> dict[str, dict[str, Spread]]:
-    """Of the numbers that every seed has."""
+    """Spreads of the numbers that every seed has."""
     every = [numbers[seed] for seed in sorted(numbers)]
     shared = [of for of in every[0] if all(of in one for one in every)] if every else []
     return {
@@ -285,7 +282,7 @@ def _together(folders: Mapping[int, Path], numbers: Mapping[int, _Numbers]) -> S
 
 
 def _tested(folder: Path, data: ImageCaptions, seed: int, cache: Path | None, device: str | None) -> list[Result]:
-    """The best snapshot of a run on the test split, where there is one; kept in the run's folder."""
+    """Evaluate a run's best snapshot on the test split, if there is one, and keep the results in its folder."""
     if "test" not in data.splits or not (test := data.split("test")).captions:
         return []
     model = load(folder / MODEL, device)
@@ -313,7 +310,7 @@ def _tested(folder: Path, data: ImageCaptions, seed: int, cache: Path | None, de
 
 
 def _protocols(test: ImageCaptions, dataset: str) -> tuple[str, ...]:
-    """The dataset's own where the test split is whole; by labels, too, where there are some."""
+    """The dataset's own protocols where the test split is complete; by labels too, where there are some."""
     labels = ("labels",) if any(test.labels) else ()
     fitting = []
     for name in _PROTOCOLS.get(dataset, ()):

@@ -1,4 +1,4 @@
-"""Runs beside printed tables: which runs a folder holds, which printed rows they stand for, and in what they differ."""
+"""Runs beside printed tables: the runs in a folder, the printed rows that they reproduce, and how they differ."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _DEEPEST = 4
 _SAME_NUMBERS = (
     "preset", "seed", "checkpoint_steps", "compile", "logs", "gradient_checkpointing", "data.path",
 )  # fmt: skip
-"""Settings that do not say what is trained: a row is the same with any of them."""
+"""Settings that do not change what is trained: a row is the same with any of them."""
 
 _LONGEST = 60
-"""Characters of a value in a note."""
+"""Largest number of characters of a value in a note."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was found.
+    """A run in a folder.
 
     Attributes:
         folder: Of the run.
-        config: Its settings.
-        results: Of its model, as far as it was evaluated.
+        config: Configuration of the run.
+        results: Results of its model, where it was evaluated.
     """
 
     folder: Path
@@ -45,14 +45,10 @@ class Run:
 
 
 def find_runs(folders: Iterable[Path]) -> tuple[Run, ...]:
-    """The runs in some folders: each is one, or holds some, such as the seeds of a run.
+    """The runs in some folders: each folder is a run, or holds some, such as the seeds of a run.
 
     Raises:
-        UserError: If a folder is not there or holds no run, or settings or a result are damaged.
-
-    >>> find_runs([Path("nowhere")])
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: nowhere: is no folder; name one that rungwise train wrote, or one of several runs
+        UserError: If a folder is missing or holds no run, or settings or a result are damaged.
     """
     found: dict[Path, Run] = {}
     for folder in folders:
@@ -68,14 +64,14 @@ def find_runs(folders: Iterable[Path]) -> tuple[Run, ...]:
 
 
 def ours_for(paper: str, table: str, runs: Sequence[Run]) -> tuple[tuple[Ours, ...], tuple[str, ...]]:
-    """Lines of ours for a printed table, and the runs that can have none, each with the reason.
+    """Our lines for a printed table, and the runs that have none, each with the reason.
 
-    Runs that differ in their seed alone make one line.
+    Runs that differ only in their seed make one line.
 
     Args:
-        paper: Short name.
-        table: Its number.
-        runs: Those to place.
+        paper: Short name of the paper.
+        table: Number of the table.
+        runs: Runs to place.
 
     Raises:
         UserError: If there is no such paper or table.
@@ -104,7 +100,7 @@ def ours_for(paper: str, table: str, runs: Sequence[Run]) -> tuple[tuple[Ours, .
 
 
 class _Seeds:
-    """Runs that differ in their seed alone, with a result each."""
+    """Runs that differ only in their seed, with a result each."""
 
     def __init__(self, rows: tuple[PublishedRow, ...]) -> None:
         self.rows = rows
@@ -112,12 +108,12 @@ class _Seeds:
         self.results: list[Result] = []
 
     def add(self, run: Run, result: Result) -> None:
-        """One more of them."""
+        """Add a run."""
         self.runs.append(run)
         self.results.append(result)
 
     def line(self, preset: str, notes: tuple[str, ...]) -> Ours:
-        """The line of all."""
+        """One line for all runs."""
         seeds = ", ".join(str(run.config.seed) for run in self.runs)
         where = f"{len(self.runs)} runs, seeds {seeds}" if len(self.runs) > 1 else str(self.runs[0].folder)
         note = f"{preset}: {'; '.join(notes) or 'with the settings of the preset'}"
@@ -125,7 +121,7 @@ class _Seeds:
 
 
 def differences(preset: AnyRunConfig, run: AnyRunConfig) -> tuple[str, ...]:
-    """In what the settings of a run differ from its preset's, such as ``epochs [2] instead of [15, 15]``.
+    """Differences of a run's settings from its preset's, such as ``epochs [2] instead of [15, 15]``.
 
     >>> from dataclasses import replace
     >>> from rungwise.training.config.run import TrainConfig
@@ -151,7 +147,7 @@ def _short(value: Any) -> str:
 
 
 def _below(folder: Path, depth: int) -> Iterable[Path]:
-    """Runs in a folder; what a run itself holds is no run of its own."""
+    """Runs in a folder; folders inside a run are not searched."""
     if is_run_folder(folder):
         yield folder
         return
@@ -176,7 +172,7 @@ def _rows(preset: Preset, paper: str, table: str) -> tuple[PublishedRow, ...]:
     """Rows of a table that a preset reproduces.
 
     Raises:
-        UserError: If there are none; the message says which rows it does reproduce.
+        UserError: If there are none; the message says which rows it reproduces.
     """
     if not preset.reproduces:
         raise UserError(f"no paper printed a row of {preset.name}")
@@ -189,7 +185,7 @@ def _rows(preset: Preset, paper: str, table: str) -> tuple[PublishedRow, ...]:
 
 
 def _by_question(results: Iterable[Result]) -> list[Result]:
-    """One result for each protocol, split, data and source of degrees, with the measures of all that are of it."""
+    """One result for each protocol, split, data and source of degrees, with the measures of all such results."""
     found: dict[_Question, Result] = {}
     for one in results:
         before = found.setdefault(_question(one), one)

@@ -1,4 +1,4 @@
-"""Looking the folder of a run through: configuration, checkpoint and history, and whether they belong together."""
+"""Verification of a run's folder: configuration, checkpoint and history, and whether they belong together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rungwise.training.stages import histories
 
 
 def verify_run(folder: Path) -> Iterator[Check]:
-    """Look at what a run left behind, but for its model.
+    """Check all that a run wrote, except its model.
 
     >>> [check.what for check in verify_run(Path("nowhere")) if check.wrong]
     ['config.yaml', 'checkpoint.safetensors']
@@ -55,7 +55,7 @@ def _steps(path: Path) -> str:
 
 
 def _stages(folder: Path) -> Iterator[Check]:
-    """Each stage as a run of its own, and what they have together."""
+    """Check each stage as a run of its own, and their common history."""
     for stage in sorted(one for one in (folder / STAGES).iterdir() if is_run(one)):
         for check in verify_run(stage):
             yield replace(check, what=f"{STAGES}/{stage.name}/{check.what}")

@@ -1,7 +1,7 @@
-"""Similarities: (n, D) image vectors and (m, D) text vectors to an (n, m) block, or regions and words to one.
+"""Similarities of (n, D) image vectors and (m, D) text vectors, or of regions and words, as (n, m) blocks.
 
-Functions take vectors as they come, as tensors. A :class:`Similarity` is the same as a value, which a model carries; it
-compares arrays without torch. What computes with tensors is loaded when it is first used.
+Functions take tensors that are not prepared. A :class:`Similarity` is the same as a value, which a model carries; it
+compares arrays without torch. Modules that need torch are imported when first used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LATER = {
     "shifted_cosine": "vectors",
     "sparse_backward_cosine": "sparse_backward",
 }
-"""Module of every name that is loaded late."""
+"""Module of every name that is imported when first used."""
 
 __all__ = [
     "AnySimilarity",

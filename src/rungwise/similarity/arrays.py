@@ -1,4 +1,4 @@
-"""Rows of unit length, and order similarity, of numpy arrays: what searches, without torch. See ``order_tensors``."""
+"""Rows of unit length, and order similarity, of numpy arrays, for searching without torch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core.compute.threads import in_threads
 
 _CHUNK = 1 << 17
-"""Differences that are held at a time on a thread: they fit into its cache."""
+"""Number of differences held at a time on a thread, which fit into its cache."""
 
 
 def order_array(images: NDArray[np.float32], texts: NDArray[np.float32], root: bool = False) -> NDArray[np.float32]:
-    """Order similarity of each image and text vector: at most 0, and 0 where no entry of the text's is larger.
+    """(n, m) order similarity of each image and text vector: at most 0, and 0 where no entry of the text's is larger.
 
-    Args:
-        images: (n, D) float32.
-        texts: (m, D) float32.
-        root: Take the root, as the authors' program does.
-
-    Returns:
-        (n, m) float32.
+    ``root`` takes the root, as the authors' program does.
 
     >>> order_array(np.array([[1, 2]], np.float32), np.array([[0, 4], [1, 1]], np.float32)).tolist()
     [[-4.0, -0.0]]
@@ -54,7 +48,7 @@ def tiles(rows: int, columns: int, dimension: int, chunk: int) -> Iterator[tuple
 
 
 def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
-    """(n, D) vectors brought to length 1; zeros stay.
+    """Bring (n, D) vectors to length 1; zeros are unchanged.
 
     >>> unit_rows([[3, 4], [0, 0]]).tolist()
     [[0.600..., 0.800...], [0.0, 0.0]]

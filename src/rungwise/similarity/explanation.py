@@ -1,7 +1,7 @@
-"""Which regions of a picture answered which words of a text, as a value without tensors.
+"""Explanation of a score: which regions of a picture answered which words of a text, without tensors.
 
-What computes it is a model's own; see :meth:`PairScorer.explain <rungwise.models.contracts.PairScorer.explain>`. What
-shows it are the report, the search page and the terminal.
+A model computes it (:meth:`PairScorer.explain <rungwise.models.contracts.PairScorer.explain>`); the report, the search
+page and the terminal show it.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 
 _NAMES = (("upper left", "top", "upper right"), ("left", "middle", "right"), ("lower left", "bottom", "lower right"))
 _HELD = 0.45
-"""What a third of a picture holds at least of what is in one place; by chance it would be a third."""
+"""Share of the weight that a third of the picture must hold to be named; by chance it would hold a third."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """How the score of one picture and one text came about, seen from the words.
+    """The score of one picture and one text, seen from the words.
 
     Where words attend to regions, the weights of a word are those of its attention. Where regions attend to words, they
-    are read the other way: of all that the score owes to a word, how much came by way of each region.
+    are read the other way: of all that the score owes to a word, the part that came by way of each region.
 
     Attributes:
-        words: (L,) tokens as they stand in the text; empty for those that frame it, such as its beginning.
-        weights: (L, R) float32, not negative; the row of a word adds up to 1.
-        answers: (L,) float32 how well the picture answered each word, as the cosine of the word and what it attended
-            to; where regions attend, the mean of their cosines, weighted.
-        shares: (L,) float32 how much each word counts in the score; they add up to 1.
+        words: (L,) tokens, spelled as in the text; empty for those that frame it, such as its start.
+        weights: (L, R) float32 weights, not negative; the row of a word adds up to 1.
+        answers: (L,) float32 how well the picture answered each word: the cosine of the word and what it attended to;
+            where regions attend, the weighted mean of their cosines.
+        shares: (L,) float32 share of each word in the score; they add up to 1.
         boxes: (R, 4) float64 left, top, right and bottom of each region in the picture, as shares of its width and
-            height. A region that lies outside of the picture has no area. None where nobody knows where regions lie,
-            as of rows of features.
+            height. A region outside of the picture has no area. None where the places of regions are not known, as of
+            rows of features.
 
     >>> found = Explanation(
     ...     words=("", "dog"),
@@ -51,22 +51,15 @@ class Explanation:
     boxes: NDArray[np.float64] | None
 
     def decisive(self, most: int | None = None) -> list[int]:
-        """Places of the words that count most in the score, those first; tokens that frame the text are left out.
-
-        Args:
-            most: How many; all unless given.
-        """
+        """Positions of the words with the largest shares, at most ``most``, without tokens that frame the text."""
         order = np.lexsort((-self.answers, -self.shares)).tolist()
         return [place for place in order if self.words[place]][:most]
 
     def where(self, word: int) -> str:
-        """Where in the picture a word was found, in words: the third across and the third down that hold most of it.
-
-        Args:
-            word: Its place.
+        """Place of a word (by position) in the picture: the thirds, across and down, that hold most of its weight.
 
         Returns:
-            Such as ``"lower left"``; ``"all over"`` where its weight is spread; empty where regions have no boxes.
+            Text such as ``"lower left"``; ``"all over"`` where the weight is spread; empty where regions have no boxes.
         """
         if self.boxes is None:
             return ""
@@ -79,11 +72,7 @@ class Explanation:
 
 
 def _third(begin: NDArray[np.float64], end: NDArray[np.float64], weights: NDArray[np.float64]) -> int | None:
-    """The third of one direction that holds most; None where the weight is spread.
-
-    >>> _third(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.array([0.1, 0.9]))
-    2
-    """
+    """The third of one direction that holds most of the weight; None where the weight is spread."""
     edges = np.arange(4)[:, None] / 3
     overlap = np.clip(np.minimum(end, edges[1:]) - np.maximum(begin, edges[:-1]), 0, None)
     held = np.divide(overlap, end - begin, out=np.zeros_like(overlap), where=end > begin) @ weights

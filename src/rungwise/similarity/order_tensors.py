@@ -18,7 +18,7 @@ from rungwise.similarity.vectors import HALF
 
 
 class _Order(torch.autograd.Function):
-    """Order similarity by tiles, forward and backward, so that no (n, m, D) array is ever whole."""
+    """Order similarity by tiles, forward and backward, so that an (n, m, D) array never exists."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, texts: Tensor, root: bool, chunk: int) -> Tensor:
@@ -50,24 +50,23 @@ class _Order(torch.autograd.Function):
 
 
 def _excess(images: Tensor, texts: Tensor) -> Tensor:
-    """(a, b, D): what each text vector has more than each image vector, entry by entry."""
+    """(a, b, D) excess of each text vector over each image vector, entry by entry."""
     return (texts.unsqueeze(0) - images.unsqueeze(1)).clamp_(min=0)
 
 
 def order(image_vectors: Tensor, text_vectors: Tensor, root: bool = False, chunk: int = 1 << 21) -> Tensor:
-    """Order similarity of each image and text vector: at most 0, and 0 where no entry of the text's is larger.
+    """(n, m) order similarity of each image and text vector: at most 0, and 0 where no entry of the text's is larger.
+
+    It is float32 for half-precision vectors, and differentiable once.
 
     Args:
         image_vectors: (n, D).
         text_vectors: (m, D), of the same type.
-        root: take the root, as the authors' program does; its gradient at 0 is 0.
-        chunk: differences held at a time, forward and backward; memory beyond vectors and result is O(chunk).
-
-    Returns:
-        (n, m), float32 for half-precision vectors. Differentiable once.
+        root: Whether to take the root, as the authors' program does; its gradient at 0 is 0.
+        chunk: Number of differences held at a time, forward and backward; memory beyond vectors and result is O(chunk).
 
     Raises:
-        ValueError: the vectors differ in length.
+        ValueError: If the vectors differ in length.
 
     >>> order(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
     tensor([[-4., -0.]])

@@ -1,8 +1,8 @@
-"""Similarities that are computed from the regions and words of each pair: all pairs, block by block.
+"""Similarities computed from the regions and words of each pair: all pairs, block by block.
 
 A :class:`SetSimilarity` says what is computed once for each image, once for each caption, and for each pair. The
-engine here goes through all pairs: captions of one length together, so many images and captions at a time as a bound on
-memory allows. Values and gradients do not depend on the blocks but for rounding.
+functions here go through all pairs: captions of one length together, with as many images and captions at a time as a
+bound on memory allows. Values and gradients do not depend on the blocks except for rounding.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from rungwise.core.errors import UserError
 from rungwise.similarity.word_sets import WordSets
 
 Side = tuple[Tensor, ...]
-"""What was computed of some images, or of some captions of one length; the first axis counts them."""
+"""Tensors computed from some images, or from some captions of one length; their first axis counts the items."""
 
 VALUES = 1 << 20
-"""Numbers that a block may take in each of its tensors, unless told otherwise: 4 MB of float32."""
+"""Default number of values in each tensor of a block: 4 MB of float32."""
 _ONE_WAY = 256
-"""Captions of a block at most; more make no product faster."""
+"""Largest number of captions in a block; more make no product faster."""
 _WORDS = 1 << 25
-"""Numbers in the words of captions that wait for their images, 128 MB of float32; see :func:`some_pairs`."""
+"""Largest number of values in the words of captions that wait for their images: 128 MB of float32."""
 
 
 class SetSimilarity(ABC):
-    """How alike a set of regions and a set of words are.
+    """A similarity of a set of regions and a set of words.
 
     Attributes:
-        compares_images: What is computed of a pair depends on the other images, so that no block leaves one out.
-        values: Numbers that each tensor of a block may hold, unless told otherwise.
+        compares_images: Whether a pair's similarity depends on the other images, so that a block must hold all of them.
+        values: Default number of values in each tensor of a block.
     """
 
     compares_images: bool = False
@@ -42,19 +42,11 @@ class SetSimilarity(ABC):
 
     @abstractmethod
     def image_side(self, regions: Tensor) -> Side:
-        """What is computed once for each image.
-
-        Args:
-            regions: (n, R, D).
-        """
+        """Tensors that are computed once for each image, from (n, R, D) regions."""
 
     @abstractmethod
     def caption_side(self, words: Tensor) -> Side:
-        """What is computed once for each caption.
-
-        Args:
-            words: (m, L, D) of captions of one length.
-        """
+        """Tensors that are computed once for each caption, from (m, L, D) words of captions of one length."""
 
     @abstractmethod
     def block(self, images: Side, captions: Side) -> Tensor:
@@ -62,42 +54,31 @@ class SetSimilarity(ABC):
 
     @abstractmethod
     def values_of_pair(self, regions: int, words: int) -> int:
-        """Numbers that the largest tensor of a block holds for one pair."""
+        """Number of values that the largest tensor of a block holds for one pair."""
 
 
 def products(first: Tensor, second: Tensor) -> Tensor:
-    """(n, D) and (m, D) to (n, m) inner products, which are float32 at least however they were computed.
-
-    >>> products(torch.ones(1, 2, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16)).dtype
-    torch.float32
-    """
+    """(n, m) inner products of (n, D) and (m, D), returned in float32 at least, whatever they were computed in."""
     return widened(first @ second.T)
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """In float32 at least.
-
-    >>> [widened(torch.ones(1, dtype=kind)).dtype for kind in (torch.bfloat16, torch.float64)]
-    [torch.float32, torch.float64]
-    """
+    """The tensor in float32 at least."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def all_pairs(
     similarity: SetSimilarity, regions: Tensor, words: WordSets, *, values: int | None = None, recompute: bool = False
 ) -> Tensor:
-    """Similarities of all images with all captions.
+    """(images, captions) similarities of all images with all captions, in float32 at least.
 
     Args:
-        similarity: Of a pair.
+        similarity: Similarity of a pair.
         regions: (images, R, D).
-        words: Of the captions.
-        values: Numbers that each tensor of a block may hold, which bounds the memory besides the two sides; None takes
-            those of the similarity.
-        recompute: With gradients, compute blocks once more on the way back instead of keeping what they computed.
-
-    Returns:
-        (images, captions), float32 at least.
+        words: Words of the captions.
+        values: Number of values in each tensor of a block, which bounds the memory besides the two sides; None takes
+            the similarity's own.
+        recompute: Whether blocks are recomputed in the backward pass instead of being kept.
 
     Raises:
         UserError: If the shapes do not fit.
@@ -131,21 +112,18 @@ def all_pairs(
 def some_pairs(
     similarity: SetSimilarity, regions: Tensor, words: WordSets, images: Tensor, captions: Tensor, values: int = VALUES
 ) -> Tensor:
-    """Similarities of single pairs, which are computed and no others.
+    """(pairs,) similarities of single pairs, in float32 at least; no other pair is computed.
 
-    An image is compared with all of its captions of one length at a time: nothing of it is copied for that, and pairs
-    cost two to three times what they cost in :func:`all_pairs`.
+    An image is compared with all of its captions of one length at a time: nothing of it is copied, and a pair costs two
+    to three times as much as in :func:`all_pairs`.
 
     Args:
-        similarity: Of a pair.
+        similarity: Similarity of a pair.
         regions: (images, R, D).
-        words: Of the captions.
+        words: Words of the captions.
         images: (pairs,) int64 positions, on the processor.
-        captions: (pairs,) likewise.
-        values: Numbers that each tensor of a block may hold.
-
-    Returns:
-        (pairs,), float32 at least.
+        captions: (pairs,) int64 positions, on the processor.
+        values: Number of values in each tensor of a block.
     """
     found = regions.new_zeros(len(images), dtype=torch.promote_types(regions.dtype, torch.float32))
     if not len(images):

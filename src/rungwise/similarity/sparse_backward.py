@@ -1,8 +1,8 @@
-"""Cosine for losses that push few pairs: the same values and gradients without the dense product on the way back.
+"""Cosine for losses that push few pairs: the same values and gradients without a dense product in the backward pass.
 
 The gradient of a block S = F G^T is dF = dS G and dG = dS^T F: two products as large as the forward one. A loss that
-takes one hardest negative of each query leaves at most 3 entries a pair of dS that are not 0 (one row may have many,
-where an item is the hardest negative of many), so that 2 x 3 x B x D multiplications do instead of 2 x B x B x D.
+takes one hardest negative of each query leaves at most 3 nonzero entries a pair in dS (one row may have many, where an
+item is the hardest negative of many), so that 2 x 3 x B x D multiplications suffice instead of 2 x B x B x D.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FEW = 32  # entries a row: beyond, the dense product is as quick
 
 
 class _SparseBackward(torch.autograd.Function):
-    """Product of (n, D) and (m, D) vectors whose gradient goes by the entries of dS that are not 0."""
+    """Product of (n, D) and (m, D) vectors whose gradient is computed from the nonzero entries of dS."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, texts: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class _SparseBackward(torch.autograd.Function):
 
 
 def _sums(like: Tensor, place: Tensor, slopes: Tensor, vectors: Tensor) -> Tensor:
-    """Vectors times slopes, added up by place, in float32 at least: a hub takes a term from every query."""
+    """Vectors times slopes, added up by place in float32 at least: a hub receives a term from every query."""
     kind = torch.float32 if like.dtype in HALF else like.dtype
     total = torch.zeros_like(like, dtype=kind)
     return total.index_add_(0, place, slopes.to(kind) * vectors.to(kind)).to(like.dtype)
@@ -51,16 +51,10 @@ def _sums(like: Tensor, place: Tensor, slopes: Tensor, vectors: Tensor) -> Tenso
 def sparse_backward_cosine(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
     """:func:`~rungwise.similarity.cosine` for losses that give few pairs a gradient; exact for all others too.
 
-    Quicker with :class:`~rungwise.losses.MaxOfHinges`, :class:`~rungwise.losses.ContrastiveMax`,
+    It is faster with :class:`~rungwise.losses.MaxOfHinges`, :class:`~rungwise.losses.ContrastiveMax`,
     :class:`~rungwise.losses.SemanticAdaptiveMargin` and the hard contrastive :class:`~rungwise.losses.Ladder` on large
-    blocks. On the way back a GPU waits for the host, which counts the entries: it cannot be captured in a graph.
-
-    Args:
-        image_vectors: (n, D).
-        text_vectors: (m, D).
-
-    Returns:
-        (n, m). Differentiable once.
+    blocks, and differentiable once. In the backward pass a GPU waits for the host, which counts the entries: it cannot
+    be captured in a graph.
 
     >>> from rungwise.losses import MaxOfHinges
     >>> images, texts = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)

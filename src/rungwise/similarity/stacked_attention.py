@@ -31,20 +31,20 @@ from rungwise.similarity.word_sets import WordSets
 Attend = Literal["t2i", "i2t"]
 Pooling = Literal["lse", "mean"]
 Normalise = Literal["clipped_l2norm", "clipped", "softmax", "l2norm", "l1norm", "clipped_l1norm", "no_norm"]
-"""What becomes of s before the softmax, by the names of SCAN's program (``raw_feature_norm``)."""
+"""Normalisations of s before the softmax, by the names of SCAN's program (``raw_feature_norm``)."""
 
 _SLOPE = 0.1
 _LEAST = 1e-8
 
 
 def attention_scores(products: Tensor, over: int, normalise: Normalise = "clipped_l2norm") -> Tensor:
-    """Raw attention: inner products, clipped and normalised as SCAN's program names it.
+    """Raw attention: inner products, clipped and normalised as named by SCAN's program.
 
     Args:
-        products: Of regions and words of a pair, with any other axes.
-        over: The axis of what attends: that of the words for ``t2i``.
+        products: Inner products of regions and words, with any other axes.
+        over: Axis of the attending side: that of the words for ``t2i``.
         normalise: ``clipped`` is LeakyReLU(0.1); ``l2norm`` and ``l1norm`` divide by that norm over the axis,
-            ``softmax`` takes it over the axis, ``no_norm`` leaves products as they are.
+            ``softmax`` is taken over the axis, ``no_norm`` changes nothing.
 
     >>> attention_scores(torch.tensor([[3.0, -40.0]]), over=1)
     tensor([[ 0.6000, -0.8000]])
@@ -61,12 +61,12 @@ def attention_scores(products: Tensor, over: int, normalise: Normalise = "clippe
 
 @dataclass(frozen=True)
 class Attention:
-    """What one pair's attention says of its words, whichever side attends.
+    """The attention of one pair, seen from its words, whichever side attends.
 
     Attributes:
-        weights: (L, R) of regions for each word; each row adds up to 1.
-        answers: (L,) how well each word was answered, as a cosine.
-        shares: (L,) how much each word counts in the score; they add up to 1.
+        weights: (L, R) weights of the regions for each word; each row adds up to 1.
+        answers: (L,) how well the picture answered each word, as a cosine.
+        shares: (L,) share of each word in the score; they add up to 1.
     """
 
     weights: Tensor
@@ -80,10 +80,10 @@ class CrossAttention(SetSimilarity):
 
     Attributes:
         attend: Words to regions (t2i), or regions to words (i2t).
-        smoothing: lambda of the softmax over what is attended to.
-        pooling: Of the cosines: log-sum-exp or mean.
+        smoothing: lambda of the softmax over the attended side.
+        pooling: Pooling of the cosines: log-sum-exp or mean.
         lse: lambda of log-sum-exp.
-        normalise: Of raw attention, see :func:`attention_scores`.
+        normalise: Normalisation of raw attention, see :func:`attention_scores`.
     """
 
     attend: Attend = "t2i"
@@ -114,7 +114,7 @@ class CrossAttention(SetSimilarity):
         return words, _own_products(exact)
 
     def block(self, images: Side, captions: Side) -> Tensor:
-        """See :class:`~rungwise.similarity.pair_blocks.SetSimilarity`."""
+        """(n, m) similarities."""
         return self.pooled(self.answers(images, captions))
 
     def answers(self, images: Side, captions: Side) -> Tensor:
@@ -136,7 +136,7 @@ class CrossAttention(SetSimilarity):
         return (attention_scores(s, over, self.normalise) * self.smoothing).softmax(dim=among)
 
     def pooled(self, answers: Tensor) -> Tensor:
-        """(n, k, m) cosines to (n, m)."""
+        """(n, m) similarities from (n, k, m) cosines."""
         if self.pooling == "mean":
             return answers.mean(dim=1)
         return (answers * self.lse).logsumexp(dim=1) / self.lse
@@ -160,16 +160,12 @@ class CrossAttention(SetSimilarity):
         return b.T, self.answers(*sides)[0, :, 0]
 
     def attention(self, regions: Tensor, words: Tensor) -> Attention:
-        """What the attention of one pair says of its words.
+        """The attention of one pair, (R, D) regions and (L, D) words, seen from its words.
 
-        What attends counts by p, the derivative of S by its cosine r: exp(lambda_lse r) over the sum of all for
-        log-sum-exp, and the same for all for the mean. Where regions attend, p_i b_ij of the score goes by way of
-        region i and word j: a word's share is the sum over i, its weights are its parts of that sum, and how well it
-        was answered is the mean of r with these weights.
-
-        Args:
-            regions: (R, D).
-            words: (L, D).
+        An attending item has the weight p, the derivative of S by its cosine r: exp(lambda_lse r) over the sum of all
+        for log-sum-exp, and equal weights for the mean. Where regions attend, p_i b_ij of the score comes by way of
+        region i and word j: a word's share is the sum over i, its weights are its parts of that sum, and its answer is
+        the mean of r with these weights.
         """
         b, r = self.weights(regions, words)
         p = (r * self.lse).softmax(dim=0) if self.pooling == "lse" else torch.full_like(r, 1 / len(r))
@@ -180,7 +176,7 @@ class CrossAttention(SetSimilarity):
         return Attention(weights, weights @ r, shares)
 
     def values_of_pair(self, regions: int, words: int) -> int:
-        """Regions times words."""
+        """Number of regions times words."""
         return regions * words
 
 
@@ -190,7 +186,7 @@ def _own_products(sets: Tensor) -> Tensor:
 
 
 def _products_of_sets(regions: Tensor, words: Tensor) -> Tensor:
-    """(n, R, D) and (m, L, D) to (n, R, L, m): the last axis is long, so that sums over the others are quick."""
+    """(n, R, L, m) products of (n, R, D) and (m, L, D): the last axis is long, so sums over the others are fast."""
     (n, r, _), (m, length, _) = regions.shape, words.shape
     by_place = words.transpose(0, 1).reshape(length * m, -1)
     return products(regions.reshape(n * r, -1), by_place).view(n, r, length, m)
@@ -212,20 +208,20 @@ def cross_attention(
 
     Args:
         regions: (images, R, D), each of length 1.
-        words: (captions, W, D), likewise; what stands after the end of a caption is not read.
-        lengths: (captions,) number of words of each, at least 1.
+        words: (captions, W, D), each of length 1; what follows the end of a caption is not read.
+        lengths: (captions,) number of words of each caption, at least 1.
         attend: Words to regions (``t2i``), or regions to words (``i2t``).
         smoothing: lambda of the softmax; the authors take 9 for t2i and 4 for i2t.
-        pooling: ``"lse"`` (log-sum-exp) or ``"mean"`` over what attends.
+        pooling: ``"lse"`` (log-sum-exp) or ``"mean"`` over the attending side.
         lse: lambda of log-sum-exp; the authors take 6 for t2i, and 5 (Flickr30K) or 20 (COCO) for i2t.
-        normalise: Of raw attention, by the names of the authors' program; see :func:`attention_scores`.
-        values: Numbers that a tensor of a block may hold, which bounds the memory.
+        normalise: Normalisation of raw attention, by the names of the authors' program; see :func:`attention_scores`.
+        values: Numbers that a tensor of a block may hold, which bounds memory.
 
     Returns:
-        (images, captions), in float64 for such sets, else in float32.
+        (images, captions), in float64 for float64 sets, else in float32.
 
     Raises:
-        UserError: If shapes or kinds of numbers do not fit, or an option is not known.
+        UserError: If shapes or types do not fit, or an option is not known.
 
     >>> regions = F.normalize(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), dim=2)
     >>> words = torch.tensor([[[1.0, 0.0], [9.0, 9.0]], [[0.6, 0.8], [0.0, 1.0]]])

@@ -1,8 +1,8 @@
-"""Similarities as values: what training, evaluation, index and search take from a model.
+"""Similarities as values, which training, evaluation, index and search take from a model.
 
-A similarity says two things: how each side's vectors are prepared, once (such as brought to length 1), and how prepared
-vectors are compared. A model gives prepared vectors, so that nothing is normed twice. Arrays are compared without
-torch, which is loaded when tensors are prepared or compared.
+A similarity defines how each side's vectors are prepared, once (such as brought to length 1), and how prepared vectors
+are compared. A model gives prepared vectors, so nothing is normalised twice. Arrays are compared without torch, which
+is imported when tensors are prepared or compared.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Array = NDArray[np.float32]
 
 
 class Similarity(ABC):
-    """How alike image vectors and text vectors are.
+    """A similarity of image vectors and text vectors.
 
     Attributes:
-        kind: Its name in configurations.
-        product: Prepared vectors are compared by their inner product and nothing else.
+        kind: Name of the similarity in configurations.
+        product: Whether prepared vectors are compared by their inner product and nothing else.
         metric: Name of the index metric that ranks prepared vectors alike, ``"cosine"`` or ``"inner"``; None where no
             index has one.
 
@@ -37,8 +37,6 @@ class Similarity(ABC):
     >>> similarity = Cosine()
     >>> similarity(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[ 0.7071, -1.0000]])
-    >>> similarity.array(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     kind: str
@@ -46,27 +44,27 @@ class Similarity(ABC):
     metric: ClassVar[str | None] = None
 
     def images(self, vectors: Tensor) -> Tensor:
-        """(n, D) image vectors as an encoder gives them, prepared; as they are unless a similarity says otherwise."""
+        """Prepare (n, D) image vectors of an encoder; unchanged by default."""
         return vectors
 
     def texts(self, vectors: Tensor) -> Tensor:
-        """(m, D) text vectors as an encoder gives them, prepared."""
+        """Prepare (m, D) text vectors of an encoder; unchanged by default."""
         return vectors
 
     @abstractmethod
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D) and (m, D) prepared vectors to (n, m); differentiable."""
+        """(n, m) similarities of (n, D) and (m, D) prepared vectors; differentiable."""
 
     @abstractmethod
     def array(self, images: Array, texts: Array) -> Array:
         """:meth:`block` of numpy arrays."""
 
     def of_metric(self, scores: Array) -> Array:
-        """What an index that compares by :attr:`metric` found, as this similarity."""
+        """Convert the scores of an index that compares by :attr:`metric` to this similarity."""
         return scores
 
     def __call__(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D) and (m, D) vectors that are not prepared yet to (n, m)."""
+        """(n, m) similarities of (n, D) and (m, D) vectors that are not prepared yet."""
         return self.block(self.images(images), self.texts(texts))
 
 
@@ -77,14 +75,14 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 class _UnitSides(Similarity):
-    """Both sides have length 1."""
+    """Base of similarities whose sides are both brought to length 1."""
 
     def images(self, vectors: Tensor) -> Tensor:
-        """(n, D), brought to length 1; a vector of zeros stays."""
+        """Bring (n, D) vectors to length 1; a vector of zeros is unchanged."""
         return _unit(vectors)
 
     def texts(self, vectors: Tensor) -> Tensor:
-        """(m, D), brought to length 1; a vector of zeros stays."""
+        """Bring (m, D) vectors to length 1; a vector of zeros is unchanged."""
         return _unit(vectors)
 
 
@@ -94,7 +92,7 @@ class _Product(Similarity):
     product: ClassVar[bool] = True
 
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        """(n, m) inner products of (n, D) and (m, D) prepared vectors."""
         return images @ texts.T
 
     def array(self, images: Array, texts: Array) -> Array:
@@ -108,7 +106,7 @@ class Cosine(_UnitSides, _Product):
     """Both sides have length 1 (VSE++, section 3).
 
     Attributes:
-        kind: Names the similarity in YAML.
+        kind: Name of the similarity in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -119,10 +117,10 @@ class Cosine(_UnitSides, _Product):
 
 @dataclass(frozen=True)
 class Inner(_Product):
-    """Inner product with the text side alone brought to length 1 (VSE0; VSE++, section 3).
+    """Inner product, where only the text side is brought to length 1 (VSE0; VSE++, section 3).
 
     Attributes:
-        kind: Names the similarity in YAML.
+        kind: Name of the similarity in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -131,7 +129,7 @@ class Inner(_Product):
     kind: Literal["inner"] = "inner"
 
     def texts(self, vectors: Tensor) -> Tensor:
-        """(m, D), brought to length 1; a vector of zeros stays."""
+        """Bring (m, D) vectors to length 1; a vector of zeros is unchanged."""
         return _unit(vectors)
 
 
@@ -142,7 +140,7 @@ class Order(Similarity):
     Both sides have length 1, as in the VSE++ program.
 
     Attributes:
-        kind: Names the similarity in YAML.
+        kind: Name of the similarity in YAML.
         root: Take the square root, as the authors' program does.
         absolute: Take the absolute value of every entry of both sides (Order0).
 
@@ -158,16 +156,16 @@ class Order(Similarity):
     absolute: bool = False
 
     def images(self, vectors: Tensor) -> Tensor:
-        """(n, D), brought to length 1, without signs where ``absolute`` says so."""
+        """Bring (n, D) vectors to length 1, and take absolute values where ``absolute`` is set."""
         unit = _unit(vectors)
         return unit.abs() if self.absolute else unit
 
     def texts(self, vectors: Tensor) -> Tensor:
-        """(m, D), as :meth:`images`."""
+        """Prepare (m, D) vectors as :meth:`images` does."""
         return self.images(vectors)
 
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        """(n, m) order similarities of (n, D) and (m, D) prepared vectors."""
         from rungwise.similarity.order_tensors import order
 
         return order(images, texts, root=self.root)
@@ -182,11 +180,7 @@ class ShiftedCosine(_UnitSides):
     """(1 + cosine) / 2, in 0..1 (CMAL2R, Eq. 1).
 
     Attributes:
-        kind: Names the similarity in YAML.
-
-    >>> import torch
-    >>> ShiftedCosine()(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
-    tensor([[0.8536, 0.0000]])
+        kind: Name of the similarity in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -195,7 +189,7 @@ class ShiftedCosine(_UnitSides):
     kind: Literal["shifted_cosine"] = "shifted_cosine"
 
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D) and (m, D) prepared vectors to (n, m)."""
+        """(n, m) shifted cosines of (n, D) and (m, D) prepared vectors."""
         return (1 + images @ texts.T) / 2
 
     def array(self, images: Array, texts: Array) -> Array:
@@ -203,7 +197,7 @@ class ShiftedCosine(_UnitSides):
         return self.of_metric(np.asarray(images) @ np.asarray(texts).T)
 
     def of_metric(self, scores: Array) -> Array:
-        """Cosines, shifted."""
+        """Shift cosines."""
         return np.asarray((1 + scores) / 2, dtype=scores.dtype)
 
 
@@ -213,4 +207,4 @@ AnySimilarity = Annotated[
     by_name,
     on_command_line(Cosine | Inner | Order | ShiftedCosine),
 ]
-"""A field of a configuration: the name of a similarity (``order``), or a mapping (``{kind: order, root: true}``)."""
+"""Type of a field that holds a similarity: its name (``order``), or a mapping (``{kind: order, root: true}``)."""

@@ -1,6 +1,6 @@
 """Similarities of vectors: products of normalised vectors.
 
-Each takes (n, D) image vectors and (m, D) text vectors to the (n, m) block of similarities.
+Each function takes (n, D) image vectors and (m, D) text vectors, and returns the (n, m) block of similarities.
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def l2_normalise(vectors: Tensor) -> Tensor:
-    """Vectors of length 1; a vector of length 0 stays 0, and gradients pass it unchanged rather than as NaN.
+    """Bring (..., D) vectors of any float type to length 1.
 
-    Lengths of half-precision vectors are computed in float32.
-
-    Args:
-        vectors: (..., D) of any float type.
-
-    Returns:
-        Same shape and type.
+    A vector of zeros is unchanged, and its gradient passes unchanged, not as NaN. Lengths of half-precision vectors are
+    computed in float32.
 
     >>> l2_normalise(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -37,13 +32,6 @@ def l2_normalise(vectors: Tensor) -> Tensor:
 def cosine(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
     """Cosine of each image and text vector, in -1..1 (VSE++, section 3); 0 with a vector of length 0.
 
-    Args:
-        image_vectors: (n, D).
-        text_vectors: (m, D).
-
-    Returns:
-        (n, m).
-
     >>> cosine(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[ 0.7071, -1.0000]])
     """
@@ -53,18 +41,12 @@ def cosine(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
 def inner(
     image_vectors: Tensor, text_vectors: Tensor, normalised: Literal["text", "image", "neither"] = "text"
 ) -> Tensor:
-    """Inner product with one side left unnormalised: VSE0 normalises the text side only (VSE++, section 3).
+    """Inner product with one side unnormalised: VSE0 normalises the text side only (VSE++, section 3).
 
     Args:
         image_vectors: (n, D).
         text_vectors: (m, D).
-        normalised: the side that is brought to length 1.
-
-    Returns:
-        (n, m).
-
-    Raises:
-        ValueError: ``normalised`` is none of the three.
+        normalised: Side that is brought to length 1.
 
     >>> inner(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[ 1.4142, -2.0000]])
@@ -78,13 +60,6 @@ def inner(
 
 def shifted_cosine(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
     """(1 + cosine) / 2, in 0..1 (CMAL2R, Eq. 1).
-
-    Args:
-        image_vectors: (n, D).
-        text_vectors: (m, D).
-
-    Returns:
-        (n, m).
 
     >>> shifted_cosine(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 1.0], [-3.0, 0.0]]))
     tensor([[0.8536, 0.0000]])

@@ -1,6 +1,6 @@
-"""Texts as sets of word vectors, of any number of words each, without padding.
+"""Texts as sets of word vectors, any number of words each, without padding.
 
-What compares regions with words takes texts of one length together: then nothing is padded, nothing is masked, and
+Comparisons of regions with words take texts of one length together: then nothing is padded, nothing is masked, and
 every product is a dense one.
 """
 
@@ -20,8 +20,8 @@ class WordSets:
     """The words of some texts, one text after the other.
 
     Attributes:
-        words: (words of all texts, D).
-        lengths: (texts,) int64 number of words of each, at least 1; on the processor.
+        words: (words of all texts, D) vectors.
+        lengths: (texts,) int64 number of words of each text, at least 1; on the processor.
     """
 
     words: Tensor
@@ -29,11 +29,11 @@ class WordSets:
 
     @classmethod
     def of(cls, padded: Tensor, lengths: Tensor | Sequence[int]) -> WordSets:
-        """From a padded batch.
+        """Make sets from a padded batch.
 
         Args:
-            padded: (texts, longest, D); what stands after the end of a text is not read.
-            lengths: (texts,) number of words of each.
+            padded: (texts, longest, D); what follows the end of a text is not read.
+            lengths: (texts,) number of words of each text.
 
         Raises:
             UserError: If the shapes do not fit, or a text has no word.
@@ -61,14 +61,11 @@ class WordSets:
         return len(self.lengths)
 
     def to(self, like: Tensor) -> WordSets:
-        """On the device and in the precision of a tensor."""
+        """The sets on the device and in the precision of a tensor."""
         return WordSets(self.words.to(like), self.lengths)
 
     def select(self, texts: Tensor) -> WordSets:
-        """Some of the texts, in this order.
-
-        Args:
-            texts: (n,) int64 positions.
+        """The texts at these (n,) int64 positions, in this order.
 
         >>> WordSets(torch.arange(4.0).view(4, 1), torch.tensor([1, 3])).select(torch.tensor([1])).words.ravel()
         tensor([1., 2., 3.])
@@ -79,11 +76,7 @@ class WordSets:
         return WordSets(self.words[(own + torch.arange(len(own))).to(self.words.device)], lengths)
 
     def by_length(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Texts of one length together, short ones first.
-
-        Yields:
-            (m,) positions of texts, and the (m, L, D) words of each.
-        """
+        """Groups of texts of one length, short ones first: (m,) positions of texts, and their (m, L, D) words."""
         begins = self.lengths.cumsum(0) - self.lengths
         for length in torch.unique(self.lengths).tolist():
             which = torch.nonzero(self.lengths == length).squeeze(1)

@@ -1,7 +1,7 @@
-"""A run of stages: one after the other, each a run of its own, and what they leave together.
+"""Runs of several stages, one after the other, each a run of its own, and their common result.
 
-Nothing of the whole needs a state of its own. A stage has a folder as soon as it begins, and it begins when the one
-before has left its model: whoever goes on sees by the folders which stage was interrupted.
+The whole run has no state of its own. A stage has a folder as soon as it starts, and it starts when the one before has
+written its model, so the folders tell which stage was interrupted.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ def run(
     watcher: Watcher | Sequence[Watcher] | None = None,
     lost_after: float = LOST_AFTER,
 ) -> TrainResult:
-    """Run a configuration, with stages or without; see ``train``, which runs one stage.
+    """Run a configuration with stages, or without, as ``train`` does.
 
-    Each stage begins from the best model of the one before, unless it says ``start``, and is a run in a folder of its
+    Each stage starts from the best model of the one before, unless it gives ``start``, and is a run in a folder of its
     own, ``out/stages/1-NAME``. ``out`` gets ``config.yaml``, ``history.jsonl`` of all stages and, in the end, the best
     model of the last one.
 
     Args:
-        config: The run.
-        data: The collection, of all stages.
+        config: Configuration of the run.
+        data: Collection for all stages.
         out: Folder of the run.
-        relevance: Degrees by positions in ``data``, for all stages; None takes those that each names.
+        relevance: Degrees by positions in ``data``, for all stages; None takes those that each stage names.
         cache: Folder of the feature cache; the default one if None.
-        resume: Go on with the stage that was interrupted; those that are finished are not run again.
-        device: Where to compute; None takes ``cuda`` where there is one.
-        watcher: Told of progress; one or several.
+        resume: Whether to go on with the interrupted stage; finished ones are not run again.
+        device: Device of the training; None takes ``cuda`` where there is one.
+        watcher: One or several watchers, which receive progress.
         lost_after: Under ``torchrun``, seconds without a sign of life after which another process counts as lost.
 
     Returns:
-        As of the last stage, or of the one in which the run was asked to stop; its history is that of all stages, each
+        Result of the last stage, or of the one in which the run was stopped; its history is that of all stages, each
         line with the name of its ``stage``.
 
     Raises:
@@ -131,13 +131,13 @@ def run(
 
 @dataclass(frozen=True)
 class _Stage:
-    """One stage in its place.
+    """A stage with its place in the run.
 
     Attributes:
-        number: From 1.
-        name: As the configuration says it.
-        config: Its settings, the model that it begins from included.
-        folder: Of its run.
+        number: Number of the stage, from 1.
+        name: Name in the configuration.
+        config: Settings of the stage, with the model that it starts from.
+        folder: Folder of its run.
     """
 
     number: int
@@ -147,7 +147,7 @@ class _Stage:
 
 
 class _Whole:
-    """What the stages of a run have in common."""
+    """The stages of a run, and their common folder."""
 
     def __init__(self, config: TrainConfig, out: Path, watcher: AllOf) -> None:
         self.config = config
@@ -157,13 +157,13 @@ class _Whole:
         self.locked = False
 
     def lock(self, held: ExitStack) -> None:
-        """Let no other process write here."""
+        """Lock the folder against other processes."""
         if not self.locked:
             held.enter_context(alone(self.out, WRITER))
         self.locked = True
 
     def check(self, data: ImageCaptions) -> None:
-        """Refuse what a later stage would be refused for, where that can be known now.
+        """Refuse now what would stop a later stage, where that can be known.
 
         Raises:
             UserError: Naming the stage.
@@ -177,19 +177,19 @@ class _Whole:
                 raise UserError(f"stage {stage.name}: {error}") from None
 
     def at_the_beginning(self) -> int:
-        """The first stage's position, in a folder where no run stands.
+        """Position of the first stage, in a folder without a run.
 
         Raises:
-            UserError: If another run stands there.
+            UserError: If another run is there.
         """
         refuse_others(self.out, resume=False)
         return 0
 
     def interrupted(self, data: ImageCaptions) -> int:
-        """The position of the stage to go on with.
+        """Position of the stage to go on with.
 
         Raises:
-            UserError: If no run of these stages stands there.
+            UserError: If no run of these stages is there.
         """
         if not (self.out / STAGES).is_dir():
             if (self.out / CHECKPOINT).exists():
@@ -209,7 +209,7 @@ class _Whole:
         return last
 
     def _refuse_other(self, stage: _Stage, data: ImageCaptions, finished: bool) -> None:
-        """Refuse the checkpoint of another stage, or a finished stage of other settings; others are not read again."""
+        """Refuse the checkpoint of another stage, or a finished stage with other settings."""
         path = stage.folder / CHECKPOINT
         state = read_state(path)
         then = to_plain(config_of_settings(state.settings, path))
@@ -232,7 +232,7 @@ class _Whole:
             )
 
     def announce(self, position: int) -> None:
-        """Say which stages there are."""
+        """Tell which stages there are."""
         own = [one.name for one in self.config.stages if one.says("epochs")]
         listed = ", ".join(f"{one.name} {'+'.join(map(str, one.config.epochs))}" for one in self.stages)
         total = sum(one.config.total_epochs for one in self.stages)
@@ -242,30 +242,30 @@ class _Whole:
             self.watcher.say(f"stage {stage.number} of {len(self.stages)}, {stage.name}, is finished")
 
     def begin(self, held: ExitStack) -> None:
-        """Write down what is run, once its first stage was accepted."""
+        """Write the configuration, once the first stage is accepted."""
         self.lock(held)
         for folder in (self.out, *(stage.folder for stage in self.stages)):  # finished stages are not run again
             sweep_run(folder)
         write_config(self.out, self.config)
 
     def write_history(self) -> list[dict[str, Any]]:
-        """Bring the histories of the stages together; returns their lines."""
+        """Write and return the combined history of the stages."""
         lines = list(histories(self.out, self.config))
         write_history(self.out, lines)
         return lines
 
     def keep(self, model: Path) -> None:
-        """Let the model of the last stage be that of the run; one that stands there and is the same is left alone."""
+        """Copy the last stage's model to the run's folder, unless the same one is there."""
         if not _same_weights(model, self.out / MODEL):
             SavedModel.from_pretrained(model, "cpu").save_pretrained(self.out / MODEL)
 
 
 def histories(out: Path, config: TrainConfig) -> Iterator[dict[str, Any]]:
-    """The lines of the histories of a run's stages, each with the name of its ``stage``.
+    """The lines of the stages' histories, each with the name of its ``stage``.
 
     Args:
         out: Folder of the run.
-        config: With its stages.
+        config: Configuration with stages.
 
     Raises:
         UserError: If a history is damaged.
@@ -278,7 +278,7 @@ def histories(out: Path, config: TrainConfig) -> Iterator[dict[str, Any]]:
 
 
 def _placed(config: TrainConfig, out: Path) -> Iterator[_Stage]:
-    """The stages of a run in their folders."""
+    """The stages of a run with their folders."""
     model = ""
     for at, (name, settings) in enumerate(config.stage_configs()):
         if at and not config.stages[at].says("start"):
@@ -296,7 +296,7 @@ def _same_weights(one: Path, other: Path) -> bool:
 
 
 class _OfStage(AllOf):
-    """Passes reports of a stage on, and keeps the files of the whole run up to date."""
+    """Watcher that forwards a stage's reports, and updates the files of the whole run."""
 
     def __init__(self, whole: _Whole, stage: _Stage, held: ExitStack) -> None:
         super().__init__(whole.watcher.watchers)
@@ -305,11 +305,11 @@ class _OfStage(AllOf):
         self.held = held
 
     def begin(self, report: StageReport) -> None:
-        """The run is accepted; says which stage begins."""
+        """Write the configuration, and report the stage with its number."""
         self.whole.begin(self.held)
         super().begin(replace(report, name=self.stage.name, number=self.stage.number, of=len(self.whole.stages)))
 
     def epoch(self, report: EpochReport) -> None:
-        """Passed on; the history of the whole run has a line more."""
+        """Forward the report, and extend the history of the whole run."""
         self.whole.write_history()
         super().epoch(report)

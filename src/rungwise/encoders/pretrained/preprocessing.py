@@ -33,8 +33,9 @@ _NO_MATTER = {
 
 
 def transformers_preprocessing(folder: Path, side: int) -> Preprocessing:
-    """The preprocessing of CLIP or SigLIP in a folder of transformers, for a network that reads pictures of ``side``
-    pixels.
+    """The preprocessing of CLIP or SigLIP in a folder of transformers.
+
+    ``side`` is the side of the pictures that the network reads.
 
     Raises:
         UserError: If the folder has no ``processor_config.json`` or ``preprocessor_config.json``, a field is not

@@ -90,7 +90,7 @@ class BagOfWordsConfig(Bounded):
         return replace(self, word_dimension=word_vector_dimension(Path(self.word_vectors)))
 
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int = 0) -> BagOfWords:
-        """A new encoder whose vocabulary and weights come from the training captions ``texts``; ``dimension`` is not used.
+        """A new encoder whose words and weights come from the training captions ``texts``; ``dimension`` is not used.
 
         Raises:
             UserError: If no word is left, or the file of word vectors cannot be read or has none of the words.

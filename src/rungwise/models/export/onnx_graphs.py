@@ -65,8 +65,7 @@ class Input:
 
 
 def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: int) -> None:
-    """Refuse bytes that are no ONNX graph, or a graph that reads files, uses other operators, or has other inputs or
-    outputs.
+    """Refuse bytes that are not an ONNX graph of listed operators with these inputs and this output.
 
     Args:
         data: The bytes of the file.

@@ -12,10 +12,10 @@ from rungwise.encoders.sides import ImageSide, PictureSide
 
 
 def boxes_of(side: ImageSide, picture: Picture | bytes | FeatureRows) -> NDArray[np.float64] | None:
-    """(R, 4) boxes of a picture's regions, as :meth:`PictureSide.region_boxes
-    <rungwise.encoders.sides.PictureSide.region_boxes>` gives them.
+    """(R, 4) boxes of the regions in a picture's file.
 
-    None for rows of features, and where the regions form no grid.
+    They are those of :meth:`PictureSide.region_boxes <rungwise.encoders.sides.PictureSide.region_boxes>`. None for rows
+    of features, and where the regions form no grid.
 
     Raises:
         UserError: If the picture cannot be read.

@@ -1,1 +1,1 @@
-"""Which pairs meet in a batch, and how relevant they are to each other."""
+"""Batches: which pairs meet, and how relevant they are to each other."""

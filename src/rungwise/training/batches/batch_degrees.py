@@ -15,15 +15,12 @@ Positions = NDArray[np.int64]
 
 
 class BatchDegrees:
-    """R of training batches, asked by image or by the caption that comes with the image.
+    """Relevance of training batches, asked by image or by the caption that comes with the image.
 
     Args:
         source: Degrees by positions in the collection.
-        by_caption: R(t_q, t_p) by the caption that is paired with the image *in the batch* (Zhou et al. 2020), instead
-            of by the image.
-
-    Attributes:
-        by_caption: As given.
+        by_caption: Whether degrees are R(t_q, t_p) by the caption that is paired with the image *in the batch* (Zhou et
+            al. 2020), instead of by the image.
 
     Raises:
         UserError: If degrees by caption are asked of a source that has none.
@@ -38,7 +35,7 @@ class BatchDegrees:
         """(len(queries), len(captions)) degrees of captions.
 
         Args:
-            queries: Positions of images; of their paired captions where degrees are by caption.
+            queries: Positions of images, or of their paired captions where degrees are by caption.
             captions: Positions of captions.
         """
         if self._pairs is None:
@@ -46,16 +43,13 @@ class BatchDegrees:
         return self._pairs.pair_block(queries, captions)
 
     def dense(self) -> NDArray[np.float32]:
-        """All images with all captions, by image."""
+        """(images, captions) degrees, by image."""
         return self._source.dense()
 
     def of_batch(self, pairs: Pairs, chosen: Positions, device: torch.device) -> Tensor:
-        """(n, n) degrees of a batch.
+        """(n, n) degrees of a batch, on a device.
 
-        Args:
-            pairs: What batches are cut from.
-            chosen: (n,) positions of captions in ``pairs``; each comes with its image.
-            device: Of the answer.
+        ``chosen`` are (n,) positions of captions in ``pairs``; each comes with its image.
         """
         captions = pairs.captions[chosen]
         queries = captions if self.by_caption else pairs.images[pairs.image[chosen]]
@@ -66,8 +60,8 @@ class SplitDegrees:
     """Degrees by positions among the images and captions of some pairs.
 
     Args:
-        source: Degrees by positions in the collection that the pairs are of.
-        pairs: What positions count in.
+        source: Degrees by positions in the whole collection.
+        pairs: The pairs.
     """
 
     def __init__(self, source: Relevance, pairs: Pairs) -> None:
@@ -84,5 +78,5 @@ class SplitDegrees:
         return self._source.block(self._pairs.images[np.asarray(images)], self._pairs.captions[np.asarray(captions)])
 
     def dense(self) -> NDArray[np.float32]:
-        """All images with all captions."""
+        """(images, captions) degrees."""
         return self._source.block(self._pairs.images, self._pairs.captions)

@@ -1,4 +1,4 @@
-"""Which captions meet in a batch."""
+"""Batches of captions in an epoch."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def further_pairs(batch: NDArray[np.int64], count: int, pairs: int, seed: int) -> NDArray[np.int64]:
-    """Pairs beside those of a batch, drawn without replacement.
+    """Draw (count,) further pairs that are not in a batch, without replacement.
+
+    It takes time O(count log B), however large the set is.
 
     Args:
-        batch: (B,) positions of pairs, none twice.
-        count: How many more.
-        pairs: Of the training set, at least B + count.
-        seed: Of the draw.
-
-    Returns:
-        (count,) positions of pairs that are not in the batch. Time O(count log B), however large the set is.
+        batch: (B,) distinct positions of pairs.
+        count: Number of further pairs.
+        pairs: Size of the training set, at least B + count.
+        seed: Seed of the draw.
 
     >>> sorted(further_pairs(np.array([1, 4]), 3, 5, seed=0).tolist())
     [0, 2, 3]
@@ -33,16 +32,15 @@ def epoch_batches(
     """Shuffle captions into batches of similar length.
 
     Captions are shuffled, cut into pools of ``pool`` batches, sorted by length inside each pool and cut into batches,
-    whose order is then shuffled. Batches of one length need little padding, which is what makes a GRU quick on a CPU;
-    pools keep most of the randomness of which captions meet. The result depends on the arguments alone, so that a
-    resumed epoch goes through the same batches.
+    whose order is then shuffled. Batches of one length need little padding, which makes a GRU fast on a CPU; pools keep
+    most of the randomness. The result depends on the arguments alone, so that a resumed epoch repeats its batches.
 
     Args:
-        lengths: (captions,) tokens of each caption.
-        batch_size: Captions a batch; the last one may be smaller.
-        seed: Of the run.
+        lengths: (captions,) number of tokens of each caption.
+        batch_size: Number of captions in a batch; the last one may be smaller.
+        seed: Seed of the run.
         epoch: Number of the epoch, from 0.
-        pool: Batches a pool; 1 shuffles without regard to length.
+        pool: Number of batches in a pool; 1 shuffles without regard to length.
 
     Returns:
         Caption positions of each batch; every caption occurs once.

@@ -1,4 +1,4 @@
-"""Pairs that people called right, which training then treats as captions of the picture."""
+"""Human positives: pairs that people called right, which training treats like captions of the picture."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ Positions = NDArray[np.int64]
 
 
 class TrainingPositives:
-    """Which captions people called right for which images, asked by positions in the collection.
+    """The captions that people called right for images, by positions in the collection.
 
     Args:
         pairs: (n, 2) positions (image, caption).
-        captions: How many there are.
-        digest: SHA-256 of the file that the pairs come from; empty where nobody says it.
+        captions: Number of captions in the collection.
+        digest: SHA-256 of the file that the pairs come from; empty where it is not known.
         issues: Judgements that were left out.
-
-    Attributes:
-        digest: As given.
-        issues: As given.
 
     >>> called_right = TrainingPositives(np.array([[1, 0], [0, 3]]), 4)
     >>> called_right.block([0, 1], [0, 3])
@@ -42,11 +38,11 @@ class TrainingPositives:
         self._keys = np.unique(pairs[:, 0] * captions + pairs[:, 1])
 
     def __len__(self) -> int:
-        """How many pairs."""
+        """Number of pairs."""
         return len(self._keys)
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.bool_]:
-        """(len(images), len(captions)) bool: people called the caption right for the image."""
+        """(len(images), len(captions)) bool: whether people called the caption right for the image."""
         asked = np.asarray(images, np.int64)[:, None] * self._captions + np.asarray(captions, np.int64)[None, :]
         if not len(self._keys):
             return np.zeros(asked.shape, np.bool_)
@@ -54,20 +50,19 @@ class TrainingPositives:
         return np.asarray(self._keys[place] == asked)
 
     def among(self, images: Positions, captions: Positions) -> int:
-        """How many of the pairs have both their image and their caption among these."""
+        """Number of pairs whose image and caption are both among these."""
         return int((np.isin(self._pairs[:, 0], images) & np.isin(self._pairs[:, 1], captions)).sum())
 
 
 def read_training_positives(name: str, data: ImageCaptions) -> TrainingPositives:
-    """The pairs that people called right on average, from a judgement file or from the grades of an index.
+    """The pairs that people called right on average, from a judgement file or the grades of an index.
 
     Args:
-        name: Of the file; ``~`` is a home folder.
+        name: Path of the file; ``~`` is a home folder.
         data: The collection.
 
     Raises:
-        UserError: If the file cannot be read, holds no judgements of this collection or of other captions, or calls no
-            pair right.
+        UserError: If the file cannot be read, holds no judgements of this collection, or calls no pair right.
 
     >>> import tempfile
     >>> from rungwise.core.disk.sealed_lines import hash_of_text

@@ -1,7 +1,7 @@
-"""Which pairs meet in a batch, where chance alone would not do.
+"""Batches in which certain pairs meet, other than at random.
 
-Like :func:`rungwise.training.batches.epochs.epoch_batches`, everything here depends on its arguments alone, the seed
-and the number of the epoch among them, so that a resumed epoch goes through the same batches.
+As in :func:`rungwise.training.batches.epochs.epoch_batches`, everything depends on the arguments alone, seed and epoch
+included, so that a resumed epoch repeats its batches.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ Positions = NDArray[np.int64]
 
 
 def one_caption_per_image(image_of_caption: ArrayLike, batch_size: int, *, seed: int, epoch: int) -> list[Positions]:
-    """Batches in which no two captions are of one image: no negative is a caption of the query's own picture.
+    """Batches without two captions of one image: no negative is a caption of the query's own picture.
 
-    An epoch goes through every caption once, in rounds: each image brings one of its captions to a round, in an order
-    drawn anew. A round's last batch may be smaller, and later rounds are shorter where images have fewer captions.
+    An epoch goes through every caption once, in rounds: each image contributes one of its captions to a round, in a
+    newly drawn order. A round's last batch may be smaller, and later rounds are shorter where images have fewer
+    captions.
 
     Args:
         image_of_caption: (captions,) position of each caption's image.
-        batch_size: Captions a batch.
-        seed: Of the run.
+        batch_size: Number of captions in a batch.
+        seed: Seed of the run.
         epoch: Number of the epoch, from 0.
 
     Returns:
         Caption positions of each batch.
 
     Raises:
-        UserError: A batch is to hold nothing.
+        UserError: If the batch size is less than 1.
 
     >>> [batch.tolist() for batch in one_caption_per_image([0, 0, 1, 2], 2, seed=0, epoch=0)]
     [[1], [3, 2], [0]]
@@ -57,13 +58,13 @@ def one_caption_per_image(image_of_caption: ArrayLike, batch_size: int, *, seed:
 
 @dataclass(frozen=True)
 class ListBatch:
-    """T lists a direction of K + 1 candidates, the relevant one first (CMAL2R).
+    """T lists of K + 1 candidates in each direction, the relevant one first (CMAL2R).
 
     Attributes:
         images: (T,) image queries.
         captions_of_images: (T, K + 1) captions: the relevant one, then K that share no label with the query.
         captions: (T,) caption queries.
-        images_of_captions: (T, K + 1) images, likewise.
+        images_of_captions: (T, K + 1) images: the relevant one, then K that share no label with the query.
     """
 
     images: Positions
@@ -72,7 +73,7 @@ class ListBatch:
     images_of_captions: Positions
 
     def __len__(self) -> int:
-        """T."""
+        """Number T of queries in each direction."""
         return len(self.images)
 
 
@@ -85,21 +86,21 @@ def label_lists(
     seed: int,
     epoch: int,
 ) -> Iterator[ListBatch]:
-    """Batches of lists by class labels: T queries a direction, each with its own item and K irrelevant ones.
+    """Batches of lists by class labels: T queries in each direction, each with its own item and K irrelevant ones.
 
-    Irrelevant are items whose image shares no label with the query's. An epoch goes through every pair once in either
+    Items are irrelevant whose image shares no label with the query's. An epoch goes through every pair once in either
     direction, in orders of their own; the last batch may be smaller.
 
     Args:
         labels: (images,) class labels of each image, such as ``ImageCaptions.labels``.
         image_of_caption: (captions,) position of each caption's image.
-        queries: T.
-        irrelevant: K, drawn without replacement.
-        seed: Of the run.
+        queries: Number T of queries in each direction.
+        irrelevant: Number K of irrelevant items, drawn without replacement.
+        seed: Seed of the run.
         epoch: Number of the epoch, from 0.
 
     Raises:
-        UserError: There are no labels, a query has fewer than K irrelevant items, or T or K is less than 1.
+        UserError: If there are no labels, a query has fewer than K irrelevant items, or T or K is less than 1.
 
     >>> batch = next(label_lists([["cat"], ["dog"], ["cat"]], [0, 1, 2], queries=3, irrelevant=1, seed=0, epoch=0))
     >>> batch.images.tolist(), batch.captions_of_images.tolist()
@@ -121,14 +122,14 @@ def label_lists(
 
 
 class _Unlabelled:
-    """Candidates that share no label with an image; images with the same labels share the answer."""
+    """Candidates that share no label with an image; computed once for images with the same labels."""
 
     def __init__(self, labels: Sequence[Sequence[str]], owners: Positions, what: str) -> None:
         self.labels, self.owners, self.what = [frozenset(some) for some in labels], owners, what
         self.known: dict[frozenset[str], Positions] = {}
 
     def draw(self, image: int, count: int, draw: np.random.Generator) -> Positions:
-        """``count`` of them; the image's own items are never among them, labels or none."""
+        """Draw ``count`` candidates; the image's own items are never among them, with labels or without."""
         mine = self.labels[image]
         if mine not in self.known:
             apart = np.array([not mine & others for others in self.labels])
@@ -154,19 +155,19 @@ def somewhat_relevant(
     keep: int = 32,
     seed: int = 0,
 ) -> list[Positions]:
-    """For each pair, others of a training set whose captions describe its image somewhat.
+    """For each pair, other pairs of a training set whose captions describe its image somewhat.
 
     Args:
         relevance: The source.
         images: (pairs,) image of each pair, as positions for the source.
-        captions: (pairs,) its caption, likewise.
-        at_least: Least relevance, the threshold of the rung that is to be filled.
-        below: Relevance must be lower than this.
-        keep: Remember at most this many, drawn at random, for each pair.
-        seed: Of that draw.
+        captions: (pairs,) caption of each pair, as positions for the source.
+        at_least: Least relevance: the threshold of the rung to be filled.
+        below: Upper bound (exclusive) of the relevance.
+        keep: Largest number of pairs that are kept for each pair, drawn at random.
+        seed: Seed of that draw.
 
     Returns:
-        (pairs,) numbers of pairs; none of the pair's own image.
+        (pairs,) arrays of pair numbers, without pairs of the same image.
 
     >>> class Source:
     ...     def block(self, images, captions):
@@ -190,25 +191,25 @@ def somewhat_relevant(
 def relevance_aware_batches(
     near: Sequence[Positions], batch_size: int, *, group: int = 4, seed: int, epoch: int
 ) -> list[Positions]:
-    """Batches made of groups of pairs that describe each other somewhat, so that the rungs of a ladder are not empty.
+    """Batches of groups of pairs that describe each other somewhat, so that the rungs of a ladder are not empty.
 
-    Pairs come in random order. One that is in no group yet begins one, with up to ``group - 1`` of its near ones that
-    are in none either; where none of these is left it joins the smallest group that a near one is in, unless that has
-    twice the size already. The groups are then laid end to end in random order and cut into batches, so that the end of
-    a batch may part one. Every pair occurs once an epoch.
+    Pairs come in random order. A pair without a group starts one, with up to ``group - 1`` near pairs that have none;
+    where no such pair is left it joins the smallest group of a near pair, unless that has twice the size already. The
+    groups are then joined in random order and cut into batches, so that the end of a batch may split one. Every pair
+    occurs once an epoch.
 
     Args:
-        near: (pairs,) what :func:`somewhat_relevant` found.
-        batch_size: Pairs a batch, at least ``group``; the last one may be smaller.
-        group: Pairs a group begins with at most; 1 leaves plain random batches.
-        seed: Of the run.
+        near: (pairs,) near pairs from :func:`somewhat_relevant`.
+        batch_size: Number of pairs in a batch, at least ``group``; the last batch may be smaller.
+        group: Largest number of pairs that a group starts with; 1 leaves plain random batches.
+        seed: Seed of the run.
         epoch: Number of the epoch, from 0.
 
     Returns:
         Pair numbers of each batch.
 
     Raises:
-        UserError: A group is larger than a batch.
+        UserError: If a group is larger than a batch.
 
     >>> near = [np.array(one) for one in ([3], [2], [1], [0])]
     >>> [sorted(batch.tolist()) for batch in relevance_aware_batches(near, 2, group=2, seed=0, epoch=0)]
@@ -239,16 +240,13 @@ def relevance_aware_batches(
 
 
 def rung_counts(relevance: ArrayLike, thresholds: Sequence[float], positives: ArrayLike | None = None) -> Positions:
-    """How many candidates each query of a batch has on each level of a ladder, its positives apart.
+    """(B, L) number of candidates on each level of a ladder for each query of a batch, without its positives.
 
     Args:
         relevance: (B, B) degrees with the paired item on the diagonal; rows are queries (transpose it for the other
             direction).
         thresholds: t_1 > ... > t_{L-1}.
         positives: (B, B) bool, entries besides the diagonal that are not counted.
-
-    Returns:
-        (B, L).
 
     >>> rung_counts([[1.0, 0.7, 0.1], [0.7, 1.0, 0.0], [0.1, 0.2, 1.0]], [0.63])
     array([[1, 1],

@@ -1,4 +1,4 @@
-"""How an epoch is cut into batches, as typed data that a configuration names."""
+"""Samplers: how an epoch is cut into batches, as typed data that a configuration names."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from rungwise.training.batches.samplers import (
 
 Positions = NDArray[np.int64]
 Epoch = Callable[[int], Sequence[Any]]
-"""Number of an epoch, from 0, to its batches: positions of captions, each of which comes with its image; or lists."""
+"""Function from an epoch's number, from 0, to its batches: positions of captions (each with its image), or lists."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What batches are drawn from.
+    """The pairs that batches are drawn from.
 
     Attributes:
-        lengths: (pairs,) of each caption, as the model reads it.
-        image: (pairs,) which image each caption has, counted from 0.
+        lengths: (pairs,) length of each caption, as the model reads it.
+        image: (pairs,) number of each caption's image, from 0.
         labels: (images,) class labels of each image; empty where there are none.
         relevance: Degrees by positions among these images and captions; None where nothing reads them.
-        batch_size: Pairs a batch.
-        seed: Of the run.
+        batch_size: Number of pairs in a batch.
+        seed: Seed of the run.
     """
 
     lengths: Positions
@@ -49,11 +49,11 @@ class Drawn:
 
 
 class Sampler(Bounded, ABC):
-    """Which pairs meet in a batch.
+    """Chooses which pairs meet in a batch.
 
     Attributes:
-        needs_relevance: It reads relevance degrees.
-        draws_lists: Its batches are lists of candidates instead of blocks.
+        needs_relevance: Whether it reads relevance degrees.
+        draws_lists: Whether its batches are lists of candidates and not blocks.
     """
 
     needs_relevance: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class Sampler(Bounded, ABC):
         """The batches of every epoch; they depend on the arguments alone, so that a resumed epoch repeats them.
 
         Raises:
-            UserError: If the pairs or the options do not allow it.
+            UserError: If the pairs do not suit the options.
         """
 
 
@@ -74,7 +74,7 @@ class Shuffled(Sampler):
     """At random (VSE++ and the other papers).
 
     Attributes:
-        kind: Names the sampler in YAML.
+        kind: Name of the sampler in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -82,7 +82,7 @@ class Shuffled(Sampler):
     kind: Literal["shuffled"] = "shuffled"
 
     def epochs(self, drawn: Drawn) -> Epoch:
-        """See :class:`Sampler`."""
+        """Random batches."""
         return ByLength(pool=1).epochs(drawn)
 
 
@@ -91,8 +91,8 @@ class ByLength(Sampler):
     """Captions of similar length meet, which needs less padding and is quicker on a CPU.
 
     Attributes:
-        kind: Names the sampler in YAML.
-        pool: Batches that are sorted by length together; 1 leaves plain random batches.
+        kind: Name of the sampler in YAML.
+        pool: Number of batches that are sorted by length together; 1 leaves plain random batches.
     """
 
     __pydantic_config__ = STRICT
@@ -101,7 +101,7 @@ class ByLength(Sampler):
     pool: AtLeastOne = 20
 
     def epochs(self, drawn: Drawn) -> Epoch:
-        """See :class:`Sampler`."""
+        """Batches of similar length."""
         return lambda epoch: epoch_batches(
             drawn.lengths, drawn.batch_size, seed=drawn.seed, epoch=epoch, pool=self.pool
         )
@@ -112,7 +112,7 @@ class OneCaptionPerImageBatches(Sampler):
     """No two captions of one image meet.
 
     Attributes:
-        kind: Names the sampler in YAML.
+        kind: Name of the sampler in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -120,7 +120,7 @@ class OneCaptionPerImageBatches(Sampler):
     kind: Literal["one_caption_per_image"] = "one_caption_per_image"
 
     def epochs(self, drawn: Drawn) -> Epoch:
-        """See :class:`Sampler`."""
+        """Batches without two captions of one image."""
         return lambda epoch: one_caption_per_image(drawn.image, drawn.batch_size, seed=drawn.seed, epoch=epoch)
 
 
@@ -129,11 +129,11 @@ class RelevanceAware(Sampler):
     """Pairs that describe each other somewhat meet, so that the rungs of a ladder are not empty.
 
     Attributes:
-        kind: Names the sampler in YAML.
-        at_least: Least relevance degree of pairs that are brought together; it belongs to the relevance source.
-        below: Degrees must be lower than this; None sets no bound.
-        keep: Near pairs that are remembered for each pair, drawn at random.
-        group: Pairs that a group begins with at most.
+        kind: Name of the sampler in YAML.
+        at_least: Least relevance degree of pairs that are brought together; it depends on the relevance source.
+        below: Upper bound (exclusive) of degrees; None sets no bound.
+        keep: Number of near pairs that are kept for each pair, drawn at random.
+        group: Largest number of pairs that a group starts with.
     """
 
     __pydantic_config__ = STRICT
@@ -146,7 +146,7 @@ class RelevanceAware(Sampler):
     group: AtLeastOne = 4
 
     def epochs(self, drawn: Drawn) -> Epoch:
-        """See :class:`Sampler`."""
+        """Batches of groups of near pairs."""
         if drawn.relevance is None:
             raise UserError("sampler relevance_aware reads relevance degrees, and none were given; name data.relevance")
         near = somewhat_relevant(
@@ -167,8 +167,8 @@ class LabelLists(Sampler):
     """Lists of one relevant and some irrelevant candidates by class labels (CMAL2R); a batch has batch_size queries.
 
     Attributes:
-        kind: Names the sampler in YAML.
-        irrelevant: K, candidates of each query that share no label with it.
+        kind: Name of the sampler in YAML.
+        irrelevant: Number K of candidates of each query that share no label with it.
     """
 
     __pydantic_config__ = STRICT
@@ -178,7 +178,7 @@ class LabelLists(Sampler):
     irrelevant: AtLeastOne = 5
 
     def epochs(self, drawn: Drawn) -> Epoch:
-        """See :class:`Sampler`."""
+        """Batches of lists."""
         return lambda epoch: list(
             label_lists(
                 drawn.labels,
@@ -197,4 +197,4 @@ AnySampler = Annotated[
     by_name,
     on_command_line(Shuffled | ByLength | OneCaptionPerImageBatches | RelevanceAware | LabelLists),
 ]
-"""A field of a configuration: a sampler's name (``shuffled``), or a mapping with its options."""
+"""Type of a field that holds a sampler: its name (``shuffled``), or a mapping with its options."""

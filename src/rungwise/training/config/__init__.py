@@ -1,1 +1,1 @@
-"""Everything that a run depends on, as typed data."""
+"""Configurations of trainings and fits, as typed data."""

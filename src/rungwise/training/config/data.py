@@ -1,4 +1,4 @@
-"""Which collection is learnt from, and which of its splits."""
+"""The collection to learn from, and its splits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ class CollectionConfig:
         train: Splits to learn from.
         validation: Split that chooses between models.
         join_restval: Count COCO's restval pictures as training pictures.
-
-    >>> CollectionConfig("photos").train
-    ('train',)
     """
 
     __pydantic_config__ = STRICT

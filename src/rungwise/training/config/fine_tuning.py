@@ -1,4 +1,4 @@
-"""What becomes of a model that a run begins from, as a configuration says it."""
+"""Configuration of fine-tuning: how the model is used that a run starts from."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rungwise.encoders.heads import AdapterHead, OneHead
 
 @dataclass(frozen=True)
 class WholeModel:
-    """Train the model that is begun from as it is; the configuration's own model is not asked, or only for a little.
+    """Train the start model as it is; of the configuration's own model only a few settings may be taken.
 
     Attributes:
-        kind: Names the way in YAML.
+        kind: Name of the way in YAML.
         image: Train its image encoder.
         text: Train its text encoder.
-        configured: Take from the configuration's model what changes no weights: frozen, of both encoders, and crops,
-            mirrored and batch_norm of pictures. A later stage of a run does.
+        configured: Take from the configuration's model the settings that change no weights: frozen, of both encoders,
+            and crops, mirrored and batch_norm of pictures. A later stage of a run does.
     """
 
     __pydantic_config__ = STRICT
@@ -33,12 +33,12 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class NewHeads:
-    """Freeze the encoders of the model that is begun from, and put new heads on top of those that it has.
+    """Freeze the encoders of the start model, and put new heads on top of its heads.
 
     Attributes:
-        kind: Names the way in YAML.
+        kind: Name of the way in YAML.
         image: The new head of the image side: adapter, linear, mlp, residual, or none.
-        text: That of the text side.
+        text: The new head of the text side.
     """
 
     __pydantic_config__ = STRICT
@@ -50,10 +50,10 @@ class NewHeads:
 
 @dataclass(frozen=True)
 class WeightsThatFit:
-    """Train the configuration's own model, with those weights of the other one that fit.
+    """Train the configuration's own model, with those weights of the start model that fit.
 
     Attributes:
-        kind: Names the way in YAML.
+        kind: Name of the way in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -67,4 +67,4 @@ AnyTuning = Annotated[
     by_name,
     on_command_line(WholeModel | NewHeads | WeightsThatFit),
 ]
-"""A field of a configuration: what becomes of the model that a run begins from."""
+"""Type of a field that holds how the start model is used."""

@@ -1,4 +1,4 @@
-"""Everything that a fit depends on, as typed data: a model in closed form, and the settings that are tried."""
+"""Configuration of a fit: a model in closed form, and the settings that are tried."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Grid = Annotated[
         ],
     ),
 ]
-"""Settings of a model by name, each with the values to try; on the command line a mapping as YAML writes it."""
+"""Settings of a model by name, each with the values to try; on the command line a mapping in YAML."""
 
 
 def _short(value: Any) -> str:
@@ -60,14 +60,14 @@ class FitConfig:
     """A fit of a model, such as CCA, to a collection.
 
     Attributes:
-        preset: Which preset this was read from; empty for a file of one's own. It decides nothing.
+        preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
         data: Pictures and captions, or features in their place.
-        model: What is fitted: cca, scm, gmlda, gmmfa, mvda, mlcca, lcfs, lgcfl.
+        model: The model to fit: cca, scm, gmlda, gmmfa, mvda, mlcca, lcfs, lgcfl.
         grid: Settings of the model with the values to try, such as {dimension: [5, 10]}; every combination is fitted to
             the training split, and the best one on the validation split is taken.
-        snapshot: The measure that chooses, and its protocol; where it is none, MAP by labels for data that have labels,
-            else rsum.
-        refit: Fit once more, with the settings that were chosen, to the training and the validation split together.
+        snapshot: The measure that chooses, and its protocol; by default MAP by labels for data that have labels, else
+            rsum.
+        refit: Fit once more, with the chosen settings, to the training and the validation split together.
     """
 
     __pydantic_config__ = STRICT
@@ -94,11 +94,11 @@ class FitConfig:
 
     @property
     def seed(self) -> int:
-        """Of all draws: those of a kernel's landmarks; 0 where nothing is drawn."""
+        """Seed of a kernel's landmarks; 0 where nothing is drawn."""
         return int(getattr(getattr(self.model, "kernel", None), "seed", 0))
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """Every combination of the values of the grid; one without any setting where there is no grid.
+        """All combinations of the grid's values; one without settings where there is no grid.
 
         >>> list(FitConfig(grid={"dimension": (5, 10), "roots": (True,)}).points())
         [{'dimension': 5, 'roots': True}, {'dimension': 10, 'roots': True}]
@@ -108,14 +108,11 @@ class FitConfig:
 
 
 AnyRunConfig = TrainConfig | FitConfig
-"""Of what rungwise train does."""
+"""Configuration of a training or a fit."""
 
 
 def config_type(settings: Mapping[str, Any]) -> type[TrainConfig] | type[FitConfig]:
-    """Whether settings are of a fit or of a training, by the family of their model.
-
-    Args:
-        settings: Plain values.
+    """The configuration class, of fits or trainings, that suits the model family in plain settings.
 
     >>> config_type({"model": {"kind": "scm"}}).__name__, config_type({}).__name__
     ('FitConfig', 'TrainConfig')
@@ -130,7 +127,7 @@ def config_type(settings: Mapping[str, Any]) -> type[TrainConfig] | type[FitConf
 
 
 def load_run_config(path: Path) -> AnyRunConfig:
-    """The configuration in the folder of a run, of either kind.
+    """The configuration in the folder of a run, of a training or a fit.
 
     Raises:
         UserError: If it is missing, is no YAML or does not fit.
@@ -141,11 +138,7 @@ def load_run_config(path: Path) -> AnyRunConfig:
 
 
 def is_fit(folder: Path) -> bool:
-    """Whether the folder of a run holds a fit; not where its configuration cannot be read.
-
-    >>> is_fit(Path("nowhere"))
-    False
-    """
+    """Whether the folder of a run holds a fit; False where its configuration cannot be read."""
     try:
         return isinstance(load_run_config(folder / CONFIG), FitConfig)
     except UserError:

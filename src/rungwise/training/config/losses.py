@@ -1,8 +1,8 @@
-"""Losses named in a training configuration: typed data, derived from the constructors of the losses.
+"""Losses in a training configuration: typed data, derived from the constructors of the losses.
 
 The configuration of a loss has the parameters of its constructor as fields, with their types, defaults and docstrings,
 and a ``kind``: the name of its class in snake case. A loss of your own, derived from :class:`rungwise.losses.Loss`, can
-be named as soon as its module is imported.
+be named once its module is imported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rungwise.losses.base import Reduction
 
 @dataclass(frozen=True)
 class LossConfig:
-    """A loss as a configuration names it; :func:`config_of` derives one from each loss.
+    """Configuration of a loss; :func:`config_of` derives one from each loss.
 
     Attributes:
-        kind: Names the loss.
+        kind: Name of the loss.
     """
 
     __pydantic_config__ = STRICT
@@ -41,19 +41,19 @@ class LossConfig:
 
     @property
     def needs_relevance(self) -> bool:
-        """Whether the loss reads relevance degrees as it is set; shares need some to become thresholds."""
+        """Whether the loss with these options reads relevance degrees; shares need some to become thresholds."""
         return self.needs_thresholds or self.build().reads.relevance
 
     @property
     def needs_thresholds(self) -> bool:
-        """Whether shares have yet to be turned into thresholds, see :func:`with_thresholds`."""
+        """Whether shares have still to be turned into thresholds, see :func:`with_thresholds`."""
         return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self._members())
 
     def build(self) -> Loss:
-        """The loss itself.
+        """Make the loss.
 
         Raises:
-            UserError: The options do not fit, or shares have not been turned into thresholds.
+            UserError: If the options do not fit, or shares have not been turned into thresholds.
         """
         if self.needs_thresholds:
             raise UserError(
@@ -69,10 +69,10 @@ class LossConfig:
             raise UserError(f"loss.{self.kind}: {error}") from None
 
     def check(self) -> None:
-        """Refuse options that do not fit.
+        """Refuse options that do not fit; a loss with shares is not checked until they are thresholds.
 
         Raises:
-            UserError: Naming the option. One whose shares are no thresholds yet is not looked at.
+            UserError: Naming the option.
         """
         if not self.needs_thresholds:
             self.build()
@@ -81,18 +81,18 @@ class LossConfig:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}
 
     def _members(self) -> Iterator[LossConfig]:
-        """The losses that it is made of."""
+        """Configurations of the losses that this one combines."""
         for value in self._options().values():
             yield from (one for one in _listed(value) if isinstance(one, LossConfig))
 
 
 def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tuple[float, ...]]) -> LossConfig:
-    """A configuration whose shares have become thresholds, its members' too; the same one where it has none.
+    """A configuration with thresholds in place of shares, in its members too; unchanged where it has none.
 
     Args:
-        config: Of any loss.
-        turn: Shares of candidates on each rung but the last to falling thresholds, as
-            :func:`rungwise.relevance.description.describe.thresholds` does for a source.
+        config: Configuration of any loss.
+        turn: Function from the shares of candidates on each rung but the last to falling thresholds, such as
+            :func:`rungwise.relevance.description.describe.thresholds` for a source.
 
     >>> from rungwise.losses import Ladder
     >>> with_thresholds(config_of(Ladder)(shares=(0.01,)), lambda shares: (0.8,)).build().thresholds
@@ -112,7 +112,7 @@ def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tupl
 
 
 def kind_of(loss: type[Loss]) -> str:
-    """The name of a loss in a configuration: its class in snake case.
+    """Name of a loss in a configuration: its class in snake case.
 
     >>> from rungwise.losses import MultiModalNCE
     >>> kind_of(MultiModalNCE)
@@ -122,22 +122,15 @@ def kind_of(loss: type[Loss]) -> str:
 
 
 def kinds() -> list[str]:
-    """Names of every loss that can be named: those of the package and all others that have been imported.
-
-    >>> "ladder" in kinds()
-    True
-    """
+    """Names of all losses: those of the package and all others that have been imported."""
     return sorted({kind_of(loss) for loss in _concrete(Loss)})  # type: ignore[type-abstract]
 
 
 def loss_named(kind: str) -> type[Loss]:
-    """The loss of this name.
+    """The class of a loss by name.
 
     Raises:
-        UserError: There is none, or two modules have one each.
-
-    >>> loss_named("ladder").__name__
-    'Ladder'
+        UserError: If there is none, or two modules have one each.
     """
     found = {}
     for loss in _concrete(Loss):  # type: ignore[type-abstract]
@@ -158,7 +151,7 @@ def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
 
 
 def _parsed(value: Any) -> Any:
-    """Plain values to the configuration of the loss that their ``kind`` names."""
+    """Configuration of the loss that plain values name by ``kind``."""
     if isinstance(value, LossConfig):
         return value
     if isinstance(value, str):
@@ -178,18 +171,18 @@ def _parsed(value: Any) -> Any:
 
 
 def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
-    """An error in the options of a loss, with the loss's name in its place."""
+    """An error in a loss's options, located under the loss's name."""
     what = PydanticCustomError("loss_option", "{message}", {"message": error["msg"]})
     return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
 
 
 AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
-"""A field of a configuration: a loss's name (``sum_of_hinges``), or a mapping (``{kind: ladder, shares: [0.01]}``)."""
+"""Type of a field that holds a loss: its name (``sum_of_hinges``) or a mapping (``{kind: ladder, shares: [0.01]}``)."""
 
 
 @cache
 def config_of(loss: type[Loss]) -> type[LossConfig]:
-    """The configuration of a loss: a frozen dataclass of the options that plain data can say.
+    """The configuration class of a loss: a frozen dataclass of the options that plain data can express.
 
     Random generators are left out. Sequences become tuples, losses their configurations, and a loss with ``thresholds``
     can be given ``shares`` instead.
@@ -231,7 +224,7 @@ def config_of(loss: type[Loss]) -> type[LossConfig]:
 
 
 def _plain_type(hint: Any) -> Any:
-    """The type of a field for a parameter of this type."""
+    """Type of the field for a parameter of this type."""
     if hint == Reduction:
         return Literal["sum", "mean"]  # training goes backward from one number
     if get_origin(hint) in (Sequence, list):
@@ -248,7 +241,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _built(value: Any) -> Any:
-    """Configurations of losses replaced by the losses."""
+    """Replace configurations of losses by the losses."""
     if isinstance(value, LossConfig):
         return value.build()
     return tuple(_built(one) for one in value) if isinstance(value, tuple) else value
@@ -259,7 +252,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _descriptions(loss: type[Loss]) -> dict[str, str]:
-    """What the docstrings say of each parameter; the base class that introduces an option describes it."""
+    """Descriptions of parameters in docstrings; that of the base class which introduces an option is taken."""
     described: dict[str, str] = {}
     for owner in reversed([one for one in loss.__mro__ if issubclass(one, Loss)]):
         section = re.search(r"^Args:\n((?:    .*\n|\n)+)", inspect.cleandoc(owner.__doc__ or "") + "\n", re.MULTILINE)
@@ -269,6 +262,6 @@ def _descriptions(loss: type[Loss]) -> dict[str, str]:
 
 
 def _plain_text(text: str) -> str:
-    """Without line breaks and the markup of documentation pages."""
+    """Text without line breaks and documentation markup."""
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text)
     return " ".join(text.replace("``", "").split())

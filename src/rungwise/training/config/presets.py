@@ -5,7 +5,7 @@
 not print; ``variants``, by name, each with what differs in it and an ``about``, ``reproduces`` and ``assumes`` of its
 own.
 
-**A name** is ``system/dataset`` or ``system/dataset:variant``. A system alone means the file of the dataset at hand.
+**A name** is ``system/dataset`` or ``system/dataset:variant``. A system alone takes the file of the given dataset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rungwise.training.config.run import TrainConfig
 
 OWN = "own"
-"""In the place of a dataset: sized for data of one's own."""
+"""Name in place of a dataset for presets that suit one's own data."""
 
 _NOTES = ("about", "reproduces", "assumes")
 _VARIANTS = "variants"
@@ -37,18 +37,15 @@ _NAME = re.compile(r"(?P<system>[\w-]+)(?:/(?P<dataset>\w+))?(?::(?P<variant>[\w
 
 @dataclass(frozen=True)
 class Preset:
-    """A training configuration by name.
+    """A named configuration of a training or fit.
 
     Attributes:
         name: ``system/dataset`` or ``system/dataset:variant``.
-        about: One sentence.
-        reproduces: References to printed rows: columns of ``evaluation/published.csv`` or settings of a row, and what
-            they hold. Empty where no paper printed it.
-        assumes: What the paper does not print and was chosen.
-        settings: What differs from a configuration's defaults, as plain values.
-
-    >>> load_preset("order0/coco").reproduces[0]["row"]
-    '4.3'
+        about: Description in one sentence.
+        reproduces: References to printed rows: columns of ``evaluation/published.csv`` or settings of a row, and their
+            values. Empty where no paper printed it.
+        assumes: Choices that the paper does not print.
+        settings: Settings that differ from a configuration's defaults, as plain values.
     """
 
     name: str
@@ -59,7 +56,7 @@ class Preset:
 
     @cached_property
     def config(self) -> AnyRunConfig:
-        """What is trained or fitted. It brings torch along, which nobody needs who only asks what there is.
+        """The configuration, which imports torch.
 
         Raises:
             UserError: If a setting is unknown or does not fit.
@@ -68,22 +65,22 @@ class Preset:
 
     @property
     def system(self) -> str:
-        """The first part of the name."""
+        """System, the first part of the name."""
         return self.name.partition("/")[0]
 
     @property
     def dataset(self) -> str:
-        """The second part of the name; ``own`` for data of one's own."""
+        """Dataset, the second part of the name; ``own`` for data of one's own."""
         return self.name.partition("/")[2].partition(":")[0]
 
     @property
     def variant(self) -> str:
-        """The third part of the name; empty for the file itself."""
+        """Variant, the third part of the name; empty for the file itself."""
         return self.name.partition(":")[2]
 
 
 def systems() -> list[str]:
-    """The systems that have presets, which are the presets' short names.
+    """Systems that have presets; each is also a preset's short name.
 
     >>> {"vsepp", "quick"} <= set(systems())
     True
@@ -92,7 +89,7 @@ def systems() -> list[str]:
 
 
 def datasets_of(system: str) -> list[str]:
-    """The datasets that a system has a file for, data of one's own last.
+    """The datasets of a system's files, data of one's own last.
 
     Raises:
         UserError: If there is no such system.
@@ -106,7 +103,7 @@ def datasets_of(system: str) -> list[str]:
 
 
 def preset_names(system: str = "") -> list[str]:
-    """Every preset by its whole name, of one system or of all.
+    """Full names of all presets, of one system or of all.
 
     Raises:
         UserError: If there is no such system, or a file is malformed.
@@ -123,26 +120,23 @@ def preset_names(system: str = "") -> list[str]:
 
 
 def presets(system: str = "") -> tuple[Preset, ...]:
-    """Every preset, of one system or of all; see :func:`preset_names`."""
+    """All presets, of one system or of all."""
     return tuple(load_preset(name) for name in preset_names(system))
 
 
 def whole_name(name: str, dataset: str = "") -> str:
-    """The whole name of a preset.
+    """The full name of a preset.
 
     Args:
-        name: Of it; a system alone, or with a variant, takes the file of the dataset, else that for data of one's own,
-            else the only file that there is.
-        dataset: What the data at hand are, see :func:`rungwise.data.datasets.dataset_of`.
+        name: Short or full name. A system alone, or with a variant, takes the file of the dataset, else that for data
+            of one's own, else the only file.
+        dataset: Dataset of the given data, see :func:`rungwise.data.datasets.dataset_of`.
 
     Raises:
-        UserError: If there is no such preset; it offers what is spelt alike.
+        UserError: If there is no such preset; the message offers similar names.
 
     >>> whole_name("vsepp", "coco"), whole_name("vsepp"), whole_name("scenes"), whole_name("vsepp/coco:rc-rv")
     ('vsepp/coco', 'vsepp/own', 'scenes/scenes', 'vsepp/coco:rc-rv')
-    >>> whole_name("vsep/coco")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: there is no preset 'vsep'; do you mean vsepp or ...
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -163,7 +157,7 @@ def whole_name(name: str, dataset: str = "") -> str:
 
 
 def load_preset(name: str, dataset: str = "") -> Preset:
-    """A preset by name; see :func:`whole_name`.
+    """Read a preset by its short or full name; see :func:`whole_name`.
 
     Raises:
         UserError: If there is no such preset.
@@ -175,11 +169,11 @@ def load_preset(name: str, dataset: str = "") -> Preset:
 
 
 def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
-    """A preset's configuration by name, or a configuration file, which may be a preset's.
+    """Read a preset's configuration by name, or a configuration file.
 
     Args:
-        name_or_file: See :func:`whole_name`.
-        dataset: What the data at hand are.
+        name_or_file: Path of a file, or a name as in :func:`whole_name`.
+        dataset: Dataset of the given data.
 
     Raises:
         UserError: If it is neither, or the file does not fit.
@@ -204,14 +198,10 @@ def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
 
 
 def load_training(name_or_file: str) -> TrainConfig:
-    """As :func:`load_config`, of what is trained in steps.
+    """Read a configuration as :func:`load_config` does, if it is a training in steps.
 
     Raises:
         UserError: As there, and if it is a fit.
-
-    >>> load_training("cca")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: cca: a fit, not a training in steps; give another preset
     """
     from rungwise.training.config.run import TrainConfig
 
@@ -240,7 +230,7 @@ def is_preset_name(text: str) -> bool:
 
 @cache
 def _files() -> Mapping[str, Mapping[str, Any]]:
-    """The file of each dataset of each system."""
+    """Files of each system by dataset."""
     found: dict[str, dict[str, Any]] = {}
     for folder in (resources.files("rungwise") / "configs").iterdir():
         if folder.is_dir():
@@ -251,7 +241,7 @@ def _files() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def _read(system: str, dataset: str) -> Mapping[str, Any]:
-    """What the file of a preset says."""
+    """Content of a preset's file."""
     return _mapping(_files()[system][dataset].read_text(encoding="utf-8"), f"{system}/{dataset}")
 
 

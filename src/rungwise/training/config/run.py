@@ -1,4 +1,4 @@
-"""Everything a training run depends on, as typed data."""
+"""Configuration of a training run: everything it depends on, as typed data."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from rungwise.training.steps.schedules import AnySchedule, PhaseSchedule
 from rungwise.training.steps.strategies import AnyStep, Plain
 
 Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
-"""Where a run's numbers are written."""
+"""Destinations of a run's numbers."""
 
 
 @dataclass(frozen=True)
 class DataConfig(Bounded, CollectionConfig):
-    """Which pictures and captions, and their degrees of relevance.
+    """Pictures and captions of a run, and their degrees of relevance.
 
     Attributes:
         path: Folder or file of the data, in any layout that rungwise inspect recognises.
@@ -51,12 +51,12 @@ class DataConfig(Bounded, CollectionConfig):
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
             ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
             their own. A source is built on the training split alone.
-        reference: Whose degree a caption gets in a batch: that for the "image", as the source defines it, or that for
+        reference: Which degree a caption has in a batch: that for the "image", as the source defines it, or that for
             the caption which comes with the image in the "batch" (the ladder paper's reading; for sources that compare
             captions with captions).
-        share: Of the training pictures: so many of them are trained on, drawn by the run's seed.
-        judgements: What people judged: a file that "rungwise grade" wrote, or the grades of an index. Captions that
-            they called right for a picture (mean grade from 3 of 1 to 4) are in a batch what its other captions are,
+        share: Share of the training pictures that are trained on, drawn by the run's seed.
+        judgements: Human judgements: a file that "rungwise grade" wrote, or the grades of an index. Captions that
+            people called right for a picture (mean grade from 3 of 1 to 4) count in a batch like its own captions,
             which the loss masks unless its extra_positives says otherwise.
     """
 
@@ -74,40 +74,39 @@ class TrainConfig(Bounded):
     """A training run; the preset ``vsepp`` is VSE++ as published.
 
     Attributes:
-        preset: Which preset this was read from; empty for a file of one's own. It decides nothing.
-        stages: Stages that follow each other, each with what differs in it; empty is one stage.
-        data: Pictures and captions.
-        model: What is trained.
-        start: A model to begin from: the folder of a model or of a finished run, or a name that rungwise index takes;
-            empty begins anew.
-        tune: What becomes of it: whole, new_heads, weights.
-        loss: What it is trained with.
+        preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
+        stages: Stages that follow each other, each with its own settings; empty is one stage.
+        data: Pictures, captions and relevance.
+        model: The model to train.
+        start: A model to start from: the folder of a model or of a finished run, or a name that rungwise index takes;
+            empty starts anew.
+        tune: How the model in start is used: whole, new_heads, weights.
+        loss: The loss to train with.
         sampler: Which pairs meet in a batch: shuffled, by_length, one_caption_per_image, relevance_aware, label_lists.
-        step: How a batch becomes gradients: plain, cached_gradients, global_negatives.
+        step: How gradients of a batch are computed: plain, cached_gradients, global_negatives.
         warm_up_epochs: Epochs with the sum of hinges before the loss takes over; losses that push the hardest negative
             alone leave their early plateau sooner.
         epochs: Number of epochs of each phase.
         learning_rates: The optimizer's learning rate in each phase.
-        optimizer: Which takes the steps: adam, adamw, sgd.
-        schedule: How the rate moves within the run: phases (it does not), one_cycle, cosine.
+        optimizer: The optimizer: adam, adamw, sgd.
+        schedule: How the rate moves within the run: phases (constant within each), one_cycle, cosine.
         rates: Factors of the learning rate for the image encoder, the text encoder and the heads.
         batch_size: Image-caption pairs a step, of all processes together.
-        clip_norm: The norm of all gradients together is cut to this.
+        clip_norm: Norm to which all gradients together are clipped.
         weight_decay: lambda, where lambda / 2 times the squared norm of all weight matrices is added to the loss; the
             decay of adamw is set in optimizer.
-        gradient_checkpointing: Trained encoders compute their layers twice instead of keeping what they gave: less
-            memory, more time.
+        gradient_checkpointing: Recompute the layers of trained encoders in the backward pass: less memory, more time.
         snapshot: The measure that chooses the best epoch, and how long a run goes on without a better one.
-        ema: Decay of a moving average of the weights, which is then what is validated and kept; 0 keeps none.
+        ema: Decay of a moving average of the weights, which is then validated and kept; 0 keeps none.
         precision: bfloat16 and float16 compute the encoders under autocast; weights and loss stay in float32. float16
             scales its gradients. auto is bfloat16 where the device has instructions for it, and else float32: without
             them bfloat16 takes many times as long.
         compile: Compile the encoders: no, yes, or auto, which does it on a GPU where it pays.
-        logs: Where the numbers of the run are written: tensorboard, jsonl, wandb, mlflow.
-        feature_precision: In what features of a frozen image encoder are computed where they are not at hand: float32,
-            bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
-        resident: Share of a GPU's free memory that features of the training pictures may take to stay there; 0 leaves
-            them on the host.
+        logs: Destinations of the run's numbers: tensorboard, jsonl, wandb, mlflow.
+        feature_precision: Precision in which features of a frozen image encoder are computed where they are not cached:
+            float32, bfloat16, or auto, which takes bfloat16 where that is faster and a probe shows that it stays close.
+        resident: Share of a GPU's free memory for keeping features of the training pictures there; 0 leaves them on the
+            host.
         seed: Seed of the weights, the batches and all draws.
         checkpoint_steps: Steps between checkpoints; a killed run loses no more than these.
     """
@@ -159,20 +158,20 @@ class TrainConfig(Bounded):
 
     @property
     def needs_relevance(self) -> bool:
-        """Whether the loss or the sampler asks for relevance degrees."""
+        """Whether the loss or the sampler reads relevance degrees."""
         return self.loss.needs_relevance or self.sampler.needs_relevance
 
     @property
     def total_epochs(self) -> int:
-        """Of all phases."""
+        """Number of epochs of all phases."""
         return sum(self.epochs)
 
     def is_over(self, epoch: int, best_epoch: int) -> bool:
-        """Whether a run ends here: all epochs are done, or too many have brought no better snapshot.
+        """Whether a run ends here: all epochs are done, or too many of them brought no better snapshot.
 
         Args:
-            epoch: Epochs that are done.
-            best_epoch: After which of them the best snapshot was taken, from 1; 0 if there is none.
+            epoch: Number of epochs that are done.
+            best_epoch: Epoch of the best snapshot, from 1; 0 if there is none yet.
 
         >>> config = TrainConfig(epochs=(9,), learning_rates=(1e-3,), snapshot=BestEpoch(patience=2))
         >>> config.is_over(4, best_epoch=3), config.is_over(5, best_epoch=3), config.is_over(9, best_epoch=9)
@@ -182,10 +181,10 @@ class TrainConfig(Bounded):
         return bool(epoch >= self.total_epochs or tired)
 
     def stage_configs(self) -> tuple[tuple[str, TrainConfig], ...]:
-        """The name and the configuration of each stage, in their order; none where the run has no stages.
+        """Name and configuration of each stage in order; empty where the run has no stages.
 
         The settings of a stage are merged with those of the run, see :func:`rungwise.training.config.stage.merged`. A
-        stage that goes on from the one before has an empty ``start`` here: whoever runs it knows the folder.
+        stage that continues the one before has an empty ``start`` here: the caller knows the folder.
 
         Raises:
             UserError: Naming the stage and the setting that does not fit.
@@ -207,12 +206,12 @@ class TrainConfig(Bounded):
         return tuple(found)
 
     def _going_on(self, stage: Stage, config: TrainConfig, before: TrainConfig | None) -> TrainConfig:
-        """A stage that goes on with the model of the one before.
+        """Configuration of a stage that continues with the model of the one before.
 
         Args:
-            stage: Which.
-            config: Of the stage.
-            before: Of the stage before, if its model is the one that its configuration describes; else None.
+            stage: The stage.
+            config: Configuration of the stage.
+            before: Configuration of the stage before, if it describes that stage's model; else None.
         """
         tune, where = config.tune, f"stage {stage.name}"
         if isinstance(tune, NewHeads) and not stage.says("tune"):
@@ -231,18 +230,11 @@ class TrainConfig(Bounded):
         return replace(config, start="")
 
     def learning_rate(self, epoch: int, share: float = 0.0) -> float:
-        """In an epoch counted from 0.
-
-        Args:
-            epoch: Which.
-            share: How much of the epoch is over, in 0..1.
+        """Learning rate in an epoch counted from 0, after a share (0..1) of it.
 
         >>> config = TrainConfig(epochs=(2, 1), learning_rates=(1e-3, 1e-4))
         >>> [config.learning_rate(epoch) for epoch in range(3)]
         [0.001, 0.001, 0.0001]
-        >>> from rungwise.training.steps.schedules import OneCycleSchedule
-        >>> TrainConfig(schedule=OneCycleSchedule(), epochs=(10,), learning_rates=(1e-3,)).learning_rate(3)
-        0.001
         """
         return self._phase_rate(epoch) * self.schedule.factor(epoch + share, self.total_epochs)
 
@@ -255,16 +247,11 @@ class TrainConfig(Bounded):
 
 
 def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfig:
-    """The configuration of a run, from the settings that its checkpoint keeps.
+    """The configuration of a run from the settings in its checkpoint; missing ones have their defaults.
 
-    Args:
-        settings: Plain values; what they leave out is at its default.
-        where: What an error names.
+    ``where`` names the checkpoint in errors.
 
     Raises:
         UserError: If they are no configuration.
-
-    >>> config_of_settings({"epochs": [3], "learning_rates": [0.1]}, "checkpoint.safetensors").total_epochs
-    3
     """
     return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")

@@ -1,4 +1,4 @@
-"""Which epoch's model a run keeps, and when it ends early, as a configuration says it."""
+"""Configuration of the choice of the best epoch, and of early stopping."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rungwise.relevance.config import source_config
 
 
 def as_text(value: Any) -> Any:
-    """A source with options, which YAML gives as a mapping, in one line."""
+    """A source with options, a mapping in YAML, as one line of text."""
     return short_text(source_config(value)) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
 class Choice(Bounded):
-    """What the validation split chooses by.
+    """The measure on the validation split that chooses a model.
 
     Attributes:
         measure: Any measure, such as rsum, nDCG@10 or t2i/CS@100; without a direction, the mean of both.
-        protocol: How the validation split is cut into galleries, and what is right, as rungwise evaluate takes it, such
-            as full, labels or one-caption-per-image.
+        protocol: How the validation split is cut into galleries, and which answers are right, as in rungwise evaluate,
+            such as full, labels or one-caption-per-image.
 
     >>> Choice(measure="t2i/CS@100").name, Choice(measure="MAP", protocol="labels").name
     ('t2i/CS@100', 'labels/MAP')
@@ -50,7 +50,7 @@ class Choice(Bounded):
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The measure, understood.
+        """The parsed measure.
 
         Raises:
             UserError: If it is not known.
@@ -68,20 +68,20 @@ class Choice(Bounded):
 
     @property
     def name(self) -> str:
-        """What the number is called in the history and on the terminal."""
+        """Name of the number in the history and on the terminal."""
         prefix = "" if self.protocol == "full" else f"{self.protocol}/"
         return f"{prefix}{self.chosen}"
 
 
 @dataclass(frozen=True)
 class BestEpoch(Choice):
-    """The best epoch, by a measure of the validation split.
+    """The choice of the best epoch by a measure of the validation split.
 
     Attributes:
         measure: Any measure, such as rsum, nDCG@10 or t2i/CS@100; without a direction, the mean of both.
-        protocol: How the validation split is cut into galleries, and what is right, as rungwise evaluate takes it, such
-            as full, labels or one-caption-per-image.
-        patience: The run ends after this many epochs without a better one; 0 goes on to the end.
+        protocol: How the validation split is cut into galleries, and which answers are right, as in rungwise evaluate,
+            such as full, labels or one-caption-per-image.
+        patience: Number of epochs without a better one after which the run ends; 0 never ends it early.
         relevance: Degrees of the validation split for measures that read them: a source or a folder, as in
             data.relevance, which is taken where this is empty.
     """
@@ -95,11 +95,11 @@ class BestEpoch(Choice):
 
 @dataclass(frozen=True)
 class Chosen:
-    """A measure of both directions together, or of one.
+    """A measure of one direction, or of both together.
 
     Attributes:
-        measure: Which one.
-        direction: Of its queries; None takes the mean of both, or the sum of a total such as rsum.
+        measure: The measure.
+        direction: Direction of its queries; None takes the mean of both, or the sum of a total such as rsum.
 
     >>> chosen = BestEpoch(measure="i2t/MedR").chosen
     >>> str(chosen), chosen.better(3.0, 5.0), chosen.better(5.0, 5.0), chosen.better(9.0, None)
@@ -114,7 +114,7 @@ class Chosen:
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Whose queries it looks at."""
+        """Directions whose queries are measured."""
         return (self.direction,) if self.direction else DIRECTIONS
 
     @property
@@ -123,24 +123,20 @@ class Chosen:
         return isinstance(self.measure, Measure) and self.measure.takes_gaps
 
     def number(self, numbers: Mapping[str, float]) -> float:
-        """Its number, from those of an evaluation by their canonical names."""
+        """The value of the measure, among the numbers of an evaluation by canonical name."""
         if isinstance(self.measure, Total):
             return numbers[str(self.measure)]
         return sum(numbers[f"{way}/{self.measure}"] for way in self.directions) / len(self.directions)
 
     def better(self, value: float, best: float | None) -> bool:
-        """Whether a value is better than the best one so far; any is better than none, and a number than NaN."""
+        """Whether a value is better than the best one so far; any value is better than None, and a number than NaN."""
         if best is None or best != best:
             return best is None or value == value
         return value > best if self.measure.higher_is_better else value < best
 
 
 def shown(measure: str, value: float) -> str:
-    """A number of the measure as people read it.
-
-    Args:
-        measure: Its name, as :attr:`BestEpoch.name` has it.
-        value: Its number.
+    """A value of the measure, named as in :attr:`BestEpoch.name`, formatted for people.
 
     >>> shown("rsum", 412.345), shown("t2i/CS@100", 0.25), shown("labels/MAP", 26.5)
     ('412.3', '0.2500', '26.5')

@@ -1,4 +1,4 @@
-"""A stage of a run, as a configuration says it: what differs from the run's own settings."""
+"""Configuration of a stage: the settings that differ from the run's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rungwise.core.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _OF_THE_RUN = ("preset", "stages", "data.path", "data.join_restval")
-"""Settings that a run has once, for all its stages."""
+"""Settings that all stages of a run share."""
 
 _OF_THE_ENCODERS = (
     "image.frozen", "image.crops", "image.mirrored", "image.batch_norm", "text.frozen",
 )  # fmt: skip
-"""Settings of a model that change none of its weights: how encoders are trained, and what of a picture is seen."""
+"""Settings of a model that change none of its weights: how encoders are trained, and how a picture is seen."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Stage:
     """One stage of a run.
 
     Attributes:
-        name: Of the stage; its folder is named after it.
+        name: Name of the stage, and of its folder.
         settings: Settings of the run that differ in this stage, as plain values; see :func:`merged`.
     """
 
@@ -52,7 +52,7 @@ class Stage:
                 )
 
     def says(self, name: str) -> bool:
-        """Whether a setting stands in this stage.
+        """Whether a setting is given in this stage.
 
         >>> Stage("fine_tune", {"model": {"image": {"frozen": False}}}).says("model.image")
         True
@@ -61,7 +61,7 @@ class Stage:
 
 
 def check_names(stages: Sequence[Stage]) -> None:
-    """Refuse two stages of one name, also where only a file system takes them for one.
+    """Refuse two stages of one name, also names that differ in case only.
 
     Raises:
         UserError: Naming the stage.
@@ -72,13 +72,13 @@ def check_names(stages: Sequence[Stage]) -> None:
 
 
 def check_model_kept(stage: Stage, run: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a stage that changes a model which it goes on with as it is.
+    """Refuse a stage with ``tune: whole`` that changes the model of the stage before.
 
     Args:
-        stage: That goes on with ``tune: whole``.
-        run: The run's own model, as plain values.
-        before: The model as the stage before says it.
-        now: As this stage says it.
+        stage: The stage.
+        run: Configuration of the run's own model, as plain values.
+        before: Configuration of the model in the stage before.
+        now: Configuration of the model in this stage.
 
     Raises:
         UserError: Naming the setting.
@@ -108,10 +108,10 @@ def _has(settings: Any, name: str) -> bool:
 
 
 def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain settings with some of them changed: mappings deeply; lists and single values as a whole.
+    """Plain settings with changes: mappings are merged deeply; lists and single values are replaced.
 
-    A mapping that names another ``kind`` takes the place of the former one, and so does a ``kind`` alone, as text: it
-    stands for that kind with all its defaults.
+    A mapping with another ``kind`` replaces the former one, and so does a ``kind`` alone, as text: it stands for that
+    kind with all its defaults.
 
     >>> merged({"loss": {"kind": "ladder", "margins": [0.2]}, "seed": 0}, {"loss": {"margins": [0.3]}})
     {'loss': {'kind': 'ladder', 'margins': [0.3]}, 'seed': 0}
@@ -131,7 +131,7 @@ def _of_one_kind(before: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
 
 
 def _flat(value: Any) -> Any:
-    """A stage as YAML says it, where the settings stand beside the name."""
+    """A stage in the form of YAML, where the settings stand beside the name."""
     if not isinstance(value, Mapping) or "settings" in value:
         return value
     return {"name": value.get("name"), "settings": {key: one for key, one in value.items() if key != "name"}}
@@ -166,4 +166,4 @@ AnyStages = Annotated[
         ],
     ),
 ]
-"""A field of a configuration: stages, each a mapping of its name and of the settings that differ in it."""
+"""Type of a field that holds stages, each a mapping of its name and of the settings that differ in it."""

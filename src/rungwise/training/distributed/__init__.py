@@ -1,1 +1,1 @@
-"""One run over several processes."""
+"""Runs over several processes."""

@@ -1,4 +1,4 @@
-"""Communication that gradients go through."""
+"""Collective operations with gradients."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from torch import Tensor
 
 
 def gather_rows(own: Tensor, sizes: list[int]) -> Tensor:
-    """All processes' rows in the order of their ranks; with a gradient.
+    """(sum(sizes), ...) rows of all processes in the order of their ranks, with gradients.
 
-    The gradient of a process's rows is the sum of what all processes' losses say about them, so all processes must
-    go backward together.
+    The gradient of a process's rows is the sum over all processes' losses, so all processes must run backward together.
 
     Args:
-        own: (sizes[rank], ...).
-        sizes: rows of each process.
-
-    Returns:
-        (sum(sizes), ...).
+        own: (sizes[rank], ...) rows of this process.
+        sizes: Number of rows of each process.
 
     >>> import tempfile
     >>> from rungwise.training.distributed.global_negatives import process_group
@@ -35,7 +31,7 @@ def gather_rows(own: Tensor, sizes: list[int]) -> Tensor:
 
 
 class _GatherRows(torch.autograd.Function):
-    """Forward an all-gather, backward the sum over the processes, cut to the own rows."""
+    """All-gather in the forward pass; in the backward pass, the sum over the processes, cut to the own rows."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, sizes: list[int]) -> Tensor:
@@ -57,13 +53,10 @@ class _GatherRows(torch.autograd.Function):
 
 
 def total(own: Tensor) -> Tensor:
-    """Sum over the processes of a scalar; with a gradient.
+    """Sum of a scalar over the processes, with gradients.
 
-    Each process goes backward from the sum, so the gradient that reaches ``own`` is as many times that of one process:
-    the *average* of the gradients over the processes is then that of the sum.
-
-    Args:
-        own: scalar.
+    Each process runs backward from the sum, so the gradient of ``own`` is multiplied by the number of processes: the
+    *average* of the gradients over the processes is then that of the sum.
 
     >>> import tempfile
     >>> from rungwise.training.distributed.global_negatives import process_group
@@ -77,7 +70,7 @@ def total(own: Tensor) -> Tensor:
 
 
 class _Total(torch.autograd.Function):
-    """Sum over the processes, each of which goes backward from it: so many times its gradient reaches every one."""
+    """Sum over the processes; its gradient is multiplied by their number, since each runs backward from the sum."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:

@@ -44,20 +44,20 @@ from rungwise.similarity import cosine
 from rungwise.training.distributed.collectives import gather_rows, total
 
 PositiveBlock = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
-"""(len(images), len(captions)) bool by positions, such as ``ImageCaptions.positives``."""
+"""Function from positions to (len(images), len(captions)) bool, such as ``ImageCaptions.positives``."""
 
 
 @contextmanager
 def process_group(backend: str, **options: Any) -> Iterator[None]:
-    """Join the processes of a run, and leave them cleanly.
+    """Context in which the processes of a run are joined.
 
-    Processes that still hold communicating objects when they exit may abort. So let everything that communicates, a
-    ``DistributedDataParallel`` above all, be local to a function that is called inside: what it leaves behind is
+    Processes that still hold communicating objects when they exit may abort. So everything that communicates, a
+    ``DistributedDataParallel`` above all, should be local to a function that is called inside: its leftovers are
     collected, then the processes wait for each other and leave. After an exception they leave without waiting.
 
     Args:
         backend: ``"gloo"`` or ``"nccl"``.
-        options: of :func:`torch.distributed.init_process_group`; none are needed under ``torchrun``.
+        options: Options of :func:`torch.distributed.init_process_group`; none are needed under ``torchrun``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -77,10 +77,7 @@ def process_group(backend: str, **options: Any) -> Iterator[None]:
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace each gradient by its average over the processes, for parameters that nothing else averages.
 
-    Args:
-        parameters: the same on all processes, in the same order; those without a gradient are left out.
-
-    >>> average_gradients([])
+    All processes give the same parameters in the same order; those without a gradient are left out.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     for gradient in gradients:
@@ -91,8 +88,8 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
 class _Gathered(Batch):
     """The whole batch as one process knows it: all vectors, and its own rows of the block on either side.
 
-    Items are named by their places in the whole batch. Square: every process has as many images as captions, pair by
-    pair.
+    Items are named by their places in the whole batch. The batch is square where every process has as many images as
+    captions, pair by pair.
     """
 
     def __init__(
@@ -138,7 +135,7 @@ class _Gathered(Batch):
 
     @property
     def asking(self) -> tuple[int, int] | None:
-        """Of this process's own."""
+        """Numbers of this process's own images and captions that are queries; None where all are."""
         return None if self.queries is None else (self.queries, self.queries)
 
     @cached_property
@@ -156,14 +153,14 @@ class _Gathered(Batch):
 
     @cached_property
     def degrees(self) -> tuple[Tensor | None, Tensor | None]:
-        """Relevance, in the shapes of :attr:`similarities`."""
+        """Relevance in the shapes of :attr:`similarities`."""
         i2t = self._degrees(self.own_images, self.every_caption)
         return i2t, _transposed(self._degrees(self.every_image, self.own_captions))
 
     def across(
         self, reads: Reads, extra_positives: ExtraPositives, mask_above: float | None
     ) -> tuple[BlockSide, BlockSide]:
-        """The block as the process's own images and its own captions see it."""
+        """The block as seen from the process's own images and its own captions."""
         blocks = zip(
             self.similarities,
             self.degrees if reads.relevance else (None, None),
@@ -192,20 +189,20 @@ class _Gathered(Batch):
         return Within(images, same_images), Within(captions, same_captions)
 
     def image_degrees(self, i2t: BlockSide, t2i: BlockSide) -> Tensor:
-        """As the base class says; the image of one of the process's captions may be another process's."""
+        """Degrees of the images; the image of one of the process's captions may be another process's."""
         if i2t.aligned:
             return i2t.graded()
         own = degrees_of_images(i2t.graded(), self._all_positives())
         return gather_rows(own, self.image_sizes)[t2i.column]
 
     def pairs(self, i2t: BlockSide) -> int:
-        """Those of all processes."""
+        """Number of pairs of all processes."""
         count = torch.tensor(len(i2t.query), device=self.home)
         dist.all_reduce(count)
         return int(count)
 
     def _all_positives(self) -> Tensor:
-        """(images, captions) of the whole batch, pairs among them; asked where there are positives only."""
+        """(images, captions) bool positives of the whole batch, with pairs; only called where there are positives."""
         described = self._described(self.every_image, self.every_caption)
         assert described is not None
         return described | itself(self.every_image, len(self.every_image)) if self.square else described
@@ -219,12 +216,12 @@ class _Gathered(Batch):
 
 @dataclass(frozen=True)
 class _Positions:
-    """Where a batch's items stand in the collection, as far as the caller said.
+    """Positions of a batch's items in the collection, as far as the caller gave them.
 
     Attributes:
         images: (n,) int64.
         captions: (m,) int64.
-        reference: (n,) int64, what relevance is asked by instead of ``images``.
+        reference: (n,) int64 positions by which relevance is asked, instead of ``images``.
     """
 
     images: Tensor | None
@@ -232,7 +229,7 @@ class _Positions:
     reference: Tensor | None
 
     def at(self, images: Tensor, captions: Tensor) -> _Positions:
-        """Of the items at these places of the batch."""
+        """Positions of the items at these places of the batch."""
         return _Positions(_at(self.images, images), _at(self.captions, captions), _at(self.reference, images))
 
 
@@ -255,11 +252,11 @@ class GlobalNegatives(nn.Module):
     On one process it is the loss itself.
 
     Args:
-        loss: any loss of :mod:`rungwise.losses`.
-        similarity: (n, D) image vectors and (m, D) text vectors to (n, m).
-        within: the same for vectors of one modality, which some losses read; None takes ``similarity``.
-        relevance: where graded losses get their degrees.
-        positives: which captions describe which images, by positions in the collection, such as
+        loss: Any loss of :mod:`rungwise.losses`.
+        similarity: Function from (n, D) image vectors and (m, D) text vectors to (n, m).
+        within: Similarity of vectors of one modality, which some losses read; None takes ``similarity``.
+        relevance: Source of degrees for graded losses.
+        positives: Function that tells which captions describe which images, by positions in the collection, such as
             ``ImageCaptions.positives``; needed where images and captions are not paired one to one.
 
     >>> from rungwise.losses import MaxOfHinges
@@ -294,24 +291,24 @@ class GlobalNegatives(nn.Module):
         *,
         queries: int | None = None,
     ) -> LossValue:
-        """The loss of the whole batch.
+        """The loss of the whole batch, from this process's own vectors.
 
         Args:
-            image_vectors: (n, D), this process's own; n may differ between processes.
-            text_vectors: (m, D), of the same type; n = m on every process makes a square block.
+            image_vectors: (n, D) image vectors of this process; n may differ between processes.
+            text_vectors: (m, D) text vectors of the same type; n = m on every process makes a square block.
             images: (n,) int64 positions in the collection, for relevance and positives.
             captions: (m,) int64 positions in the collection.
-            reference: (n,) int64, what the relevance source is asked by instead of ``images``: the caption paired with
-                each image, say, where the source's ``block`` compares captions with captions.
+            reference: (n,) int64 positions by which the relevance source is asked instead of ``images``: the caption
+                paired with each image, say, where the source's ``block`` compares captions with captions.
             queries: B, where the whole batch is square: the first B pairs of all processes together, in the order of
-                their ranks, lose, and the others are candidates alone; None takes all.
+                their ranks, are queries, and the others only candidates; None takes all as queries.
 
         Returns:
             A scalar, the same on every process; with ``reduction="none"`` the per-query values of this process's own
             images (n,) and captions (m,), whose gradients are not scaled.
 
         Raises:
-            ValueError: as the loss does, or positions are missing.
+            ValueError: If the loss refuses the block, or positions are missing.
         """
         positions = _Positions(images, captions, reference)
         if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:

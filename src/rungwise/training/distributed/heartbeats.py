@@ -1,8 +1,8 @@
-"""A lost process of a run: the others notice it, say so in one line, and end.
+"""Heartbeats: when one process of a run is lost, the others notice it, say so in one line, and end.
 
 A process that dies closes its connections, which the others see at once. A machine that loses its power or its network
 closes nothing, and the others would wait for hours: a process may have to wait that long for one that reads or
-validates. So every process shows at short intervals that it lives, and looks whether the others do.
+validates. So every process shows at short intervals that it lives, and looks for the others' signs of life.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ LOST_AFTER = 120.0
 """Seconds without a sign of life after which a process counts as lost."""
 
 LOST = 75
-"""Exit status of a process that ends because another one is lost; sysexits calls it a failure that may pass."""
+"""Exit status of a process that ends because another one is lost; a temporary failure (EX_TEMPFAIL) in sysexits."""
 
 _BEATS = 10
-"""Signs of life within that time; one that is late is no death."""
+"""Number of signs of life within that time, so that a late one is not taken for death."""
 
 _LONGEST_INTERVAL = 5.0
 _SECONDS_FOR_A_REASON = 2.0
 
 
 class Board(Protocol):
-    """Where processes leave each other notes, such as :class:`torch.distributed.Store`."""
+    """A store of notes that all processes read, such as :class:`torch.distributed.Store`."""
 
     def set(self, key: str, value: str) -> None:
-        """Leave a note."""
+        """Write a note."""
 
     def get(self, key: str) -> bytes:
-        """A note; waits until it is there."""
+        """Read a note; waits until it exists."""
         ...
 
     def check(self, keys: list[str]) -> bool:
-        """Whether all these notes are there."""
+        """Whether all these notes exist."""
         ...
 
 
@@ -52,12 +52,12 @@ class Heartbeats:
     """Shows that this process lives, and notices when another one no longer does.
 
     Args:
-        board: Where the processes leave their signs of life.
-        rank: Of this process.
-        world: How many there are.
+        board: Store of the signs of life.
+        rank: Rank of this process.
+        world: Number of processes.
         lost_after: Seconds without a sign of life after which a process counts as lost.
-        lost: Told once, from a thread, what happened; ends the process.
-        clock: Seconds that never go back.
+        lost: Called once, from a thread, with what happened; it must end the process.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Heartbeats:
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._beat_on, self._watch)]
 
     def start(self) -> None:
-        """Begin to show signs of life."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """From now on nobody counts as lost."""
+        """Stop, so that nobody counts as lost any more."""
         self._over.set()
 
     def beat(self) -> None:
@@ -108,13 +108,13 @@ class Heartbeats:
             self._failure = str(error)
 
     def _beat_on(self) -> None:
-        """Beat again and again, as long as the board answers."""
+        """Beat at intervals, as long as the board answers."""
         while not self._over.is_set() and not self._failure:
             self.beat()
             self._over.wait(self._interval)
 
     def _watch(self) -> None:
-        """Look at the clock, again and again."""
+        """Check the clock at intervals."""
         while not self._over.wait(self._interval):
             if happened := self.happened():
                 if not self._over.is_set():
@@ -122,7 +122,7 @@ class Heartbeats:
                 return
 
     def happened(self) -> str:
-        """What is wrong; nothing while all live."""
+        """What is wrong, in words; empty while all processes live."""
         now, world = self._clock(), len(self._heard) + 1
         if os.getppid() != self._parent:
             return f"what started process {self._rank} of {world} is gone"
@@ -139,18 +139,18 @@ class Heartbeats:
 def heartbeats(
     rank: int, world: int, wait: Callable[[], None], *, lost_after: float, go_on: Callable[[], str]
 ) -> Iterator[None]:
-    """Within it, the loss of another process ends this one, with one line.
+    """Context in which the loss of another process ends this one, with one line.
 
     Args:
-        rank: Of this process.
-        world: How many there are.
-        wait: Returns when all processes have called it.
+        rank: Rank of this process.
+        world: Number of processes.
+        wait: Function that returns when all processes have called it.
         lost_after: Seconds without a sign of life after which a process counts as lost.
-        go_on: What a person does then.
+        go_on: Function that tells, in words, how a person resumes.
 
     Raises:
-        SystemExit: With status :data:`LOST`, if a process that this one communicates with is gone. Where nothing is
-            communicated just now, the process ends at once with that status.
+        SystemExit: With status :data:`LOST`, if a process that this one communicates with is gone. While nothing is
+            communicated, the process ends at once with that status.
     """
     stores: Any = dist  # which mypy finds no stores in
     store = stores.TCPStore(
@@ -193,7 +193,7 @@ def heartbeats(
 
 @contextmanager
 def _termination_as_exit() -> Iterator[None]:
-    """Within it, a polite kill is an exception, the first one alone.
+    """Context in which the first SIGTERM becomes SystemExit.
 
     torchrun sends one as soon as it has lost a process, and there must be time left to say what happened.
     """
@@ -218,7 +218,7 @@ def _ignore_termination() -> None:
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those in whose handling it came."""
+    """An error and the errors in whose handling it was raised."""
     one: BaseException | None = error
     while one is not None:
         yield one
@@ -229,11 +229,10 @@ _joined: list[int] = []
 
 
 def reason_of_loss(error: BaseException) -> str | None:
-    """What the way to another process said; None of an error that has another cause.
+    """Message of a broken connection to another process; None for an error that has another cause.
 
     >>> reason_of_loss(RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.2]:4711"))
     'Connection closed by peer [10.0.0.2]:4711'
-    >>> reason_of_loss(RuntimeError("shapes do not match"))
     """
     text = " ".join(str(error).split())
     if not isinstance(error, dist.DistError) and not (isinstance(error, RuntimeError) and "gloo" in text):
@@ -242,7 +241,7 @@ def reason_of_loss(error: BaseException) -> str | None:
 
 
 def _leave_word(board: Board, rank: int) -> None:
-    """Let the others know that this process ends by an error of its own."""
+    """Tell the others that this process ends by an error of its own."""
     try:
         board.set(f"ended/{rank}", "1")
     except RuntimeError:
@@ -256,7 +255,7 @@ def _ended(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> int | None:
-    """The process that has left word that it ends; None where there is no word within a while."""
+    """Rank of a process that told that it ends; None if none did within a while."""
     until = clock() + _SECONDS_FOR_A_REASON
     try:
         while clock() < until:

@@ -22,19 +22,15 @@ from rungwise.training.distributed.heartbeats import LOST_AFTER, heartbeats
 from rungwise.training.run_folder import is_begun
 
 LONGEST_WAIT = timedelta(hours=12)
-"""For a process that reads or validates while the others wait."""
+"""Longest wait of a process while another one reads or validates."""
 
 
 class Processes:
     """The processes of a run, as one of them sees them.
 
     Attributes:
-        rank: Of this process, from 0.
-        world: How many there are.
-
-    >>> alone = Processes()
-    >>> alone.first, alone.own(np.array([4, 2, 7])).tolist(), alone.any(False)
-    (True, [4, 2, 7], False)
+        rank: Rank of this process, from 0.
+        world: Number of processes.
     """
 
     def __init__(self, rank: int = 0, world: int = 1, device: torch.device | None = None) -> None:
@@ -44,7 +40,7 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     def own(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -52,15 +48,11 @@ class Processes:
         return np.array_split(chosen, self.world)[self.rank]
 
     def shares(self, items: int) -> list[int]:
-        """How many of a batch's items each process takes.
-
-        >>> Processes(0, 3).shares(5)
-        [2, 2, 1]
-        """
+        """Number of a batch's items for each process."""
         return [len(part) for part in np.array_split(np.arange(items), self.world)]
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any process; all must ask together."""
+        """Whether the flag is set on any process; all processes must call this together."""
         if self.world == 1:
             return flag
         together = torch.tensor(int(flag), device=self._device)
@@ -68,13 +60,13 @@ class Processes:
         return bool(together)
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Wait until all processes are here."""
         if self.world > 1:
             dist.barrier()
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """The first process goes through alone, then the others, who find what it left."""
+        """Context that the first process passes alone, then the others, which find its files."""
         if not self.first:
             self.wait()
         yield
@@ -83,11 +75,7 @@ class Processes:
 
 
 def asked_for() -> int:
-    """How many processes ``torchrun`` started; 1 without it.
-
-    >>> asked_for()
-    1
-    """
+    """Number of processes that ``torchrun`` started; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -98,13 +86,13 @@ def joined(
     lost_after: float = LOST_AFTER,
     go_on: Callable[[], str] = lambda: "start all processes again",
 ) -> Iterator[tuple[Processes, torch.device]]:
-    """Join the processes of the run; yields them, and the device of this one. Within it, they are those that joined.
+    """Context that joins the processes of the run; yields them, and the device of this one.
 
     Args:
-        device: What was asked for; None takes ``cuda`` where there is one. With several processes each takes the GPU of
-            its number on its machine.
+        device: Device such as ``"cpu"``; None takes ``cuda`` where there is one. With several processes each takes the
+            GPU of its number on its machine.
         lost_after: Seconds without a sign of life after which another process counts as lost.
-        go_on: What a person does when one is lost, for the message.
+        go_on: Function that tells, in words, how a person resumes after a loss.
 
     Raises:
         UserError: If there is no such device.
@@ -134,15 +122,12 @@ def joined(
 
 
 def resuming(config: Path, out: Path, *more: str) -> str:
-    """How a person goes on with a run of several processes that has lost one.
+    """The command, in words, that resumes a run of several processes after a loss.
 
     Args:
-        config: The configuration that the run keeps.
+        config: Configuration file of the run.
         out: Folder of the run.
         more: Further words of the command.
-
-    >>> resuming(Path("nowhere/config.yaml"), Path("nowhere"))
-    'no checkpoint was written yet; start all processes anew'
     """
     if not is_begun(config.parent):
         return "no checkpoint was written yet; start all processes anew"
@@ -157,9 +142,5 @@ def resuming(config: Path, out: Path, *more: str) -> str:
 
 
 def is_first() -> bool:
-    """Whether this process is the only one or the first, before they have joined.
-
-    >>> is_first()
-    True
-    """
+    """Whether this process is the only one or the first, before they have joined."""
     return int(os.environ.get("RANK", "0")) == 0

@@ -1,1 +1,1 @@
-"""The loop, and everything that it works with."""
+"""The training loop and its parts."""

@@ -1,7 +1,7 @@
-"""The state of a run in one file that is replaced as a whole: tensors, and the numbers beside them as JSON.
+"""Checkpoints: the state of a run in one file that is replaced as a whole, tensors with numbers as JSON.
 
-Nothing random needs saving: batches are drawn from (seed, epoch) and other draws from (seed, step). The file's header
-names every tensor and has a checksum of all that the file says.
+Nothing random needs saving: batches are drawn from (seed, epoch), other draws from (seed, step). The file's header
+names every tensor and has a checksum of the whole content.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from rungwise.training.steps.weight_average import WeightAverage
 
 @dataclass
 class RunState:
-    """Where a run stands, after its last finished step.
+    """The state of a run after its last finished step.
 
     Attributes:
-        epoch: Epochs finished.
-        step: Steps finished in the present epoch.
-        total_steps: Steps finished in all.
+        epoch: Number of finished epochs.
+        step: Number of finished steps in the present epoch.
+        total_steps: Number of finished steps in all.
         loss_sum: Sum of the losses of the present epoch's pairs.
-        pairs: Pairs seen in the present epoch.
-        best_value: Validation number of the snapshot kept, of the measure that chooses; None when there is none yet.
-        best_epoch: Of the snapshot kept, from 1; 0 when there is none yet.
-        history: One mapping of numbers an epoch.
-        settings: The configuration that the run was started with, as plain values.
-        data_hash: Of the collection that it was started with.
-        frozen_hash: Of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
-        start_hash: Of the model that it began from; empty where it began anew.
-        files: Hash of each text file of the model, such as its vocabulary, by the file's name.
-        collapse: What the collapse watch remembers.
-        scaling: Of the losses, in float16.
+        pairs: Number of pairs seen in the present epoch.
+        best_value: Validation value of the snapshot, by the choosing measure; None when there is none yet.
+        best_epoch: Epoch of the snapshot, from 1; 0 when there is none yet.
+        history: Measured numbers of each epoch.
+        settings: Configuration that the run was started with, as plain values.
+        data_hash: Hash of the collection that it was started with.
+        frozen_hash: Hash of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
+        start_hash: Fingerprint of the model that it started from; empty for a new one.
+        files: Hash of each text file of the model, such as its vocabulary, by file name.
+        collapse: Memory of the collapse watch.
+        scaling: Scaling of the losses in float16.
     """
 
     __pydantic_config__ = STRICT
@@ -72,17 +72,17 @@ class RunState:
 
 
 class Trained:
-    """What a checkpoint keeps of modules: trained parameters, the buffers beside them, moments and averages.
+    """The tensors that a checkpoint keeps: trained parameters, their buffers, optimizer moments and averages.
 
     Args:
-        model: Its frozen parts are left out.
-        loss: Its parameters, such as a learned temperature, are kept like the model's.
-        optimizer: Of both.
-        config: Of the optimizer, which says what it keeps.
-        average: Of the model's weights; None where the run has none.
+        model: The model; its frozen parts are left out.
+        loss: The loss; its parameters, such as a learned temperature, are kept too.
+        optimizer: Optimizer of both.
+        config: Configuration of the optimizer, which names its moments.
+        average: Average of the model's weights; None where the run has none.
 
     Attributes:
-        best: Trained tensors of the best epoch, where no folder holds that model yet.
+        best: Trained tensors of the best epoch, while no folder holds that model.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Trained:
         self.best: dict[str, Tensor] | None = None
 
     def tensors(self) -> dict[str, Tensor]:
-        """By names such as ``model/image_projection.weight`` and ``optimizer/loss/temperature.raw/exp_avg``."""
+        """All tensors by name, such as ``model/image_projection.weight`` or ``optimizer/loss/temperature.raw/step``."""
         found = {
             f"{place}/{name}": t for place, one in self.modules.items() for name, t in trained_tensors(one).items()
         }
@@ -113,11 +113,11 @@ class Trained:
         return found
 
     def restore(self, tensors: dict[str, Tensor], *, steps: int = 1) -> None:
-        """Put everything back where :meth:`tensors` found it.
+        """Put all tensors back by their names in :meth:`tensors`.
 
         Args:
-            tensors: By their names.
-            steps: That had been taken; after the first the optimizer has moments.
+            tensors: The tensors by name.
+            steps: Number of steps taken before; after the first the optimizer has moments.
 
         Raises:
             UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.
@@ -162,9 +162,9 @@ class Trained:
                 raise _other(name, here, there)
 
     def _refuse_other_moments(self, tensors: dict[str, Tensor], begun: bool) -> None:
-        """An optimizer begins anew without its moments, so that a run would go on otherwise than it went.
+        """Refuse missing moments, without which the optimizer would start anew and the run would go on differently.
 
-        A parameter that never had a gradient has none of them, and that is no damage.
+        A parameter that never had a gradient has no moments, and that is no damage.
         """
         shapes = {name: parameter.shape for name, parameter in self._stepped()}
         found = {name: tuple(tensor.shape) for name, tensor in tensors.items() if name.startswith("optimizer/")}
@@ -206,10 +206,10 @@ def _other(name: str, here: object, there: object) -> UserError:
 
 
 def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
-    """Write the run's state; a reader sees the old file or the new one, never a mixture, also after a power cut.
+    """Write the run's state; a reader sees the old file or the new one, also after a power cut.
 
     Raises:
-        UserError: If the disk is full; the old checkpoint then stays.
+        UserError: If the disk is full; the old checkpoint is kept.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.tensors().items()}
     with replacing(path) as draft:
@@ -217,20 +217,16 @@ def save_checkpoint(path: Path, trained: Trained, state: RunState) -> None:
 
 
 def header_of(state: str, tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """What the header of a checkpoint says: the state as JSON, the names of the tensors, a checksum of it all.
-
-    >>> sorted(header_of("{}", {}))
-    ['sha256', 'state', 'tensors']
-    """
+    """Header of a checkpoint: the state as JSON, the names of the tensors, and a checksum of everything."""
     names = json.dumps(sorted(tensors))
     return {"state": state, "tensors": names, "sha256": _digest(state, names, tensors)}
 
 
 def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
-    """A run's state and its tensors, for :meth:`Trained.restore`.
+    """Read a run's state and its tensors, for :meth:`Trained.restore`.
 
     Raises:
-        UserError: If there is no checkpoint, or it is damaged, or was altered.
+        UserError: If there is no checkpoint, or it is damaged or altered.
     """
     with _opened(path) as file:
         said = file.metadata()
@@ -241,10 +237,10 @@ def load_checkpoint(path: Path) -> tuple[RunState, dict[str, Tensor]]:
 
 
 def read_state(path: Path) -> RunState:
-    """A run's state alone; the tensors beside it are neither read nor checked.
+    """Read a run's state alone; the tensors are neither read nor checked.
 
     Raises:
-        UserError: As :func:`load_checkpoint`.
+        UserError: If there is no checkpoint, or it cannot be read.
     """
     with _opened(path) as file:
         return _state(path, file.metadata())
@@ -252,7 +248,7 @@ def read_state(path: Path) -> RunState:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """A checkpoint's file; what is wrong with it is one line."""
+    """Open a checkpoint; damage becomes a UserError of one line."""
     try:
         require_regular(path)
     except MissingFileError:
@@ -279,11 +275,7 @@ def _state(path: Path, said: Mapping[str, str]) -> RunState:
 
 
 def missing(path: Path) -> UserError:
-    """The error where there is no checkpoint.
-
-    >>> str(missing(Path("run") / "checkpoint.safetensors"))
-    'run/checkpoint.safetensors: no checkpoint to resume from; start the run without resume'
-    """
+    """The error for a missing checkpoint."""
     return UserError(f"{path}: no checkpoint to resume from; start the run without resume")
 
 
@@ -299,7 +291,7 @@ def _refuse_altered(path: Path, said: Mapping[str, str], tensors: Mapping[str, T
 
 
 def _digest(state: str, names: str, tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of all that a checkpoint says."""
+    """SHA-256 of a checkpoint's content."""
     digest = hashlib.sha256(json.dumps([state, names]).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
@@ -309,11 +301,7 @@ def _digest(state: str, names: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def differing(then: Any, now: Any, name: str = "") -> list[str]:
-    """Settings that differ, as lines such as ``loss.margin: 0.2 then, 0.3 now``.
-
-    >>> differing({"loss": {"margin": 0.2}, "seed": 0}, {"loss": {"margin": 0.3}, "seed": 0})
-    ['loss.margin: 0.2 then, 0.3 now']
-    """
+    """Differing settings, as lines such as ``loss.margin: 0.2 then, 0.3 now``."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = [*then, *(one for one in now if one not in then)]
         inner = ((one, f"{name}.{one}" if name else one) for one in names)

@@ -1,8 +1,9 @@
-"""Collapse watch: tells once when the max of hinges has pushed all embeddings onto one point.
+"""Collapse watch: warns once when the max of hinges has pushed all embeddings onto one point.
 
-Where all vectors are alike, every similarity is the same, so each query loses exactly its margin: the loss rests at
-2 x margin a pair. That alone is no alarm. A healthy run with the max of hinges from the start rests there for several
-epochs as well, but its images stay apart from each other, and it leaves. In a collapse the embeddings lie together too.
+Where all vectors are alike, every similarity is the same, so each query loses exactly its margin: the loss rests at 2 x
+margin a pair. That alone is no alarm. A healthy run with the max of hinges from the start rests there for several
+epochs as well, but its images keep apart from each other, and it leaves. In a collapse the embeddings are close
+together too.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ STEPS = 500
 
 @dataclass
 class CollapseMemory:
-    """What a resumed run has to know.
+    """State of the watch that a resumed run needs.
 
     Attributes:
-        flat_since: Step of the first of the observations in a row that look like a collapse; -1 for none.
-        told: The user has been told.
+        flat_since: Step of the first of the consecutive observations that look like a collapse; -1 for none.
+        told: Whether the user has been warned.
     """
 
     flat_since: Annotated[int, Field(ge=-1)] = -1
@@ -37,17 +38,14 @@ class CollapseMemory:
 
 
 def spread(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
-    """How far the embeddings of a batch lie apart: the larger of the two sides' variances of directions.
+    """Scalar spread of a batch's embeddings: the larger of the two sides' variances of directions.
 
-    A side's is 1 - ||mean of its normalised vectors||^2: 0 where all point the same way, near 1 where they point
-    everywhere.
+    A side's variance is 1 - ||mean of its normalised vectors||^2: 0 where all point the same way, near 1 where they
+    point everywhere. It has no gradient.
 
     Args:
         image_vectors: (n, D).
         text_vectors: (m, D).
-
-    Returns:
-        A scalar, without a gradient.
 
     >>> spread(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[3.0, 0.0], [5.0, 0.0]]))
     tensor(0.5000)
@@ -58,17 +56,17 @@ def spread(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
 
 
 class CollapseWatch(Watcher):
-    """Tells once, with the remedy, when a max-of-hinges run has collapsed.
+    """Warns once, with the remedy, when a max-of-hinges run has collapsed.
 
-    It tells when at every observation over ``steps`` steps the loss was within 1 % of 2 x margin a pair *and* the
+    It warns when at every observation over ``steps`` steps the loss was within 1 % of 2 x margin a pair *and* the
     spread of the embeddings was below ``least_spread``.
 
     Args:
-        rests_at: What a pair loses while all vectors are alike, see :attr:`rungwise.losses.Loss.rests_at`.
-        tell: Takes the sentence.
+        rests_at: Loss of a pair while all vectors are alike, see :attr:`rungwise.losses.Loss.rests_at`.
+        tell: Called with the warning.
         least_spread: Bound on :func:`spread`.
-        steps: How long.
-        memory: Of the run so far; changed in place.
+        steps: Number of steps for which the signs must last.
+        memory: State of the run so far; changed in place.
 
     >>> watch = CollapseWatch(0.4, print, steps=20)
     >>> for step in range(0, 40, 10):
@@ -92,16 +90,16 @@ class CollapseWatch(Watcher):
         self.memory = memory or CollapseMemory()
 
     def step(self, report: StepReport) -> None:
-        """Look at the last batch of a report."""
+        """Observe the last batch of a report."""
         self.observe(report.total_step, report.batch_loss, report.spread)
 
     def observe(self, step: int, loss: float, spread: float) -> None:
-        """Look at one batch.
+        """Observe one batch.
 
         Args:
-            step: Its number in the run.
-            loss: Per pair, both directions added; nan for a batch that was not looked at.
-            spread: Of its embeddings, see :func:`spread`.
+            step: Number of the step in the run.
+            loss: Loss per pair, both directions added; nan for a batch that was not measured.
+            spread: Spread of its embeddings.
         """
         memory = self.memory
         if math.isnan(loss):

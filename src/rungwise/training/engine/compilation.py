@@ -1,4 +1,4 @@
-"""Compiles the encoders of a run, where that is wanted and can be done."""
+"""Compilation of a run's encoders, where it is asked for and possible."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ def compile_encoders(
     autocast: Autocast,
     say: Callable[[str], None],
 ) -> None:
-    """Compile what of a model pays, as ``config.compile`` says, and try it on a batch; names of weights stay.
+    """Compile the worthwhile parts of a model, as ``config.compile`` says, and try them on a batch.
 
-    ``auto`` does it on a GPU. There, a model whose batches have one shape is run from CUDA graphs, and else batches of
-    several lengths do not compile anew. Where ``auto`` cannot do it, the command says why and trains as it is.
+    ``auto`` compiles on a GPU. There, a model whose batches have one shape runs from CUDA graphs, and otherwise batches
+    of several lengths do not trigger compilation anew. Where ``auto`` fails, the reason is told and the model trains
+    uncompiled. Names of weights do not change.
 
     Args:
-        config: The run.
-        model: On its device; its weights and buffers stay as they are.
-        pairs: What batches are cut from.
+        config: Configuration of the run.
+        model: Model on its device; its weights and buffers are unchanged.
+        pairs: Pairs that batches are cut from.
         autocast: Opens the context in which encoders compute.
-        say: Takes a sentence for a person.
+        say: Called with sentences for a person.
 
     Raises:
-        UserError: If ``yes`` cannot be done.
+        UserError: If ``yes`` is asked for and fails.
     """
     wanted, device = config.compile == "yes", model.device
     if config.compile == "no" or (not wanted and device.type != "cuda"):
@@ -57,7 +58,7 @@ def compile_encoders(
 def _compiled(
     config: TrainConfig, model: TrainableScorer, parts: Sequence[Compilable], pairs: Pairs, autocast: Autocast
 ) -> str:
-    """Compile, and try it; gives the reason where that fails, and the model is then as it was."""
+    """Compile and try the parts; the reason where that fails, with the model as before."""
     graphs = model.device.type == "cuda" and all(part.one_shape for part in parts)
     for part in parts:
         part.module.compile(mode="reduce-overhead" if graphs else None, dynamic=None if part.one_shape else True)
@@ -73,7 +74,7 @@ def _compiled(
 
 
 def _try_batch(model: TrainableScorer, pairs: Pairs, chosen: Positions, autocast: Autocast) -> None:
-    """One way there and back, which leaves weights and buffers as they are."""
+    """One forward and backward pass, which leaves weights and buffers unchanged."""
     assert isinstance(model, TrainableEncoder)  # which alone have parts to compile
     training, buffers = model.training, {name: one.clone() for name, one in model.named_buffers()}
     model.train()
@@ -88,7 +89,7 @@ def _try_batch(model: TrainableScorer, pairs: Pairs, chosen: Positions, autocast
 
 
 def _reason(error: RuntimeError) -> str:
-    """What a person can do something about, in a line."""
+    """One line on the failure, with what a person can do."""
     inner: BaseException | None = error
     while inner is not None and inner.__cause__ is not None:
         inner = inner.__cause__

@@ -1,4 +1,4 @@
-"""Where a run's model comes from: made anew, or begun from another model's weights."""
+"""Initialisation of a run's model: new, or from another model's weights."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def model_of(
     features: FeatureRows | None,
     say: Callable[[str], None],
 ) -> tuple[TrainableScorer, str]:
-    """The model that a run trains, on the processor, and the fingerprint of the one that it begins from.
+    """The model that a run trains, on the processor, and the fingerprint of the model that it starts from.
 
     Args:
-        config: Of the run.
-        captions: Those of the training split.
-        features: The rows that stand for pictures, where the collection has such.
-        say: Takes a sentence for a person.
+        config: Configuration of the run.
+        captions: Captions of the training split.
+        features: The rows that stand for pictures; None where the collection has pictures.
+        say: Called with sentences for a person.
 
     Returns:
-        The model; and the fingerprint, which is empty where it begins anew.
+        The model; and the fingerprint, which is empty for a new model.
 
     Raises:
-        UserError: If it cannot be had, or is not trained.
+        UserError: If it cannot be loaded, or cannot be trained.
     """
     if not config.start:
         if not isinstance(config.tune, WholeModel):
@@ -70,16 +70,10 @@ def model_of(
 
 
 def started_from(start: str) -> str:
-    """The model that a setting ``start`` means: that of a run's folder, or what it names itself.
-
-    Args:
-        start: A folder of a model or of a run, or any name that models are loaded by.
+    """The model that a setting ``start`` names: that of a finished run's folder, or the name itself.
 
     Raises:
         UserError: If it is a run that is not finished.
-
-    >>> started_from("hf:someone/model")
-    'hf:someone/model'
     """
     folder = Path(start)
     if not folder.is_dir() or (folder / "config.json").exists() or not is_run(folder):

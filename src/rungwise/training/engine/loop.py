@@ -1,7 +1,7 @@
-"""The training loop: pairs in, the best snapshot out, resumable to the bit.
+"""The training loop, from pairs to the best snapshot, resumable to the bit.
 
-The loop knows no encoder. A model reads pairs and cuts batches, a step turns a batch into gradients, and a sampler says
-which pairs meet.
+The loop knows no encoder. A model reads pairs and cuts batches, a step turns a batch into gradients, and a sampler
+chooses which pairs meet.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ REPORT_STEPS = 10
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a run leaves behind.
+    """The result of a run.
 
     Attributes:
-        model_folder: The best snapshot, for :func:`rungwise.models.load`.
-        best_epoch: It was taken after this epoch, from 1; 0 if there is none yet.
-        measure: The measure that chose it, as the history calls it.
-        best_value: Its number on the validation split; None if there is no snapshot yet.
-        best_rsum: Its rsum, whichever measure chose it; NaN if there is none yet.
-        history: One mapping of numbers an epoch.
-        finished: False when the run was asked to stop; it can be resumed.
+        model_folder: Folder of the best snapshot, for :func:`rungwise.models.load`.
+        best_epoch: Epoch of the best snapshot, from 1; 0 if there is none yet.
+        measure: Measure that chose the snapshot, as the history names it.
+        best_value: Value of this measure on the validation split; None if there is no snapshot yet.
+        best_rsum: rsum of the snapshot, whichever measure chose it; NaN if there is none yet.
+        history: Measured numbers of each epoch.
+        finished: Whether the run came to its end; one that was stopped can be resumed.
     """
 
     model_folder: Path
@@ -89,31 +89,31 @@ def train(
     watcher: Watcher | Sequence[Watcher] | None = None,
     lost_after: float = LOST_AFTER,
 ) -> TrainResult:
-    """Train a model and keep the snapshot that ``config.snapshot`` finds the best on the validation split.
+    """Train a model and keep the snapshot that ``config.snapshot`` finds best on the validation split.
 
-    Writes into ``out``: ``config.yaml``, ``model/`` (the snapshot), ``checkpoint.safetensors``, ``history.jsonl``,
-    what ``config.logs`` names and, where images had to be left out, ``skipped.txt``. Nothing is written before the run
-    is accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call
-    it; the first one writes.
+    Writes into ``out``: ``config.yaml``, ``model/`` (the snapshot), ``checkpoint.safetensors``, ``history.jsonl``, the
+    files of ``config.logs`` and, where images had to be left out, ``skipped.txt``. Nothing is written before the run is
+    accepted. Ctrl-C ends the present step, writes a checkpoint and returns. Under ``torchrun`` all processes call it;
+    the first one writes.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         data: The collection; its splits are named by ``config.data``.
         out: Folder of the run.
         relevance: Degrees by positions in ``data``, for losses, samplers and measures that read them: a source, saved
             degrees, an (images, captions) array, or an object with ``block``. None takes those that the configuration
             names, or those that the data bring along.
         cache: Folder of the feature cache; the default one if None.
-        resume: Go on from ``out``'s checkpoint, to the same final weights as if nothing had happened. The configuration
-            must be that of the run; ``epochs`` alone may be made longer.
-        device: Where to compute; None takes ``cuda`` where there is one.
-        watcher: Told of progress; one or several.
+        resume: Whether to go on from ``out``'s checkpoint, to the same final weights as an uninterrupted run. The
+            configuration must be that of the run; only ``epochs`` may be longer.
+        device: Device of the training; None takes ``cuda`` where there is one.
+        watcher: One or several watchers, which receive progress.
         lost_after: Under ``torchrun``, seconds without a sign of life after which another process counts as lost. The
-            others then end with one line, and the last checkpoint stays.
+            others then end with one line; the last checkpoint is kept.
 
     Raises:
-        UserError: If the data do not suit, the disk is full, the loss is no longer finite, a checkpoint does not
-            belong to this run, or another training writes in ``out`` now. What stood there stays.
+        UserError: If the data are unsuitable, the disk is full, the loss is no longer finite, a checkpoint does not
+            belong to this run, or another training writes in ``out`` now. Earlier files stay unchanged.
         SystemExit: If another process is lost.
     """
     if config.stages:
@@ -142,7 +142,7 @@ def train(
 
 
 class _Run:
-    """One run's state and its steps."""
+    """The state of one run, and its steps."""
 
     def __init__(self, prepared: Prepared, data: ImageCaptions, out: Path, watcher: AllOf) -> None:
         self.prepared = prepared
@@ -160,7 +160,7 @@ class _Run:
         self.spent = Spent(prepared.work.data_time)
 
     def accept(self, resume: bool) -> None:
-        """Find the run's state, and write down what is run; up to here nothing of a run that stands was touched."""
+        """Start or resume the run's state, and write its configuration; an existing run is untouched before."""
         self.watcher.skipped(self.prepared.issues)
         settings, data_hash = to_plain(self.config), self.data.content_hash()
         if resume:
@@ -190,14 +190,14 @@ class _Run:
         write_skipped(self.out, self.prepared.issues)
 
     def _files(self) -> dict[str, str]:
-        """Hashes of the text files that the model is saved with, and of people's judgements."""
+        """Hashes of the model's text files, and of human judgements."""
         texts = self.prepared.model.files().items()
         hashes = {name: digest_of_parts([text]) for name, text in texts}
         called_right = self.work.called_right
         return hashes if called_right is None else {**hashes, "data.judgements": called_right.digest}
 
     def go(self) -> TrainResult:
-        """Train until the end or until asked to stop."""
+        """Train until the end or a request to stop."""
         begun, first = time.perf_counter(), self.state.epoch
         if self.processes.first:
             self.watcher.watchers += open_watchers(self.config, self.out, self.state.total_steps + 1, self.watcher.say)
@@ -230,12 +230,12 @@ class _Run:
         )
 
     def _is_over(self) -> bool:
-        """Whether all epochs are done, or enough of them; the first process knows the best one."""
+        """Whether all epochs are done, or patience is exhausted; only the first process knows the best epoch."""
         over = self.config.is_over(self.state.epoch, self.state.best_epoch)
         return self.processes.any(over and self.processes.first)
 
     def _epoch(self, batches: Sequence[Any], stop: threading.Event) -> bool:
-        """The rest of the present epoch; False when asked to stop before its end."""
+        """Train the rest of the present epoch; False if stopped before its end."""
         state, config = self.state, self.config
         self.work.model.train()
         loss_function = self.prepared.warm_up if state.epoch < config.warm_up_epochs else self.prepared.loss
@@ -279,7 +279,7 @@ class _Run:
         return total
 
     def _validate(self) -> None:
-        """Close the epoch: measure on the validation split and keep the model if it is the best."""
+        """End the epoch: measure on the validation split, and keep the model if it is the best."""
         state = self.state
         if self.processes.first:
             with self.updates.averaged():
@@ -313,7 +313,7 @@ class _Run:
         self.watcher.epoch(EpochReport(state.total_steps, at, epochs, numbers, best, measure))
 
     def _provenance(self) -> dict[str, Any]:
-        """What the card of the best model says."""
+        """Facts for the card of the best model."""
         best = self.state.history[self.state.best_epoch - 1]
         return provenance(self.data, self.config.seed, self.config.snapshot, best)
 

@@ -1,4 +1,4 @@
-"""One line for a run that finds no memory: what may be lowered, with the present values."""
+"""One line for a run that is out of memory: which settings to lower, with their present values."""
 
 from __future__ import annotations
 
@@ -14,21 +14,16 @@ from rungwise.training.steps.strategies import Plain
 
 @contextmanager
 def memory_explained(place: str, remedies: Callable[[], str]) -> Iterator[None]:
-    """Turn the want of memory, of the machine or of its GPU, into one line.
+    """Context that turns a lack of memory, of the machine or of its GPU, into one line.
 
-    What the system kills without asking cannot be caught.
+    A kill by the system cannot be caught.
 
     Args:
         place: Where it happened, such as ``"in training on cuda:0"``.
-        remedies: What to lower; asked only then.
+        remedies: Function that says what to lower; called only then.
 
     Raises:
         UserError: With the remedies.
-
-    >>> with memory_explained("in training on cpu", lambda: "lower batch_size (now 128)"):
-    ...     raise MemoryError
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: out of memory in training on cpu: lower batch_size (now 128); then start anew
     """
     try:
         yield
@@ -41,7 +36,7 @@ def memory_explained(place: str, remedies: Callable[[], str]) -> Iterator[None]:
 
 
 def for_steps(config: TrainConfig) -> str:
-    """What makes a step smaller.
+    """Settings that make a step smaller.
 
     >>> for_steps(TrainConfig(precision="bfloat16"))
     'lower batch_size (now 128), or set step: {kind: cached_gradients, chunk: 32}'
@@ -61,18 +56,14 @@ def for_steps(config: TrainConfig) -> str:
 
 
 def for_model(config: TrainConfig) -> str:
-    """What makes a model and its reading of the data smaller.
-
-    >>> for_model(TrainConfig())
-    'choose a smaller model (model.image.backbone, model.dimension) or less data, or free some memory'
-    """
+    """Settings that make a model, and its reading of the data, smaller."""
     named = [name for name in ("image.backbone", "dimension") if _has(config.model, name)]
     which = f" ({', '.join(f'model.{name}' for name in named)})" if named else ""
     return f"choose a smaller model{which} or less data, or free some memory"
 
 
 def _trains_layers(config: TrainConfig) -> bool:
-    """Whether an encoder with layers is trained, so that they can be computed twice."""
+    """Whether an encoder with layers is trained, for which gradient checkpointing works."""
     sides = [getattr(config.model, name, None) for name in ("image", "text")]
     return any(getattr(one, "frozen", True) is False and not isinstance(one, GRUConfig) for one in sides)
 

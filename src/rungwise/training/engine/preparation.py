@@ -1,4 +1,4 @@
-"""From a configuration and a collection to everything that the loop works with."""
+"""Preparation of a run: from configuration and collection to everything that the loop needs."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from rungwise.training.steps.strategies import StepContext
 from rungwise.training.steps.weight_average import WeightAverage
 
 Progress = Callable[[str, int, int], None]
-"""Told of progress: of what, how many more, of how many."""
+"""Called with the name of a task, the number of items done since the last call, and their total."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run works with.
+    """Everything that a run works with.
 
     Attributes:
-        config: The run; shares have become thresholds.
-        model: Trained in place.
-        loss: After the warm-up.
-        warm_up: The loss of the first epochs, where the configuration asks for some.
-        validation: Measures what chooses the snapshot.
-        updates: Of model and loss.
-        work: What every step works on.
-        batches_of: The batches of an epoch.
-        issues: Images and judgements that the run goes on without.
-        start_hash: Fingerprint of the model that the run begins from; empty where it begins anew.
+        config: Configuration of the run, with thresholds in place of shares.
+        model: The model, trained in place.
+        loss: Loss after the warm-up.
+        warm_up: Loss of the first epochs, if the configuration has a warm-up; otherwise the loss itself.
+        validation: Measurement that chooses the snapshot.
+        updates: Optimizer steps of model and loss.
+        work: Context of every step.
+        batches_of: Function from an epoch to its batches.
+        issues: Images and judgements that are left out.
+        start_hash: Fingerprint of the model that the run starts from; empty for a new one.
     """
 
     config: TrainConfig
@@ -75,7 +75,7 @@ class Prepared:
 
     @property
     def trained(self) -> Trained:
-        """What a checkpoint keeps of it."""
+        """The parts that a checkpoint keeps."""
         optimizer, average = self.updates.optimizer, self.updates.average
         return Trained(self.model, self.loss, optimizer, self.config.optimizer, average)
 
@@ -91,17 +91,17 @@ def prepare(
     say: Callable[[str], None],
     progress: Progress,
 ) -> Prepared:
-    """Make the model, and read everything that it is trained and validated on.
+    """Make the model, and read everything for training and validation.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         data: The collection.
-        processes: Of the run.
-        device: Where to compute.
+        processes: Processes of the run.
+        device: Device of the training.
         relevance: Degrees by positions in ``data``; None takes those that the configuration names.
         cache: Folder of the caches of features and of relevance; the default one if None.
-        say: Takes a sentence for a person.
-        progress: Told of images as they are read.
+        say: Called with sentences for a person.
+        progress: Called as images are read.
 
     Raises:
         UserError: If data, model, loss, sampler and step do not fit together.
@@ -150,7 +150,7 @@ def prepare(
 def _called_right(
     config: TrainConfig, data: ImageCaptions, pairs: Pairs, say: Callable[[str], None]
 ) -> TrainingPositives | None:
-    """Pairs that people called right, if the configuration names judgements."""
+    """Human positives, if the configuration names judgements."""
     if not config.data.judgements:
         return None
     if config.sampler.draws_lists:
@@ -169,7 +169,7 @@ def _called_right(
 
 
 def _shared(config: TrainConfig, data: ImageCaptions, say: Callable[[str], None]) -> ImageCaptions:
-    """The collection with the share of its training pictures that everything in the run sees."""
+    """The collection with the configured share of its training pictures."""
     shared = with_share(data, config.data.train, config.data.share, config.seed)
     if shared is not data:
         seen, all_of_them = (sum(one in config.data.train for one in which.splits) for which in (shared, data))
@@ -188,11 +188,11 @@ def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[
 
 @dataclass(frozen=True)
 class _Degrees:
-    """The degrees of a run.
+    """Relevance degrees of a run.
 
     Attributes:
-        training: That loss and sampler read; None where they read none.
-        validation: That the measure reads which chooses the snapshot; None where it reads none.
+        training: Degrees for loss and sampler; None where neither reads any.
+        validation: Degrees for the measure that chooses the snapshot; None where it reads none.
     """
 
     training: Degrees | None
@@ -205,7 +205,7 @@ def _with_degrees(
     given: Relevance | ArrayLike | None,
     building: Building,
 ) -> tuple[TrainConfig, _Degrees]:
-    """The degrees that loss, sampler and measure read; shares in the configuration become thresholds."""
+    """The degrees of loss, sampler and measure, and the configuration with thresholds in place of shares."""
     brought = None if given is None else as_degrees(given, data, "relevance=")
     validation = None
     if config.snapshot.chosen.measure.graded:
@@ -243,7 +243,7 @@ def _remark(
     loss: Loss,
     say: Callable[[str], None],
 ) -> None:
-    """Say what a user may not have meant or cannot see."""
+    """Tell the user about settings that may be unintended, and facts that are not visible."""
     for line in model.remarks():
         say(line)
     if config.batch_size > train:
@@ -267,7 +267,7 @@ def _read(
     say: Callable[[str], None],
     progress: Progress,
 ) -> Pairs:
-    """What the model reads of some images and of their captions."""
+    """The model's input for some images and their captions."""
     titles, captions = (f"{name} captions", f"{name} images"), len(captions_of(data, images))
     texts = model.keep_texts(data, images, cache=cache, progress=lambda done: progress(titles[0], done, captions))
     if texts is not None:
@@ -294,7 +294,7 @@ def _autocast(device: torch.device, precision: str) -> AbstractContextManager[An
 
 
 def _precision(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> str:
-    """In what encoders compute on this device."""
+    """Precision of the encoders on this device."""
     if config.precision != "auto":
         return config.precision
     if native_bfloat16(device):
@@ -315,7 +315,7 @@ def _updates(config: TrainConfig, model: TrainableScorer, loss: Loss) -> Optimiz
 
 
 def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch.optim.Optimizer:
-    """The optimizer, its parameters in groups of one factor of the rate and one decay."""
+    """The optimizer, with parameters grouped by factor of the rate and decay."""
     groups: dict[tuple[float, float], Group] = {}
     named = [(config.rates.factor(model.part_of(name)), one, one.ndim > 1) for name, one in model.named_parameters()]
     named += [(config.rates.heads, one, False) for one in loss.parameters()]
@@ -332,7 +332,7 @@ def _optimizer(config: TrainConfig, model: TrainableScorer, loss: Loss) -> torch
 
 
 def _batches(config: TrainConfig, data: ImageCaptions, pairs: Pairs, source: Relevance | None) -> Epoch:
-    """The batches of every epoch."""
+    """Function from an epoch to its batches."""
     labels = [data.labels[image] for image in pairs.images.tolist()] if data.labels else []
     relevance = None if source is None else SplitDegrees(source, pairs)
     return config.sampler.epochs(Drawn(pairs.lengths, pairs.image, labels, relevance, config.batch_size, config.seed))

@@ -1,4 +1,4 @@
-"""Whether a run may begin or go on in a folder."""
+"""Checks whether a run may start or resume in a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODE
 
 
 def refuse_others(out: Path, resume: bool) -> None:
-    """Refuse a folder that holds a run, unless that is to go on, or files of no run under the names of a run's files.
+    """Refuse a folder with a run that is not to be resumed, or with unrelated files under a run's file names.
 
     Raises:
         UserError: Naming the file.
@@ -31,11 +31,11 @@ def refuse_others(out: Path, resume: bool) -> None:
 
 
 def refuse_strangers(out: Path, configuration: type) -> None:
-    """Refuse files of no run under the names of a run's files.
+    """Refuse a folder with unrelated files under the names of a run's files.
 
     Args:
-        out: Folder that is to hold a run.
-        configuration: What a run of its kind is configured by.
+        out: Folder for a run.
+        configuration: Class of the run's configuration.
 
     Raises:
         UserError: Naming the file.
@@ -54,12 +54,12 @@ def refuse_strangers(out: Path, configuration: type) -> None:
 
 
 def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainConfig) -> None:
-    """Refuse to go on with other data, settings or weights; the last phase alone may be made longer.
+    """Refuse to resume with other data, settings or weights; only the last phase may be longer.
 
     Args:
-        path: Of the checkpoint.
-        state: As it stands there.
-        now: What it would go on with: settings and hashes.
+        path: File of the checkpoint.
+        state: State in the checkpoint.
+        now: Present settings and hashes.
         config: The same settings, typed.
 
     Raises:
@@ -104,15 +104,12 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
 
 
 def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_start: bool) -> list[str]:
-    """Settings that differ, without those that decide nothing and without the epochs.
+    """Settings that differ, without the epochs and settings that decide nothing.
 
     Args:
-        then: Settings as a run was started with them.
-        now: Settings to go on with.
-        same_start: The model that it began from is compared by its content; it may stand elsewhere by now.
-
-    >>> other_settings({"data": {"path": "a"}, "seed": 0}, {"data": {"path": "b"}, "seed": 1}, same_start=False)
-    ['seed: 0 then, 1 now']
+        then: Settings that the run was started with.
+        now: Settings to resume with.
+        same_start: Whether the start model is compared by its content, since its folder may have moved.
     """
     left_out = {"preset", "epochs", "start"} if same_start else {"preset", "epochs"}
     # The same data and judgements may stand elsewhere by now; their hashes are compared.
@@ -125,15 +122,11 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_star
 
 
 def with_measured(now: Any, then: Any) -> Any:
-    """Plain settings in which shares are the thresholds that a run has measured for them.
+    """Plain settings with thresholds in place of the shares for which the run has measured them.
 
     Args:
-        now: Settings to go on with.
-        then: Settings of the run, in which shares have become thresholds.
-
-    >>> asked = {"loss": {"kind": "ladder", "thresholds": [0.63], "shares": [0.01]}}
-    >>> with_measured(asked, {"loss": {"kind": "ladder", "thresholds": [0.8], "shares": []}})
-    {'loss': {'kind': 'ladder', 'thresholds': [0.8], 'shares': []}}
+        now: Settings to resume with.
+        then: Settings of the run, with thresholds in place of shares.
     """
     if isinstance(now, dict) and isinstance(then, dict):
         if now.get("shares") and not then.get("shares") and then.get("thresholds"):

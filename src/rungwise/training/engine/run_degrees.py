@@ -1,4 +1,4 @@
-"""Relevance degrees of a run: where those of training and of validation come from, and thresholds measured on them."""
+"""Relevance degrees of a run, for training and validation, and thresholds measured on them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Positions = NDArray[np.int64]
 
 
 class OfPart(Degrees):
-    """Degrees of some splits alone, asked by positions in the whole collection.
+    """Degrees of some splits, asked by positions in the whole collection.
 
     Args:
-        source: Of these splits.
-        whole: The collection.
-        part: Its images of these splits.
+        source: Degrees of these splits.
+        whole: The whole collection.
+        part: The images of these splits.
 
     Attributes:
-        of_caption_pairs: The source compares captions with captions.
+        of_caption_pairs: Whether the source compares captions with captions.
     """
 
     complete = False
@@ -51,7 +51,7 @@ class OfPart(Degrees):
         self._caption = _places(whole.caption_ids, part.caption_ids)
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
-        """(len(images), len(captions)) degrees; positions outside the splits are refused."""
+        """(len(images), len(captions)) degrees; positions outside the splits raise an error."""
         rows, columns = self.positions(images, captions)
         return self.source.block(self._image[rows], self._caption[columns])
 
@@ -71,34 +71,34 @@ class OfPart(Degrees):
         return pairs.pair_block(self._caption[np.asarray(first)], self._caption[np.asarray(second)])
 
     def options(self) -> Mapping[str, Any]:
-        """Those of the source."""
+        """Options of the source."""
         return self.source.options()
 
     def title(self) -> str:
-        """That of the source."""
+        """Title of the source."""
         return self.source.title()
 
 
 def _places(whole: Sequence[str], part: Sequence[str]) -> Positions:
-    """(whole,) where each item stands in the part; a position that no source has for the others."""
+    """(whole,) position of each item in the part; one past its end for the others."""
     place = {one: position for position, one in enumerate(part)}
     return np.array([place.get(one, len(part)) for one in whole], dtype=np.int64)
 
 
 def training_degrees(config: DataConfig, data: ImageCaptions, building: Building | None = None) -> Degrees | None:
-    """The degrees that a run reads: of a source that knows the training split alone, saved ones, or the data's own.
+    """The degrees that a run trains with: of a source built on the training split alone, saved ones, or the data's own.
 
     Args:
-        config: Names them in ``relevance``.
+        config: Configuration that names them in ``relevance``.
         data: The whole collection, with splits.
-        building: Where a source says what it does, and where it keeps what it made.
+        building: Messages and cache of the building of a source.
 
     Returns:
-        Degrees by positions in ``data``, answered for the training split; None where the configuration names none and
-        the data bring none along.
+        Degrees by positions in ``data``, known for the training split; None where neither the configuration nor the
+        data have any.
 
     Raises:
-        UserError: If the degrees cannot be had, belong to other data, know captions outside the training split, or
+        UserError: If the degrees cannot be loaded, belong to other data, know captions outside the training split, or
             cannot be asked by caption where ``reference`` is the batch.
     """
     found = _found(config, data, building)
@@ -138,19 +138,19 @@ def validation_degrees(
 ) -> Degrees | None:
     """Degrees of the validation split, for a measure that chooses the best epoch.
 
-    Words are counted in the training split, so that a number does not depend on which pictures validate.
+    Words are counted in the training split, so that a number does not depend on the validation pictures.
 
     Args:
-        config: Names them in ``snapshot.relevance``, or in ``data.relevance`` where that is empty.
+        config: Configuration that names them in ``snapshot.relevance``, or in ``data.relevance`` where that is empty.
         data: The whole collection, with splits.
-        given: By positions in ``data``; taken where ``snapshot.relevance`` is empty.
-        building: Where a source says what it does, and where it keeps what it made.
+        given: Degrees by positions in ``data``, used where ``snapshot.relevance`` is empty.
+        building: Messages and cache of the building of a source.
 
     Returns:
-        Degrees by positions in ``data``, answered for the validation split; None where there are none.
+        Degrees by positions in ``data``, known for the validation split; None where there are none.
 
     Raises:
-        UserError: If they cannot be had, belong to other data, or are of the training split alone.
+        UserError: If they cannot be loaded, belong to other data, or cover only the training split.
     """
     setting = "snapshot.relevance" if config.snapshot.relevance else "data.relevance"
     named = config.snapshot.relevance or config.data.relevance
@@ -183,16 +183,16 @@ def _captions_hash(folder: str) -> str | None:
 def with_training_thresholds(
     config: TrainConfig, data: ImageCaptions, relevance: Relevance | None, say: Callable[[str], None] = lambda _: None
 ) -> tuple[TrainConfig, tuple[float, ...]]:
-    """Shares of candidates turned into thresholds, measured on the training split alone.
+    """Turn shares of candidates into thresholds, measured on the training split alone.
 
     Args:
-        config: A run, whose loss may have ``shares``.
+        config: Configuration of a run, whose loss may have ``shares``.
         data: The whole collection, with splits.
         relevance: Degrees by positions in ``data``: a source, saved degrees, an array, or anything with ``block``.
-        say: Takes a line for a person on rungs that stay empty.
+        say: Called with a line on each rung that stays empty.
 
     Returns:
-        The run with thresholds, and those that were measured; none where there are no shares.
+        The configuration with thresholds, and the thresholds; these are empty where there are no shares.
 
     Raises:
         UserError: If the shares cannot be met, or there are no degrees to measure.
@@ -226,8 +226,8 @@ def with_training_thresholds(
 class _ByOneCaption(Degrees):
     """Degrees of captions for one caption of each image, as a batch asks for them by caption.
 
-    The first image is asked by its first caption, the second by its second, and so on around: nobody says that the
-    captions of an image stand in no order.
+    The first image is asked by its first caption, the second by its second, and so on in a cycle, since the captions of
+    an image may be in a meaningful order.
     """
 
     complete = False
@@ -249,12 +249,12 @@ class _ByOneCaption(Degrees):
         return found
 
     def options(self) -> Mapping[str, Any]:
-        """None of its own."""
+        """Empty."""
         return {}
 
 
 def _empty_rungs(cuts: Sequence[float], reached: Sequence[float], batch: int) -> list[str]:
-    """What to say of rungs on which no candidate stands, or hardly one in a batch."""
+    """Remarks on rungs without candidates, or with less than one in a batch."""
     lines = []
     for rung, (cut, share) in enumerate(zip(cuts, reached, strict=True), start=1):
         where = f"rung {rung} of the loss (degrees from {cut:.4g})"

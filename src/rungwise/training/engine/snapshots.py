@@ -1,4 +1,4 @@
-"""The best model of a run: written as a folder at once, or, where that costs too much, kept small until the end.
+"""The best model of a run: written as a folder at once, or, where that is too slow, kept as tensors until the end.
 
 A model with frozen encoders is mostly weights that never change, and a run may improve twenty times. Where the frozen
 weights are large, only the trained tensors of the best epoch are kept, in the checkpoint, and the folder is written
@@ -21,20 +21,20 @@ from rungwise.training.config.snapshots import Choice
 from rungwise.training.engine.checkpoint import trained_tensors
 
 LARGE = 32 << 20
-"""Bytes of frozen weights from which on the folder is written once: 100 MB take most of a second, every time."""
+"""Bytes of frozen weights from which on the folder is written once: writing 100 MB takes most of a second."""
 
 
 def provenance(
     data: ImageCaptions, seed: int, choice: Choice, validation: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
-    """What the card of a run's best model says of where it comes from.
+    """Facts for the card of a run's best model.
 
     Args:
-        data: What it learnt from.
-        seed: Of the run.
-        choice: What chose it.
-        validation: The history's line of the one that was chosen.
-        more: Facts that runs of its kind have besides.
+        data: Collection that it was trained on.
+        seed: Seed of the run.
+        choice: The measure that chose it.
+        validation: The history's entry of the chosen epoch or combination.
+        more: Further facts of this kind of run.
     """
     return {
         "data": data.name,
@@ -50,8 +50,8 @@ class Snapshots:
     """Keeps the best model of a run.
 
     Args:
-        model: In training; its parameters that ask for no gradient are frozen.
-        folder: Of the best model.
+        model: Model in training; parameters without gradients are frozen.
+        folder: Folder of the best model.
 
     Attributes:
         pending: Trained tensors of the best epoch that no folder holds yet; None where there are none.
@@ -67,16 +67,13 @@ class Snapshots:
 
     @property
     def frozen_hash(self) -> str:
-        """Hash of the frozen weights, which no checkpoint holds; empty where all are trained."""
+        """Hash of the frozen weights, which are not in a checkpoint; empty where all are trained."""
         if not self._frozen:
             return ""
         return digest_of_tensors(self._frozen)
 
     def keep(self, provenance: dict[str, Any]) -> None:
-        """The model as it is now is the best so far.
-
-        Args:
-            provenance: What its card should say.
+        """Keep the present model as the best so far, with these facts for its card.
 
         Raises:
             UserError: If the folder cannot be written.
@@ -87,10 +84,7 @@ class Snapshots:
             self.model.save_pretrained(self.folder, provenance)
 
     def finish(self, provenance: dict[str, Any]) -> None:
-        """Write the folder of the best model, if that is still to be done; the model itself becomes the best.
-
-        Args:
-            provenance: What its card should say.
+        """Write the folder of the best model, if that is still to be done; the model then has its weights.
 
         Raises:
             UserError: If the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Ending a run when somebody asks for it."""
+"""Stopping a run on request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from types import FrameType
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C (or a polite kill) sets; a second one interrupts as usual.
-
-    >>> with stop_requests() as stop:
-    ...     stop.is_set()
-    False
-    """
+    """Context with an event that the first Ctrl-C or SIGTERM sets; a second one interrupts as usual."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals reach the main thread only

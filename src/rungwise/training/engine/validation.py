@@ -1,4 +1,4 @@
-"""What is measured after each epoch, and which epoch is the best so far."""
+"""Measurements after each epoch, by which the best one is chosen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rungwise.training.batches.batch_degrees import SplitDegrees
 from rungwise.training.config.snapshots import Choice
 
 IN_MEMORY = 1 << 28
-"""Degrees of the validation split up to so many, 1 GiB, are asked for once and kept; more are asked for every epoch."""
+"""Number of validation degrees (1 GiB) up to which they are computed once and kept; more are computed every epoch."""
 _USUAL = ("R@1", "R@5", "R@10", "rsum")
 
 
@@ -28,14 +28,14 @@ class Validation:
     """Measures a model on the validation split.
 
     Args:
-        config: What chooses the best epoch.
-        pairs: Of the validation split.
+        config: The measure that chooses the best epoch.
+        pairs: Pairs of the validation split.
         autocast: Opens the context in which encoders compute.
-        relevance: Degrees by positions in the collection that the pairs are of; graded measures read them.
+        relevance: Degrees by positions in the collection, for graded measures.
 
     Raises:
-        UserError: If the measure cannot be had of these data: no degrees, a degree that is not a number, a list longer
-            than the gallery, a protocol that does not fit.
+        UserError: If the measure cannot be computed on these data: no degrees, a degree that is not a number, a list
+            longer than the gallery, a protocol that does not fit.
     """
 
     def __init__(self, config: Choice, pairs: Pairs, autocast: Autocast, relevance: Degrees | None = None) -> None:
@@ -48,7 +48,7 @@ class Validation:
             self._check_degrees(self._relevance)
 
     def measure(self, model: TrainableScorer) -> dict[str, float]:
-        """The numbers of the model as it is now, by their canonical names; the one that chooses is among them."""
+        """The numbers of the model in its present state, by canonical name, with the one that chooses."""
         scores = model.scores_of(self.pairs, self.autocast)
         asked = scores.for_evaluation()
         whole, chosen = self.config.protocol == "full", self.config.chosen
@@ -77,7 +77,7 @@ class Validation:
         return {name: float(value) for name, value in numbers.items()}
 
     def _check_degrees(self, degrees: NDArray[np.float32]) -> None:
-        """Measure a ranking by the degrees themselves: what the measure refuses shows now, and not after an epoch."""
+        """Evaluate a ranking by the degrees themselves, so that the measure refuses bad ones before training."""
         data = self.pairs.collection
         try:
             evaluate(
@@ -95,7 +95,7 @@ class Validation:
             ) from None
 
     def _check_protocol(self, data: ImageCaptions) -> None:
-        """Refuse what no epoch could be measured with."""
+        """Refuse protocols and measures that would fail after the first epoch."""
         config, chosen = self.config, self.config.chosen
         try:
             rule = protocol_named(config.protocol)
@@ -114,7 +114,7 @@ class Validation:
 
 
 def _degrees(source: Degrees | None, pairs: Pairs, config: Choice) -> NDArray[np.float32] | SplitDegrees:
-    """Degrees of the validation pairs: all of them where memory allows, else those that are asked for anew.
+    """Degrees of the validation pairs: a matrix where memory allows, else computed on demand.
 
     Raises:
         UserError: If there are none, or one is not a number.
@@ -138,7 +138,7 @@ def _degrees(source: Degrees | None, pairs: Pairs, config: Choice) -> NDArray[np
 
 
 def _positives(config: Choice, data: ImageCaptions) -> Any:
-    """The right answers of a protocol that takes them from labels; None for one that takes the captions written."""
+    """The right answers by labels; None for a protocol in which the written captions are right."""
     if not isinstance(protocol_named(config.protocol), SharedLabels):
         return None
     if not data.labels:

@@ -1,4 +1,4 @@
-"""Whether a configuration and a collection fit together, before anything is computed."""
+"""Checks whether a configuration and a collection fit together, before anything is computed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rungwise.training.config.run import TrainConfig
 
 
 def check_fits(config: AnyRunConfig, data: ImageCaptions) -> None:
-    """Refuse data that a run cannot read, or that have not what it needs.
+    """Refuse data that a run cannot read, or that lack what it needs.
 
     Args:
-        config: The run, of a training or of a fit; each stage is looked at.
+        config: Configuration of a training or fit; each stage is checked.
         data: The collection.
 
     Raises:
-        UserError: Naming what is lacking and what to do.
+        UserError: Naming what is missing and what to do.
 
     >>> import numpy as np
     >>> from rungwise.training.config.presets import load_config

@@ -1,4 +1,4 @@
-"""A fit from a configuration: the grid on the validation split, the fit that is kept, and the folder of the run."""
+"""Fits from a configuration: the grid on the validation split, the fit that is kept, and the folder of the run."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from rungwise.training.tracking.reports import Watcher
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit leaves behind.
+    """The result of a fit.
 
     Attributes:
-        model_folder: Of the model, for :func:`rungwise.models.load`.
-        chosen: The settings of the grid that were taken.
-        choice: What chose them.
-        value: Its number on the validation split.
-        history: One mapping for each combination that was tried.
-        issues: What the fit went on without.
+        model_folder: Folder of the model, for :func:`rungwise.models.load`.
+        chosen: Settings of the grid that were chosen.
+        choice: The measure that chose them.
+        value: Value of this measure on the validation split.
+        history: Numbers of each combination that was tried.
+        issues: Items that the fit left out.
     """
 
     model_folder: Path
@@ -61,7 +61,7 @@ class FitResult:
 
     @property
     def measure(self) -> str:
-        """What chose, as the history calls it."""
+        """The choosing measure, as the history names it."""
         return self.choice.name
 
 
@@ -74,22 +74,22 @@ def fit_run(
     device: str | None = None,
     watcher: Watcher | None = None,
 ) -> FitResult:
-    """Fit a model and keep it.
+    """Fit a model and write it.
 
     Writes into ``out``: ``config.yaml``, ``history.jsonl`` with a line for each combination of the grid, ``model/``
     and, where anything had to be left out, ``skipped.txt``. Nothing is written before the model is fitted.
 
     Args:
-        config: The fit.
+        config: Configuration of the fit.
         data: The collection, whose splits ``config.data`` names.
         out: Folder of the run.
-        cache: Folder of the caches of features; the default one if None.
-        device: Where frozen encoders compute; None takes the processor.
-        watcher: Told of progress.
+        cache: Folder of the feature caches; the default one if None.
+        device: Device of the frozen encoders; None takes the processor.
+        watcher: Receives progress.
 
     Raises:
-        UserError: If the data do not suit, no combination can be fitted, or ``out`` holds a run already
-            or files of no run under the names of a run's files.
+        UserError: If the data are unsuitable, no combination can be fitted, or ``out`` holds a run already or unrelated
+            files under the names of a run's files.
     """
     told = watcher or Watcher()
     _refuse_run(out)
@@ -125,10 +125,10 @@ class _Tried:
     """One combination of the grid.
 
     Attributes:
-        model: Fitted with it to the training split.
-        settings: What the grid gave.
-        value: The number that chooses.
-        line: Of the history.
+        model: Model fitted with it to the training split.
+        settings: Settings from the grid.
+        value: Value of the choosing measure.
+        line: Line of the history.
     """
 
     model: Subspace
@@ -138,7 +138,7 @@ class _Tried:
 
 
 def _tried(config: FitConfig, model: Subspace, seen: _Seen, validation: Validation, told: Watcher) -> list[_Tried]:
-    """Every combination that can be fitted, in the order of the grid.
+    """All combinations that can be fitted, in the order of the grid.
 
     Raises:
         UserError: If none can.
@@ -166,7 +166,7 @@ def _tried(config: FitConfig, model: Subspace, seen: _Seen, validation: Validati
 
 
 class _Seen:
-    """What fits read of some pairs; those with the same roots and kernel share their moments."""
+    """Views of some pairs, with moments that fits of the same roots and kernel share."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs

@@ -1,8 +1,8 @@
-"""Models of pairs of texts, trained on pairs that people scored: cross-encoders, and bi-encoders that learn from them.
+"""Models of pairs of texts, trained on human scores: cross-encoders, and bi-encoders that learn from them.
 
-The loop is our own, over transformers' networks and our batches and steps. The trainers of sentence-transformers build
-on ``accelerate`` and ``datasets``, which nothing else here needs, and their older loop, which does without, is given
-up. What is saved has the layout of sentence-transformers all the same, which loads it.
+The training loop is our own, over transformers' networks and our batches and steps. The trainers of
+sentence-transformers build on ``accelerate`` and ``datasets``, which nothing else here needs, and their older loop,
+which does not, is deprecated. What is saved has the layout of sentence-transformers, which loads it.
 """
 
 from rungwise.training.pair_models.correlations import Correlations, correlations

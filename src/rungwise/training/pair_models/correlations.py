@@ -1,4 +1,4 @@
-"""How well scores of pairs agree with those of people."""
+"""Agreement of pair scores with human scores."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rungwise.core.correlation import pearson_and_spearman
 
 @dataclass(frozen=True)
 class Correlations:
-    """How alike two scores of the same pairs are.
+    """Correlations between two scores of the same pairs.
 
     Attributes:
         pearson: Correlation of scores; NaN where one of them is constant.
-        spearman: Correlation of ranks; likewise.
-        pairs: How many were compared.
+        spearman: Correlation of ranks; NaN where one of them is constant.
+        pairs: Number of compared pairs.
     """
 
     pearson: float
@@ -26,17 +26,13 @@ class Correlations:
 
     @property
     def together(self) -> float:
-        """The sum of both, by which the best epoch is chosen; minus infinity where there is none."""
+        """The sum of both, by which the best epoch is chosen; minus infinity where one is NaN."""
         both = self.pearson + self.spearman
         return both if np.isfinite(both) else -np.inf
 
     @property
     def numbers(self) -> str:
-        """Both correlations in words, without the number of pairs.
-
-        >>> Correlations(float("nan"), float("nan"), 6).numbers
-        'no correlation, for scores are all equal or too few'
-        """
+        """Both correlations as text, without the number of pairs."""
         if not np.isfinite(self.together):
             return "no correlation, for scores are all equal or too few"
         return f"Pearson {self.pearson:.4f}, Spearman {self.spearman:.4f}"
@@ -46,11 +42,7 @@ class Correlations:
 
 
 def correlations(scores: ArrayLike, wanted: ArrayLike) -> Correlations:
-    """Compare scores with those that are right.
-
-    Args:
-        scores: (pairs,) of a model.
-        wanted: (pairs,) of people, on any scale.
+    """Correlate (pairs,) scores of a model with (pairs,) human scores on any scale.
 
     >>> print(correlations([0.1, 0.2, 0.9], [1, 2, 5]))
     Pearson 0.9919, Spearman 1.0000 (3 pairs)

@@ -1,9 +1,10 @@
-"""Training a cross-encoder: a network that reads both texts of a pair together and says how alike they are.
-
-    score(a, b) = 1 / (1 + exp(-f(a, b)))        f: a transformer with one output
+"""Training of cross-encoders: networks that read both texts of a pair together and score their likeness.
 
 Its loss compares the score with what people said, brought to 0..1. Half of the pairs are turned in each epoch, so that
 the order of the texts comes to matter little.
+
+The loss compares the score with human scores, scaled to 0..1. Half of the pairs are swapped in each epoch, so that the
+order of the texts comes to matter little.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from rungwise.training.pair_models.model_folders import (
 from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
 
 _SCORED = 64
-"""Pairs that are scored in one pass."""
+"""Number of pairs that are scored in one pass."""
 
 
 @dataclass(frozen=True)
 class CrossEncoderResult:
-    """What a training came to.
+    """The result of a training.
 
     Attributes:
-        folder: Of the model.
-        model: The model itself, for what comes after.
-        best_epoch: From 1, whose weights were kept.
+        folder: Folder of the model.
+        model: The model itself.
+        best_epoch: Epoch whose weights were kept, from 1.
         dev: Agreement with people on the pairs that chose the epoch.
-        test: On those that chose nothing; None where there are none.
-        seconds: Of training, the looks at dev included.
-        pairs_per_second: Of scoring.
-        scale: Score that became 0, and score that became 1.
+        test: Agreement with people on the test pairs; None where there are none.
+        seconds: Seconds of training, with the measurements on dev.
+        pairs_per_second: Speed of scoring.
+        scale: Scores that became 0 and 1.
     """
 
     folder: Path
@@ -79,15 +80,15 @@ def train_cross_encoder(
     """Train a cross-encoder on scored pairs, and save it.
 
     Args:
-        pairs: With splits ``"train"`` and ``"val"``; see :func:`rungwise.data.scored_pairs.with_drawn_splits`.
+        pairs: Pairs with splits ``"train"`` and ``"val"``; see :func:`rungwise.data.scored_pairs.with_drawn_splits`.
         out: Folder of the model, in the layout of sentence-transformers; it appears whole or not at all.
-        model: The encoder to begin from: a folder, a name on the hub, or the packaged one.
-        settings: How it is trained; None takes the defaults.
-        scale: Score that becomes 0, and score that becomes 1; pairs that lie outside of it are left out. None takes
-            the range of the training pairs, and leaves out none.
-        device: Where it computes, such as ``"cuda"``; None takes that where there is one.
-        threads: Of the processor; None leaves it to torch.
-        watching: Is told how it goes.
+        model: Encoder to start from: a folder, a name on the hub, or the packaged one.
+        settings: Settings of the training; None takes the defaults.
+        scale: Scores that become 0 and 1; pairs outside of this range are left out. None takes the range of the
+            training pairs, and leaves out none.
+        device: Device such as ``"cuda"``; None takes that where there is one.
+        threads: Number of processor threads; None leaves it to torch.
+        watching: Receives progress.
 
     Raises:
         UserError: If a split is missing, scores do not fit the scale, those of dev are all equal, the model cannot be
@@ -135,12 +136,12 @@ def train_cross_encoder(
 
 
 def pair_scores(model: PairModel, pairs: ScoredPairs, precision: Precision = "float32") -> NDArray[np.float32]:
-    """(pairs,) float32 in 0..1 of a model with one output; pairs of like length go together.
+    """(pairs,) float32 scores in 0..1 by a model with one output; pairs of similar length are batched.
 
     Args:
-        model: See :func:`rungwise.language.pair_models.load_pair_model`.
-        pairs: Whose scores are not looked at.
-        precision: In which the network computes.
+        model: Model from :func:`rungwise.language.pair_models.load_pair_model`.
+        pairs: The pairs; their scores are not read.
+        precision: Precision of the network.
     """
     order = np.argsort(-pair_lengths(pairs), kind="stable")
     scores = np.empty(len(order), np.float32)
@@ -153,14 +154,14 @@ def pair_scores(model: PairModel, pairs: ScoredPairs, precision: Precision = "fl
 
 
 def pair_lengths(pairs: ScoredPairs) -> Positions:
-    """(pairs,) characters of both texts."""
+    """(pairs,) number of characters in both texts."""
     return np.array([len(a) + len(b) for a, b in zip(pairs.first, pairs.second, strict=True)], np.int64)
 
 
 def texts_of(
     pairs: ScoredPairs, places: Positions, turned: NDArray[np.bool_] | None = None
 ) -> tuple[list[str], list[str]]:
-    """First and second texts of some pairs, the other way round where they are turned."""
+    """First and second texts of some pairs, swapped where ``turned``."""
     first, second = ([texts[place] for place in places.tolist()] for texts in (pairs.first, pairs.second))
     for at in () if turned is None else np.flatnonzero(turned).tolist():
         first[at], second[at] = second[at], first[at]
@@ -170,7 +171,7 @@ def texts_of(
 def _train(
     model: PairModel, pairs: ScoredPairs, scale: tuple[float, float], settings: PairTraining, watching: TrainingObserver
 ) -> int:
-    """The number of the best epoch, whose weights the network has then."""
+    """Train, restore the best epoch's weights, and return its number."""
     train, dev = pairs.split(TRAIN), pairs.split(DEV)
     low, high = scale
     wanted = torch.from_numpy(((train.scores - low) / (high - low)).astype(np.float32)).to(model.network.device)
@@ -190,7 +191,7 @@ def _train(
 def _facts(
     result: CrossEncoderResult, pairs: ScoredPairs, model: str | Path, settings: PairTraining
 ) -> dict[str, object]:
-    """What the model's card says."""
+    """Facts for the model's card."""
     return {
         "began from": name_of(model),
         "scored pairs": pairs.name,

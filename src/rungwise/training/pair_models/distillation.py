@@ -1,10 +1,12 @@
-"""Distilling a cross-encoder into a bi-encoder: a cosine of two vectors learns what the slow model says of a pair.
-
-    loss = mean over pairs of (cos(g(a), g(b)) - score(a, b))^2        g: the bi-encoder, score: the cross-encoder
+"""Distillation of a cross-encoder into a bi-encoder: a cosine of two vectors learns the slow model's scores.
 
 It learns from the training pairs and from pairs that nobody scored, which the cross-encoder scores for it (augmented
 SBERT, Thakur et al. 2021): mostly near neighbours by the bi-encoder itself. A vector for each text makes all pairs of a
 collection cheap, which the cross-encoder never is.
+
+It learns from the training pairs and from unscored pairs, which the cross-encoder scores for it (augmented SBERT,
+Thakur et al. 2021): mostly near neighbours by the bi-encoder itself. With a vector for each text, all pairs of a
+collection are cheap to score, which they never are for the cross-encoder.
 """
 
 from __future__ import annotations
@@ -38,23 +40,23 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 UNLABELLED = 10_000
-"""Pairs that nobody scored, unless another number is asked for."""
+"""Default number of drawn pairs without human scores."""
 EPOCHS = 2
-"""Passes through all pairs: there are several times as many as the cross-encoder had."""
+"""Passes through all pairs, which are several times as many as the cross-encoder had."""
 
 
 @dataclass(frozen=True)
 class DistilResult:
-    """What distilling came to: agreement with people, before and after.
+    """The result of a distillation: agreement with people, before and after.
 
     Attributes:
-        folder: Of the model.
-        unlabelled: Pairs that nobody scored.
-        dev_before: On the pairs that chose the epoch.
-        dev: Likewise.
-        test_before: On those that chose nothing; None where there are none.
-        test: Likewise.
-        seconds: Of training.
+        folder: Folder of the model.
+        unlabelled: Number of pairs without human scores.
+        dev_before: Agreement before training on the pairs that chose the epoch.
+        dev: Agreement after training on these pairs.
+        test_before: Agreement before training on the test pairs; None where there are none.
+        test: Agreement after training on the test pairs; None where there are none.
+        seconds: Seconds of training.
     """
 
     folder: Path
@@ -79,20 +81,20 @@ def distil(
     threads: int | None = None,
     watching: TrainingObserver | None = None,
 ) -> DistilResult:
-    """Let a bi-encoder learn the scores of a cross-encoder, and save it.
+    """Train a bi-encoder on the scores of a cross-encoder, and save it.
 
     Args:
         teacher: A cross-encoder with one output, such as that of a
             :class:`rungwise.training.pair_models.CrossEncoderResult`.
-        pairs: With splits ``"train"`` and ``"val"``; people's scores are used for measuring alone.
+        pairs: Pairs with splits ``"train"`` and ``"val"``; human scores are used for measuring alone.
         out: Folder of the model, in the layout of sentence-transformers; it appears whole or not at all.
-        model: The sentence model to begin from: a folder, a name on the hub, or the packaged one.
-        settings: How it is trained; ``loss`` is not looked at, and None takes the defaults with fewer epochs.
-        captions: Texts of which pairs are drawn besides; empty draws pairs of the training pairs' own texts.
-        unlabelled: How many pairs are drawn. Texts of the other splits are in none of them.
-        device: Where both models compute; None takes ``"cuda"`` where there is one.
-        threads: Of the processor; None leaves it to torch.
-        watching: Is told how it goes.
+        model: Sentence model to start from: a folder, a name on the hub, or the packaged one.
+        settings: Settings of the training, of which ``loss`` is not read; None takes the defaults with fewer epochs.
+        captions: Texts from which further pairs are drawn; empty draws pairs of the training pairs' own texts.
+        unlabelled: Number of drawn pairs; they hold no text of the other splits.
+        device: Device of both models; None takes ``"cuda"`` where there is one.
+        threads: Number of processor threads; None leaves it to torch.
+        watching: Receives progress.
 
     Raises:
         UserError: If a model cannot be loaded, or ``out`` holds something else.
@@ -158,7 +160,7 @@ def _measured(model: SentenceTransformer, pairs: ScoredPairs) -> tuple[Correlati
 def _with_drawn(
     model: SentenceTransformer, pairs: ScoredPairs, captions: Sequence[str], count: int, seed: int
 ) -> ScoredPairs:
-    """The training pairs, and behind them those that are drawn, whose scores are unknown."""
+    """The training pairs followed by the drawn ones, whose scores are unknown."""
     train = pairs.split(TRAIN)
     others = [pairs.split(name) for name in set(pairs.splits) - {TRAIN}]
     judged = {text for one in others for text in (*one.first, *one.second)}
@@ -185,6 +187,6 @@ def _taught(teacher: PairModel, pairs: ScoredPairs, settings: PairTraining, watc
 
 
 def _on_device(model: SentenceTransformer, texts: list[str]) -> dict[str, Tensor]:
-    """What the model reads of texts."""
+    """The model's input for texts, on its device."""
     read = model.preprocess(texts)
     return {name: one.to(model.device) if isinstance(one, Tensor) else one for name, one in read.items()}

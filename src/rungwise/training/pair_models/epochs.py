@@ -1,4 +1,4 @@
-"""The epochs that a cross-encoder and a bi-encoder have in common: steps over pairs, the best epoch kept."""
+"""Epochs of cross-encoders and bi-encoders: steps over pairs, of which the best epoch is kept."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to.
+    """The result of an epoch.
 
     Attributes:
-        number: From 1.
-        loss: Mean over its pairs.
+        number: Number of the epoch, from 1.
+        loss: Mean loss over its pairs.
         dev: Agreement with people on the pairs that choose the epoch.
-        pairs_per_second: Of training.
+        pairs_per_second: Speed of training.
     """
 
     number: int
@@ -47,19 +47,19 @@ def run_epochs(
     settings: PairTraining,
     watching: TrainingObserver,
 ) -> tuple[Epoch, ...]:
-    """Train a network on pairs; it has the weights of the best epoch in the end.
+    """Train a network on pairs, and give it the weights of the best epoch.
 
     Args:
-        network: What is trained.
-        lengths: (pairs,) how long the texts of each pair are.
-        loss_of: From (B,) positions of pairs, and whether each is turned, so that its second text comes first, to the
-            mean of their losses.
-        dev: Scores the pairs that choose the epoch, with the network as it is then.
-        settings: See :class:`PairTraining`.
-        watching: Is told of every epoch.
+        network: The network, trained in place.
+        lengths: (pairs,) length of the texts of each pair.
+        loss_of: Function from (B,) positions of pairs, and whether each is swapped, so that its second text comes
+            first, to the mean of their losses.
+        dev: Function that measures the present network on the pairs that choose the epoch.
+        settings: Settings of the training.
+        watching: Receives progress.
 
     Returns:
-        All epochs.
+        The results of all epochs.
 
     Raises:
         UserError: If a loss or a gradient is not finite.
@@ -98,12 +98,12 @@ def run_epochs(
 
 
 def best_of(epochs: tuple[Epoch, ...]) -> Epoch:
-    """The epoch whose weights were kept: the earliest of those with the best agreement."""
+    """The epoch whose weights are kept: the earliest of those with the best agreement."""
     return max(epochs, key=lambda one: (one.dev.together, -one.number))
 
 
 def _groups(parameters: list[tuple[str, nn.Parameter]], decay: float) -> list[dict[str, Any]]:
-    """Matrices, which shrink, apart from biases and norms, which do not."""
+    """Parameter groups: matrices with decay, biases and norms without."""
     matrices = [one for _, one in parameters if one.ndim > 1]
     others = [one for _, one in parameters if one.ndim <= 1]
     groups = ({"params": matrices, "weight_decay": decay, "factor": 1.0}, {"params": others, "factor": 1.0})
@@ -112,7 +112,7 @@ def _groups(parameters: list[tuple[str, nn.Parameter]], decay: float) -> list[di
 
 @contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
-    """Torch draws by the seed within it, and afterwards as if nothing had been drawn."""
+    """Context in which torch draws by the seed; its earlier state is restored afterwards."""
     kind = torch.device(device).type
     with torch.random.fork_rng([] if kind == "cpu" else None, device_type="cuda" if kind == "cpu" else kind):
         torch.manual_seed(seed)
@@ -121,7 +121,7 @@ def seeded(seed: int, device: str) -> Iterator[None]:
 
 @contextmanager
 def on_threads(threads: int | None) -> Iterator[None]:
-    """Torch computes on so many threads within it; None leaves it as it is."""
+    """Context in which torch uses this number of threads; None leaves it alone."""
     usual = torch.get_num_threads()
     torch.set_num_threads(threads or usual)
     try:

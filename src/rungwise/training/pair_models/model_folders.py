@@ -1,4 +1,4 @@
-"""Models of pairs as folders in the layout of sentence-transformers, each with a card that says how it was made."""
+"""Folders of pair models in the layout of sentence-transformers, each with a card on how it was made."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 _CARD = "README.md"
 HEADER = "config.json"
-"""Without it, nobody takes a folder for a model."""
+"""File without which a folder is not taken for a model."""
 _TRANSFORMER = (
     HEADER, "model.safetensors", "model-*.safetensors", "model.safetensors.index.json", "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt",
     "*.model", "chat_template.jinja",
 )  # fmt: skip
 CROSS_ENCODER = (*_TRANSFORMER, _CARD)
-"""Names of the files that the folder of a cross-encoder may hold."""
+"""Names of the files in a cross-encoder's folder."""
 
 BI_ENCODER = (
     *CROSS_ENCODER, "modules.json", "config_sentence_transformers.json", "sentence_*_config.json",
     *(f"[0-9]_*/{name}" for name in _TRANSFORMER),
 )  # fmt: skip
-"""The same of a sentence model."""
+"""Names of the files in a sentence model's folder."""
 
 _CROSS_ENCODER_USE = """```python
 from sentence_transformers import CrossEncoder
@@ -58,12 +58,12 @@ rungwise relevance bi-encoder DATA --model "this folder" --out degrees
 
 
 def save_cross_encoder(model: PairModel, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write a cross-encoder with one output, whose sigmoid is the score, into a folder.
+    """Write a cross-encoder with one output, whose sigmoid is the score, into an empty folder.
 
     Args:
-        model: See :class:`rungwise.language.pair_models.PairModel`.
-        folder: That is there, and empty.
-        facts: For the card.
+        model: The cross-encoder.
+        folder: Existing empty folder.
+        facts: Facts for the card.
     """
     network, tokenizer = model.network, model.tokenizer
     network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.activation.Sigmoid", **_library()}
@@ -77,7 +77,7 @@ def save_cross_encoder(model: PairModel, folder: Path, facts: Mapping[str, Any])
 
 
 def save_bi_encoder(model: SentenceTransformer, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write a sentence model into a folder; see :func:`save_cross_encoder`."""
+    """Write a sentence model into an existing empty folder."""
     with without_bars(), system_errors(folder):
         model.save_pretrained(str(folder), create_model_card=False)
     purpose = "Gives a text a vector. The cosine of two vectors says how alike the meanings are."
@@ -87,7 +87,7 @@ def save_bi_encoder(model: SentenceTransformer, folder: Path, facts: Mapping[str
 
 
 def agreement_facts(dev: Correlations, test: Correlations | None, when: str = "") -> dict[str, Any]:
-    """The numbers of both splits as a card says them.
+    """Correlations of both splits, as facts for a card.
 
     >>> agreement_facts(Correlations(0.91234, 0.9, 10), None)
     {'dev': {'Pearson': 0.9123, 'Spearman': 0.9, 'pairs': 10}}
@@ -100,7 +100,7 @@ def agreement_facts(dev: Correlations, test: Correlations | None, when: str = ""
 
 
 def name_of(model: str | Path) -> str:
-    """What a model is called in a card: a name on the hub as it is, of a folder its last part.
+    """Name of a model in a card: a name on the hub unchanged, of a folder its last part.
 
     >>> name_of(Path("models/grader")), name_of("acme/grader")
     ('grader', 'acme/grader')

@@ -1,4 +1,4 @@
-"""Pairs of texts that nobody scored, drawn for a model to learn from another one: near ones, and any."""
+"""Unscored pairs of texts, near ones and random ones, drawn for a model that learns from another one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from rungwise.core.compute.topk import top_columns
 
 NEAR = 0.75
-"""Share of the pairs that are near: of pairs at random hardly any are alike at all."""
+"""Share of near pairs: of random pairs hardly any are alike at all."""
 NEIGHBOURS = 10
-"""Each text is paired with one of so many nearest ones."""
+"""Number of nearest texts from which each text's partner is drawn."""
 
 _CELLS = 1 << 24
-"""Cosines that are in memory at a time."""
+"""Number of cosines in memory at a time."""
 _TRIES = 4
-"""Draws of pairs at random, after which hardly any are left that were not drawn."""
+"""Number of rounds of random draws, after which hardly any new pairs are left."""
 
 
 def drawn_pairs(
@@ -28,14 +28,14 @@ def drawn_pairs(
     seed: int,
     without: Collection[tuple[str, str]] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Draw pairs of different texts, none of them twice.
+    """Draw distinct pairs of different texts.
 
     Args:
-        texts: (texts,) different ones.
+        texts: (texts,) distinct texts.
         vectors: (texts, D) of length 1; near texts have a large cosine.
-        count: How many pairs; fewer come where there are not so many.
-        seed: Of the draw.
-        without: Pairs that are not wanted, in either order.
+        count: Number of pairs; fewer are drawn where there are not so many.
+        seed: Seed of the draw.
+        without: Pairs to leave out, in either order.
 
     Returns:
         First and second texts, the near pairs first.

@@ -1,4 +1,4 @@
-"""How models of pairs are trained, and who is told of it."""
+"""Settings of training pair models, and the observer of a training."""
 
 from __future__ import annotations
 
@@ -17,27 +17,20 @@ PairLoss = Literal["bce", "mse"]
 
 @dataclass(frozen=True)
 class PairTraining(Bounded):
-    """How a model of pairs is trained.
+    """Settings of training a pair model.
 
     Attributes:
         epochs: Passes through the training pairs.
-        batch_size: Pairs a step; pairs of like length go together.
-        learning_rate: The highest, of AdamW.
-        warm_up: Share of the steps on which the rate rises along a straight line; it then falls along one to 0.
-        weight_decay: Of weight matrices.
+        batch_size: Number of pairs in a step; pairs of similar length are batched.
+        learning_rate: Highest learning rate of AdamW.
+        warm_up: Share of the steps on which the rate rises linearly; it then falls linearly to 0.
+        weight_decay: Decay of weight matrices.
         loss: Binary cross-entropy of the score on 0..1, as sentence-transformers has it (``"bce"``), or the squared
             error after the sigmoid (``"mse"``).
         max_length: Tokens of a pair beyond which the longer text is cut.
-        seed: Of the new output, the order, the dropout and the turned pairs.
-        precision: In which the network computes.
-        clip_norm: The norm of all gradients together is cut to this.
-
-    Raises:
-        UserError: If a number means nothing.
-
-    >>> PairTraining(epochs=0)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: epochs: Input should be greater than or equal to 1 (got 0)
+        seed: Seed of the new output, the order, the dropout and the swapped pairs.
+        precision: Precision of the network.
+        clip_norm: Norm to which all gradients together are clipped.
     """
 
     epochs: AtLeastOne = 4
@@ -52,7 +45,7 @@ class PairTraining(Bounded):
     clip_norm: Positive = 1.0
 
     def rate(self, place: float) -> float:
-        """The learning rate at a place of the run, which goes from 0 to 1.
+        """The learning rate at a place of the run, from 0 to 1.
 
         >>> [PairTraining(learning_rate=1.0, warm_up=0.2).rate(place) for place in (0.0, 0.1, 0.2, 0.6, 1.0)]
         [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -68,11 +61,11 @@ def _unseen(_: str, __: int) -> Iterator[Callable[[int], None]]:
 
 @dataclass(frozen=True)
 class TrainingObserver:
-    """Who is told of a training.
+    """Receives the progress of a training.
 
     Attributes:
-        say: Takes a line that the user should read.
-        bar: Opens what shows how far a part is, from its title and its total, and yields what advances it.
+        say: Called with lines for the user.
+        bar: Opens a progress bar from a title and a total, and yields the function that advances it.
     """
 
     say: Callable[[str], None] = lambda line: None

@@ -1,1 +1,1 @@
-"""One batch to new weights: gradients, optimizer, rates."""
+"""Steps from one batch to new weights: gradients, optimizer, learning rates."""

@@ -1,7 +1,7 @@
 """Large batches on one device by cached gradients (GradCache, Gao et al. 2021).
 
 A contrastive loss couples all pairs of a batch, so that accumulating losses of small batches is not the same. But it
-reads the encoders' *vectors* alone, which are small. So:
+reads only the encoders' *vectors*, which are small. So:
 
 1. embed the batch in chunks without a graph, and keep the vectors;
 2. compute the loss of all vectors and its gradient with respect to them;
@@ -29,24 +29,24 @@ def cached_backward(
     *,
     no_sync: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> Tensor:
-    """Loss of a batch, and its gradients in ``.grad``, as if the batch had been embedded with one graph.
+    """Loss of a batch, with its gradients in ``.grad``, as if the batch had been embedded with one graph.
 
-    Dropout draws the same on a chunk's second visit as on its first, and random numbers afterwards are those that
-    would have come without the second. Layers that look at the whole batch, such as batch normalisation, see a chunk
-    at a time, twice.
+    Dropout draws the same on a chunk's second visit as on its first, and random numbers afterwards are those that would
+    have come without the second. Layers that look at the whole batch, such as batch normalisation, see one chunk at a
+    time, twice.
 
     Args:
-        embed: a chunk to its image vectors (n, D) and text vectors (m, D); where precision is mixed, ``embed`` does it.
-        chunks: parts of the batch, in order.
-        loss: all image vectors and all text vectors to a scalar; :class:`GlobalNegatives
-            <rungwise.training.distributed.global_negatives.GlobalNegatives>` is one.
-        no_sync: of ``DistributedDataParallel``: its gradients are then averaged once, after the last chunk.
+        embed: Function from a chunk to its image vectors (n, D) and text vectors (m, D); it sets the precision itself.
+        chunks: Parts of the batch, in order.
+        loss: Function from all image vectors and all text vectors to a scalar, such as :class:`GlobalNegatives
+            <rungwise.training.distributed.global_negatives.GlobalNegatives>`.
+        no_sync: Method of ``DistributedDataParallel``, with which gradients are averaged once, after the last chunk.
 
     Returns:
         The loss, a scalar without a graph.
 
     Raises:
-        ValueError: there are no chunks.
+        ValueError: If there are no chunks.
 
     >>> from rungwise.losses import MaxOfHinges
     >>> from rungwise.similarity import cosine
@@ -81,13 +81,13 @@ def cached_backward(
 
 
 def _slopes(together: Tensor, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The gradient of all vectors, cut into the chunks'."""
+    """The gradient of all vectors, split by chunk."""
     whole = torch.zeros_like(together) if together.grad is None else together.grad
     return torch.split(whole, [len(part) for part in parts])
 
 
 def _random_state() -> list[Tensor]:
-    """Of the processor and, where they are in use, of the GPUs."""
+    """Random state of the processor and, where they are in use, of the GPUs."""
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     return [torch.get_rng_state(), *gpus]
 

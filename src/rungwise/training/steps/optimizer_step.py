@@ -1,7 +1,7 @@
-"""How gradients become new weights: scaled, checked, cut, stepped, averaged.
+"""Optimizer steps: gradients are scaled, checked, clipped and applied, and weights averaged.
 
-Nothing here makes a GPU wait for the host on every step. A gradient that is not finite is found by the norm that is
-computed in any case; where that is found on a GPU, the steps that follow change nothing until the host asks.
+Nothing here makes a GPU wait for the host on every step. A gradient that is not finite shows in the norm that is
+computed in any case; where that happens on a GPU, the following steps change nothing until the host asks.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rungwise.core.errors import UserError
 from rungwise.training.steps.weight_average import WeightAverage
 
 LEAST_SCALE = 2.0**-14
-"""Below this scale a gradient that still does not fit float16 is not a matter of scale."""
+"""Scale below which a gradient that does not fit float16 is not a matter of scale."""
 
 
 @dataclass
 class Scaling:
-    """How the losses of a run in float16 are scaled, as a checkpoint keeps it.
+    """State of the loss scaling in float16, as a checkpoint keeps it.
 
     Attributes:
-        scale: Losses are multiplied by this, and gradients divided by it; 0 before the first step.
-        growth: Steps since it changed; after 2,000 it doubles.
-        skipped: Steps of the run whose gradients did not fit, so that they were left out and the scale was halved.
+        scale: Factor of losses, by which gradients are divided; 0 before the first step.
+        growth: Number of steps since it changed; after 2,000 it doubles.
+        skipped: Number of the run's steps that were skipped because gradients did not fit, which halves the scale.
     """
 
     __pydantic_config__ = STRICT
@@ -43,17 +43,17 @@ class Scaling:
 
 
 class OptimizerStep:
-    """Takes the steps of a run.
+    """Takes the optimizer steps of a run.
 
     Args:
-        optimizer: Of everything that is trained; its groups say their ``factor`` of the learning rate.
-        parameters: Everything that is trained, with its names.
-        clip_norm: The norm of all gradients together is cut to this.
-        scales: Scale the losses, so that float16 holds their gradients (Micikevicius et al. 2018).
-        average: Of the weights, which follows the steps; None keeps none.
+        optimizer: Optimizer of all parameters; its groups have a ``factor`` of the learning rate.
+        parameters: All trained parameters with their names.
+        clip_norm: Norm to which all gradients together are clipped.
+        scales: Whether losses are scaled, so that float16 holds their gradients (Micikevicius et al. 2018).
+        average: Average of the weights, updated by each step; None keeps none.
 
     Attributes:
-        rate: The learning rate of the present step, before the factors of the groups.
+        rate: Learning rate of the present step, before the factors of the groups.
     """
 
     def __init__(
@@ -88,35 +88,31 @@ class OptimizerStep:
         self._fine = torch.zeros((), dtype=torch.int64, device=self._nothing.device)
 
     def begin(self, rate: float) -> None:
-        """Prepare a step.
-
-        Args:
-            rate: The learning rate, before the factors of the groups.
-        """
+        """Prepare a step with a learning rate, before the factors of the groups."""
         self.rate = rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.optimizer.zero_grad(set_to_none=True)
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """What gradients are taken of, instead of the loss."""
+        """The value whose gradients are taken, instead of the loss."""
         multiple: Tensor = self._scaler.scale(loss)
         return multiple
 
     def finish(self, loss: Tensor, epoch: int, step: int) -> Tensor:
-        """Take the step with the gradients that are there.
+        """Take the step with the present gradients.
 
         Args:
-            loss: Of the batch, without a graph, for the error.
-            epoch: From 1, likewise.
-            step: In the epoch, from 1, likewise.
+            loss: Loss of the batch without a graph, for the error.
+            epoch: Epoch from 1, for the error.
+            step: Step in the epoch from 1, for the error.
 
         Returns:
-            The norm of all gradients together, before it was cut; on the device.
+            Norm of all gradients together before clipping, on the device.
 
         Raises:
             UserError: If a gradient is not finite; the weights are those before the step. On a GPU :meth:`check` raises
-                it, and the weights stay as they are until then.
+                it instead, and the weights do not change until then.
         """
         self._scaler.unscale_(self.optimizer)
         # As torch's clip_grad_norm_ does it, whose norms of single gradients say besides which one is not finite.
@@ -139,7 +135,7 @@ class OptimizerStep:
         return norm
 
     def _look(self, norm: Tensor, norms: Tensor, loss: Tensor) -> None:
-        """Keep what the first step says that ends the run, or the last one that is left out."""
+        """Record the first failing step that ends the run, or the last one that is skipped."""
         failing = ~(norm.isfinite() & loss.isfinite())
         # A gradient that does not fit float16 may fit at another scale; a loss that is not finite has none.
         ending = ~loss.isfinite() if self._scaler.is_enabled() else failing
@@ -151,7 +147,7 @@ class OptimizerStep:
         self._fine += ~self._failed
 
     def check(self) -> None:
-        """Ask whether the steps so far could be taken; a GPU waits for the host.
+        """Check whether all steps so far could be taken; the host waits for the GPU.
 
         Raises:
             UserError: If a loss or a gradient was not finite, or no scale makes the gradients fit float16.
@@ -163,14 +159,14 @@ class OptimizerStep:
         self._start_anew()
 
     def settled(self, before: Scaling, say: Callable[[str], None]) -> Scaling:
-        """Where the scale stands, for a checkpoint.
+        """State of the scaling for a checkpoint.
 
         Args:
-            before: Where it stood at the last one.
-            say: Told of steps that were left out since.
+            before: State at the last checkpoint.
+            say: Called with a sentence on steps that were skipped since.
 
         Raises:
-            UserError: As :meth:`check` does.
+            UserError: As :meth:`check`.
         """
         self.check()
         if not self._scaler.is_enabled():
@@ -197,7 +193,7 @@ class OptimizerStep:
         )
 
     def restore(self, scaling: Scaling) -> None:
-        """Go on where a checkpoint's scale stands."""
+        """Continue with a checkpoint's scaling."""
         if self._scaler.is_enabled() and scaling.scale:
             state = self._scaler.state_dict()
             self._scaler.load_state_dict({**state, "scale": scaling.scale, "_growth_tracker": scaling.growth})
@@ -205,6 +201,6 @@ class OptimizerStep:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within, the model has the average of its weights, where one is kept."""
+        """Context in which the model has the average of its weights, where one is kept."""
         with nullcontext() if self.average is None else self.average.in_place():
             yield

@@ -1,4 +1,4 @@
-"""Which optimizer takes the steps, and at which rates the parts of a model learn."""
+"""Optimizers, and learning rates of a model's parts."""
 
 from __future__ import annotations
 
@@ -16,34 +16,30 @@ from rungwise.models.training_pairs import ParameterPlace
 
 Shape = tuple[int, ...]
 Group = dict[str, Any]
-"""Parameters with what torch's optimizers read beside them; ``factor`` is ours: of the learning rate."""
+"""A parameter group of torch's optimizers; its ``factor`` of the learning rate is our addition."""
 
 
 class OptimizerConfig(Bounded, ABC):
-    """An optimizer as a configuration names it."""
+    """Configuration of an optimizer."""
 
     kind: str
 
     @property
     @abstractmethod
     def decay(self) -> float:
-        """The decay of weight matrices that the optimizer does by itself."""
+        """Weight decay of matrices that the optimizer applies."""
 
     @abstractmethod
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
-        """The optimizer of some groups of parameters."""
+        """Make the optimizer for these parameter groups."""
 
     @abstractmethod
     def keeps(self, shape: Shape) -> Mapping[str, Shape]:
-        """Which tensors it keeps of a parameter, by their names in the optimizer's state, with their shapes.
-
-        Args:
-            shape: Of the parameter.
-        """
+        """Names and shapes of the tensors in the optimizer's state for a parameter of this shape."""
 
 
 def _moments(shape: Shape) -> dict[str, Shape]:
-    """What Adam keeps."""
+    """State of Adam for a parameter."""
     return {"exp_avg": shape, "exp_avg_sq": shape, "step": ()}
 
 
@@ -52,7 +48,7 @@ class Adam(OptimizerConfig):
     """Adam (Kingma and Ba 2015), as in the papers.
 
     Attributes:
-        kind: Names the optimizer in YAML.
+        kind: Name of the optimizer in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -61,15 +57,15 @@ class Adam(OptimizerConfig):
 
     @property
     def decay(self) -> float:
-        """None."""
+        """0: Adam applies no decay."""
         return 0.0
 
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
-        """See :class:`OptimizerConfig`."""
+        """Make Adam for these parameter groups."""
         return torch.optim.Adam(list(groups), lr=rate, fused=True)
 
     def keeps(self, shape: Shape) -> Mapping[str, Shape]:
-        """See :class:`OptimizerConfig`."""
+        """Names and shapes of Adam's moments."""
         return _moments(shape)
 
 
@@ -78,8 +74,8 @@ class AdamW(OptimizerConfig):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019): matrices shrink by rate x decay in a step.
 
     Attributes:
-        kind: Names the optimizer in YAML.
-        weight_decay: Of weight matrices; biases, norms and temperatures are left out.
+        kind: Name of the optimizer in YAML.
+        weight_decay: Decay of weight matrices; biases, norms and temperatures are left out.
     """
 
     __pydantic_config__ = STRICT
@@ -89,15 +85,15 @@ class AdamW(OptimizerConfig):
 
     @property
     def decay(self) -> float:
-        """As set."""
+        """The configured decay."""
         return self.weight_decay
 
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
-        """See :class:`OptimizerConfig`."""
+        """Make AdamW for these parameter groups."""
         return torch.optim.AdamW(list(groups), lr=rate, weight_decay=0.0, fused=True)
 
     def keeps(self, shape: Shape) -> Mapping[str, Shape]:
-        """See :class:`OptimizerConfig`."""
+        """Names and shapes of Adam's moments."""
         return _moments(shape)
 
 
@@ -106,10 +102,10 @@ class SGD(OptimizerConfig):
     """Stochastic gradient descent with momentum (Polyak 1964; Nesterov 1983; as Sutskever et al. 2013 write it).
 
     Attributes:
-        kind: Names the optimizer in YAML.
+        kind: Name of the optimizer in YAML.
         momentum: Share of the last step's direction that is kept, in 0..1; 0 keeps none.
-        nesterov: Look ahead along the direction that is kept.
-        weight_decay: Of weight matrices, as a term of the gradient; biases, norms and temperatures are left out.
+        nesterov: Look ahead along the direction that is kept (Nesterov momentum).
+        weight_decay: Decay of weight matrices, as a term of the gradient; biases, norms and temperatures are left out.
     """
 
     __pydantic_config__ = STRICT
@@ -126,11 +122,11 @@ class SGD(OptimizerConfig):
 
     @property
     def decay(self) -> float:
-        """As set."""
+        """The configured decay."""
         return self.weight_decay
 
     def build(self, groups: Sequence[Group], rate: float) -> torch.optim.Optimizer:
-        """See :class:`OptimizerConfig`."""
+        """Make SGD for these parameter groups, with zero momentum buffers."""
         optimizer = torch.optim.SGD(
             list(groups), lr=rate, momentum=self.momentum, nesterov=self.nesterov, weight_decay=0.0, fused=True
         )
@@ -143,12 +139,12 @@ class SGD(OptimizerConfig):
         return optimizer
 
     def keeps(self, shape: Shape) -> Mapping[str, Shape]:
-        """See :class:`OptimizerConfig`."""
+        """Name and shape of the momentum buffer; empty without momentum."""
         return {"momentum_buffer": shape} if self.momentum else {}
 
 
 AnyOptimizer = Annotated[Adam | AdamW | SGD, Field(discriminator="kind"), by_name, on_command_line(Adam | AdamW | SGD)]
-"""A field of a configuration: an optimizer's name (``adamw``), or a mapping (``{kind: adamw, weight_decay: 0.05}``)."""
+"""Type of a field that holds an optimizer: its name (``adamw``), or a mapping (``{kind: sgd, momentum: 0.9}``)."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +152,10 @@ class LearningRates(Bounded):
     """Factors of the learning rate for the parts of a model.
 
     Attributes:
-        image: Of the image encoder.
-        text: Of the text encoder.
-        heads: Of what stands above the encoders, and of the loss.
-        layer_decay: Each layer of an encoder learns at this times the rate of the layer above it (Howard and Ruder
-            2018).
+        image: Factor for the image encoder.
+        text: Factor for the text encoder.
+        heads: Factor for what stands above the encoders, and for the loss.
+        layer_decay: Factor of each layer of an encoder, relative to the layer above it (Howard and Ruder 2018).
     """
 
     __pydantic_config__ = STRICT
@@ -172,7 +167,7 @@ class LearningRates(Bounded):
     layer_decay: SomeShare = 1.0
 
     def factor(self, part: ParameterPlace) -> float:
-        """Of a part's parameters.
+        """Factor of the learning rate for a part's parameters.
 
         >>> LearningRates(image=0.1, layer_decay=0.5).factor(ParameterPlace("image", 2))
         0.025

@@ -1,6 +1,6 @@
-"""How the learning rate moves within a run: a factor of the phase's rate, by the place in the run alone.
+"""Schedules: the factor of the phase's learning rate at each place of a run.
 
-Nothing is stored, so that a resumed run takes the same rates as one that was never interrupted.
+Nothing is stored, so a resumed run has the same rates as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -25,26 +25,24 @@ class Schedule(Bounded, ABC):
         """The factor at a place of the run.
 
         Args:
-            done: Epochs that are over, in 0..epochs; at the middle of a step.
-            epochs: Of the whole run.
+            done: Number of epochs that are over, in 0..epochs, fractions included; at the middle of a step.
+            epochs: Number of epochs of the whole run.
         """
 
     @property
     def of_the_whole_run(self) -> bool:
-        """Whether the factor depends on how long the run is, so that a longer run has other rates from its start."""
+        """Whether the factor depends on the length of the run, so that a longer run has other rates from its start."""
         return True
 
 
 @dataclass(frozen=True)
 class PhaseSchedule(Schedule):
-    """The rates of the phases as they are, as the papers of the VSE family do.
+    """The rates of the phases unchanged, as in the papers of the VSE family.
 
     Attributes:
-        kind: Names the schedule in YAML.
-        warm_up: Epochs on which the rate rises along a straight line from 0; less than one may be meant.
+        kind: Name of the schedule in YAML.
+        warm_up: Number of epochs, or part of one, on which the rate rises linearly from 0.
 
-    >>> PhaseSchedule().factor(3.0, 10)
-    1.0
     >>> [PhaseSchedule(warm_up=2).factor(done, 10) for done in (0.0, 0.5, 2.0, 9.0)]
     [0.0, 0.25, 1.0, 1.0]
     """
@@ -55,21 +53,21 @@ class PhaseSchedule(Schedule):
     warm_up: NotNegative = 0.0
 
     def factor(self, done: float, epochs: int) -> float:
-        """See :class:`Schedule`."""
+        """Rising during the warm-up, then 1."""
         return done / self.warm_up if done < self.warm_up else 1.0
 
     @property
     def of_the_whole_run(self) -> bool:
-        """No."""
+        """False."""
         return False
 
 
 @dataclass(frozen=True)
 class OneCycleSchedule(Schedule):
-    """Up along a cosine from a small rate, then down along a cosine to nothing (Smith and Topin 2018).
+    """Up along a cosine from a small rate, then down along a cosine to 0 (Smith and Topin 2018).
 
     Attributes:
-        kind: Names the schedule in YAML.
+        kind: Name of the schedule in YAML.
         rise: Share of the steps on which the rate rises.
         start: Factor at the start.
 
@@ -85,7 +83,7 @@ class OneCycleSchedule(Schedule):
     start: Share = 0.04
 
     def factor(self, done: float, epochs: int) -> float:
-        """See :class:`Schedule`."""
+        """Rising and falling along cosines."""
         place = done / epochs
         if place < self.rise:
             return self.start + (1 - self.start) * (1 - _fall(place / self.rise))
@@ -94,10 +92,10 @@ class OneCycleSchedule(Schedule):
 
 @dataclass(frozen=True)
 class CosineSchedule(Schedule):
-    """A straight line up, then down along a cosine (Loshchilov and Hutter 2017, without restarts).
+    """A linear rise, then down along a cosine (Loshchilov and Hutter 2017, without restarts).
 
     Attributes:
-        kind: Names the schedule in YAML.
+        kind: Name of the schedule in YAML.
         warm_up: Share of the steps on which the rate rises.
         floor: Factor at the end.
 
@@ -113,7 +111,7 @@ class CosineSchedule(Schedule):
     floor: Share = 0.0
 
     def factor(self, done: float, epochs: int) -> float:
-        """See :class:`Schedule`."""
+        """Rising linearly, then falling along a cosine to the floor."""
         place = done / epochs
         if place < self.warm_up:
             return place / self.warm_up
@@ -126,7 +124,7 @@ AnySchedule = Annotated[
     by_name,
     on_command_line(PhaseSchedule | OneCycleSchedule | CosineSchedule),
 ]
-"""A field of a configuration: a schedule's name (``one_cycle``), or a mapping (``{kind: cosine, warm_up: 0.1}``)."""
+"""Type of a field that holds a schedule: its name (``one_cycle``) or a mapping (``{kind: cosine, warm_up: 0.1}``)."""
 
 
 def _fall(share: float) -> float:

@@ -1,4 +1,4 @@
-"""What a run spends: seconds by what they go to, and memory."""
+"""Time and memory that a run takes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,14 @@ SPENT = (
     *("pairs_per_second", "seconds", "data_seconds", "validation_seconds"),
     *("peak_memory_gb", "peak_gpu_memory_gb"),
 )
-"""Numbers of a run's history that say what it took; a resumed run repeats all others."""
+"""Numbers of a run's history on time and memory; a resumed run repeats all others exactly."""
 
 
 class Stopwatch:
-    """Adds up the seconds of the blocks that it stands around.
+    """Adds up the seconds of ``with`` blocks.
 
     Args:
-        clock: Seconds from any moment on.
-
-    >>> moments = iter([0.0, 2.0, 10.0, 11.0])
-    >>> watch = Stopwatch(clock=lambda: next(moments))
-    >>> for _ in range(2):
-    ...     with watch:
-    ...         pass
-    >>> watch.seconds
-    3.0
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -50,9 +42,9 @@ class Spent:
     """Seconds of a run, since this process took it up.
 
     Attributes:
-        data: Shared with the steps, which wait for data.
-        steps: Of training steps, the wait for data included.
-        validation: Of measuring after each epoch.
+        data: Waiting for data; shared with the steps.
+        steps: Seconds of training steps, the wait for data included.
+        validation: Measuring after each epoch.
     """
 
     data: Stopwatch
@@ -75,11 +67,7 @@ class Spent:
 
 
 def memory(device: torch.device) -> dict[str, float]:
-    """The peaks of this process so far in GB (2^30 bytes), by the names that they have in a run's history.
-
-    >>> "peak_gpu_memory_gb" in memory(torch.device("cpu"))
-    False
-    """
+    """Peak memory of this process in GB (2^30 bytes), under the names in a run's history."""
     found = {}
     if (peak := peak_memory()) is not None:
         found["peak_memory_gb"] = peak / GB

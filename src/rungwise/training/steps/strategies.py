@@ -1,4 +1,4 @@
-"""How one batch becomes gradients: strategies that a configuration names.
+"""Strategies, named by a configuration, of turning one batch into gradients.
 
 A step asks the model for a batch and for its scores or vectors, and the loss for its value; it knows neither's make-up.
 """
@@ -39,18 +39,18 @@ def _as_it_is(loss: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class StepContext:
-    """What every step of a run works on.
+    """Everything that the steps of a run work on.
 
     Attributes:
-        model: Trained in place.
-        pairs: What batches are cut from.
+        model: The model, trained in place.
+        pairs: Pairs that batches are cut from.
         degrees: Relevance of a batch; None where nothing reads it.
         autocast: Opens the context in which encoders compute.
-        processes: Of the run.
-        parameters: Everything that is trained, the loss's own included.
-        called_right: Pairs that people called right; None where nobody was asked.
-        data_time: Stands around whatever waits for data.
-        scaled: Makes of a loss what gradients are taken of, such as a multiple that float16 can hold.
+        processes: Processes of the run.
+        parameters: All trained parameters, the loss's own included.
+        called_right: Human positives, which people called right; None where there are no judgements.
+        data_time: Stopwatch of the time spent waiting for data.
+        scaled: Function from a loss to the value that gradients are taken of, such as a multiple for float16.
     """
 
     model: TrainableScorer
@@ -64,37 +64,34 @@ class StepContext:
     data_time: Stopwatch = field(default_factory=Stopwatch)
 
     def batch(self, chosen: Positions) -> Any:
-        """What the model computes of some pairs, on its device."""
+        """The model's batch of the chosen pairs, on its device."""
         with self.data_time:
             return self.model.batch(self.pairs, chosen)
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """Device of the model."""
         return self.model.device
 
     def positives(self, images: Positions, captions: Positions) -> NDArray[np.bool_]:
         """(len(images), len(captions)) bool: the caption was written for the image, or people called it right.
 
-        Args:
-            images: Positions in the collection.
-            captions: Likewise.
+        ``images`` and ``captions`` are positions in the collection.
         """
         written = self.pairs.data.positives(images, captions)
         return written if self.called_right is None else written | self.called_right.block(images, captions)
 
     def encoded(self, loss: Loss, batch: Any, seed: int) -> Positions:
-        """Which captions a step encodes, each with its image.
+        """(n,) positions in ``pairs`` of the captions that a step encodes, each with its image.
+
+        Of lists, these are all captions that they name, ascending; else the batch, followed by the further candidates
+        that the loss wants (:meth:`Loss.pairs_to_encode <rungwise.losses.Loss.pairs_to_encode>`), as far as there are
+        any.
 
         Args:
-            loss: Of the batch.
+            loss: Loss of the batch.
             batch: (B,) positions of captions in ``pairs``, or lists.
-            seed: Of the draw of further pairs.
-
-        Returns:
-            (n,) positions in ``pairs``: of lists all that they name, ascending; else the batch, and after it the pairs
-            that the loss wants besides as candidates (:meth:`Loss.pairs_to_encode
-            <rungwise.losses.Loss.pairs_to_encode>`), as far as there are any.
+            seed: Seed for drawing further pairs.
         """
         if isinstance(batch, ListBatch):
             images = np.concatenate([batch.images, batch.images_of_captions.ravel()])
@@ -112,11 +109,11 @@ class StepContext:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step leaves besides gradients.
+    """The result of a step besides gradients.
 
     Attributes:
         value: The batch's loss, without a graph.
-        vectors: Image and caption vectors of the batch, as far as this process has them; None for models without.
+        vectors: Image and caption vectors of the batch that this process has; None for models without.
     """
 
     value: Tensor
@@ -124,17 +121,17 @@ class Outcome:
 
 
 class Step(Bounded, ABC):
-    """Loss and gradients of one batch."""
+    """The computation of loss and gradients of one batch."""
 
     kind: str
 
     @property
     def encodes_twice(self) -> bool:
-        """Whether encoders see a pair once without a graph and once with one, and must draw the same both times."""
+        """Whether encoders see a pair without a graph and again with one, and must draw the same numbers both times."""
         return False
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
-        """Refuse what this step cannot do, before anything is computed.
+        """Refuse combinations that this step cannot train, before anything is computed.
 
         Raises:
             UserError: Naming the setting that does not fit.
@@ -151,13 +148,13 @@ class Step(Bounded, ABC):
 
     @abstractmethod
     def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
-        """Put the gradients of one batch into ``.grad``.
+        """Compute the gradients of one batch into ``.grad``.
 
         Args:
-            work: What is trained.
-            loss: Of the batch.
+            work: Model, pairs and settings of the run.
+            loss: Loss of the batch.
             batch: Positions of captions in ``work.pairs``, or lists.
-            seed: Of this step's random draws.
+            seed: Seed of this step's random draws.
         """
 
 
@@ -166,7 +163,7 @@ class Plain(Step):
     """The whole batch with one graph, on one process.
 
     Attributes:
-        kind: Names the step in YAML.
+        kind: Name of the step in YAML.
     """
 
     __pydantic_config__ = STRICT
@@ -174,7 +171,7 @@ class Plain(Step):
     kind: Literal["plain"] = "plain"
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
-        """See :class:`Step`."""
+        """Refuse several processes, and losses within a modality for a model without vectors."""
         super().check(model, loss, processes, lists)
         _check_alone(self, processes)
         if loss.reads.within and not isinstance(model, TrainableEncoder):
@@ -184,7 +181,7 @@ class Plain(Step):
             )
 
     def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
-        """See :class:`Step`."""
+        """Compute the gradients of the whole batch at once."""
         torch.manual_seed(seed)
         if isinstance(batch, ListBatch):
             return _of_lists(work, loss, batch, seed, None)
@@ -216,8 +213,8 @@ class CachedGradients(Step):
     """A batch larger than memory, by cached gradients: encoders see it in chunks, the loss sees it whole.
 
     Attributes:
-        kind: Names the step in YAML.
-        chunk: Pairs that are encoded together.
+        kind: Name of the step in YAML.
+        chunk: Number of pairs that are encoded together.
     """
 
     __pydantic_config__ = STRICT
@@ -227,17 +224,17 @@ class CachedGradients(Step):
 
     @property
     def encodes_twice(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
-        """See :class:`Step`."""
+        """Refuse several processes, and models without vectors or with losses of their own."""
         super().check(model, loss, processes, lists)
         _check_alone(self, processes)
         _check_vectors(self, model)
 
     def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
-        """See :class:`Step`."""
+        """Compute the gradients by encoding chunks twice."""
         torch.manual_seed(seed)
         return _of_vectors(work, loss, batch, seed, self.chunk)
 
@@ -247,8 +244,8 @@ class GlobalNegativesStep(Step):
     """Every process's queries against all processes' candidates; batch_size counts the pairs of all together.
 
     Attributes:
-        kind: Names the step in YAML.
-        chunk: Pairs of a process that are encoded together, by cached gradients; None takes them all at once.
+        kind: Name of the step in YAML.
+        chunk: Number of pairs of a process that are encoded together, by cached gradients; None encodes all at once.
     """
 
     __pydantic_config__ = STRICT
@@ -258,16 +255,16 @@ class GlobalNegativesStep(Step):
 
     @property
     def encodes_twice(self) -> bool:
-        """In chunks."""
+        """Whether pairs are encoded in chunks."""
         return self.chunk is not None
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
-        """See :class:`Step`."""
+        """Refuse models without vectors or with losses of their own."""
         super().check(model, loss, processes, lists)
         _check_vectors(self, model)
 
     def backward(self, work: StepContext, loss: Loss, batch: Any, seed: int) -> Outcome:
-        """See :class:`Step`."""
+        """Compute this process's share of the gradients, and average them over the processes."""
         torch.manual_seed(seed)
         if len(work.encoded(loss, batch, seed)) < work.processes.world:
             # The end of an epoch: too few to share, so every process takes them all.
@@ -284,7 +281,7 @@ AnyStep = Annotated[
     by_name,
     on_command_line(Plain | CachedGradients | GlobalNegativesStep),
 ]
-"""A field of a configuration: a step's name (``plain``), or a mapping (``{kind: cached_gradients, chunk: 32}``)."""
+"""Type of a field that holds a step: its name (``plain``), or a mapping (``{kind: cached_gradients, chunk: 32}``)."""
 
 
 def _check_alone(step: Step, processes: Processes) -> None:
@@ -306,7 +303,7 @@ def _check_vectors(step: Step, model: TrainableScorer) -> None:
 
 
 def _of_vectors(work: StepContext, loss: Loss, batch: Any, seed: int, chunk: int | None) -> Outcome:
-    """Gradients of this process's part of a batch, or of lists; the loss sees the vectors of all processes."""
+    """Gradients of this process's part of a batch or of lists; the loss sees the vectors of all processes."""
     if isinstance(batch, ListBatch):
         return _of_lists(work, loss, batch, seed, chunk)
     return _of_blocks(work, loss, batch, seed, chunk)
@@ -337,10 +334,10 @@ def _of_blocks(work: StepContext, loss: Loss, batch: Positions, seed: int, chunk
 
 
 def _of_lists(work: StepContext, loss: Loss, lists: ListBatch, seed: int, chunk: int | None) -> Outcome:
-    """Gradients of lists: every caption and image that is named is encoded once, by one process.
+    """Gradients of lists: every caption and image in them is encoded once, by one process.
 
-    Every process computes the loss of all lists, which is little beside the encoders. What it says of a process's
-    vectors reaches that process once from each, and the average over the processes makes it one again.
+    Every process computes the loss of all lists, which costs little beside the encoders. Its gradient for a process's
+    vectors reaches that process once from each, and the average over the processes turns these into one.
     """
     model, pairs, processes = work.model, work.pairs, work.processes
     assert isinstance(model, TrainableEncoder)  # as check() saw to
@@ -368,7 +365,7 @@ def _of_lists(work: StepContext, loss: Loss, lists: ListBatch, seed: int, chunk:
 def _embedded(
     work: StepContext, own: Positions, value_of: Callable[[Tensor, Tensor], Tensor], seed: int, chunk: int | None
 ) -> Outcome:
-    """Gradients of a loss of vectors, whose pairs are encoded together or in chunks."""
+    """Gradients of a loss of vectors, with the pairs encoded together or in chunks."""
     model = work.model
     assert isinstance(model, TrainableEncoder)  # as check() saw to
     outcomes: list[Outcome] = []
@@ -391,5 +388,5 @@ def _embedded(
 
 
 def _queries(batch: Positions, encoded: Positions) -> int | None:
-    """How many of the encoded pairs lose; None where all do."""
+    """Number of encoded pairs that count as queries; None where all do."""
     return None if len(batch) == len(encoded) else len(batch)

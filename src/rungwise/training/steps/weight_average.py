@@ -10,19 +10,20 @@ from torch import Tensor, nn
 
 
 class WeightAverage:
-    """Follows the trained weights of a model, in float32.
+    """Moving average of a model's trained weights, in float32.
 
-    After step t it is d times what it was plus 1 - d times the weights, with d = min(decay, (1 + t) / (10 + t)): the
-    weights of the start are forgotten soon, however short the run is. Frozen weights are left out. So are buffers, such
-    as the statistics of batch normalisation: they are averages already, and the model's own go with the average.
+    After step t it is d times the former average plus 1 - d times the weights, with d = min(decay, (1 + t) / (10 + t)):
+    the weights of the start are forgotten soon, however short the run is. Frozen weights are left out. So are buffers,
+    such as the statistics of batch normalisation: they are averages already, and the model's own are used with the
+    average.
 
     Args:
-        model: Its parameters that ask for a gradient are averaged.
+        model: The model; its parameters with gradients are averaged.
         decay: In 0..1, below 1.
 
     Attributes:
-        tensors: The average by names of parameters.
-        steps: Steps it has followed.
+        tensors: The average by parameter name.
+        steps: Number of steps that it has followed.
 
     >>> layer = nn.Linear(1, 1, bias=False)
     >>> average = WeightAverage(layer, 0.9)
@@ -41,25 +42,20 @@ class WeightAverage:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """A step was taken."""
+        """Update the average after a step."""
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(list(self.tensors.values()), [one.float() for one in self._weights.values()], 1 - decay)
 
     def restore(self, tensors: Mapping[str, Tensor], steps: int) -> None:
-        """Go on with an average that was kept.
-
-        Args:
-            tensors: By names of parameters.
-            steps: That it had followed.
-        """
+        """Continue an average that was saved, after this number of steps."""
         self.steps = steps
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within, the model has the average as its weights; afterwards its own again, to the bit."""
+        """Context in which the model has the average as its weights; afterwards its own are restored to the bit."""
         own = {name: one.detach().clone() for name, one in self._weights.items()}
         self._put(self.tensors)
         try:

@@ -1,1 +1,1 @@
-"""What a run reports, and where its numbers are written."""
+"""Reports of a run, and where its numbers are written."""

@@ -1,4 +1,4 @@
-"""Where the numbers of a run are written besides its history."""
+"""Files and services that receive a run's numbers besides its history."""
 
 from __future__ import annotations
 
@@ -27,19 +27,17 @@ _COLUMNS = (
     "total_step", "epoch", "loss", "learning_rate", "gradient_norm", "spread", "pairs_per_second", "seconds",
     "data_seconds",
 )  # fmt: skip
-"""Of the lines of steps."""
+"""Columns of the lines of steps."""
 
 _LIVE_SECONDS = 1.0
-"""Between two writes of steps, unless a checkpoint is about to be written: each of them waits for the disk."""
+"""Seconds between two writes of steps, unless a checkpoint follows: each write waits for the disk."""
 
 
 def check_logs(config: TrainConfig) -> None:
-    """Refuse what cannot be written, before anything is computed.
+    """Refuse logs that cannot be written, before anything is computed.
 
     Raises:
         UserError: If the package of a service that the configuration names is not installed.
-
-    >>> check_logs(TrainConfig())
     """
     for name in config.logs:
         if name in SERVICES and importlib.util.find_spec(name) is None:
@@ -50,17 +48,17 @@ def check_logs(config: TrainConfig) -> None:
 
 
 def open_watchers(config: TrainConfig, out: Path, first_step: int, say: Callable[[str], None]) -> list[Watcher]:
-    """Whatever writes the numbers of a run, as its configuration says.
+    """Open the watchers that write a run's numbers, as its configuration says.
 
     Args:
-        config: Of the run.
-        out: Its folder.
-        first_step: The first step that it will report; what was written of this step and later ones is replaced, as a
-            resumed run repeats them.
-        say: Takes a sentence for a person.
+        config: Configuration of the run.
+        out: Folder of the run.
+        first_step: First step that will be reported; earlier entries of this and later steps are replaced, as a resumed
+            run repeats them.
+        say: Called with sentences for a person.
 
     Raises:
-        UserError: If something that is no file stands where a file is written.
+        UserError: If something other than a file is in the place of a file.
     """
     found: list[Watcher] = []
     for name in config.logs:
@@ -77,7 +75,7 @@ def open_watchers(config: TrainConfig, out: Path, first_step: int, say: Callable
 
 
 class _FileWatcher(Watcher):
-    """Writes beside a run. A run does not end because that fails: it goes on without it, and says so."""
+    """Watcher that writes files. If that fails, the run goes on without it, and says so."""
 
     what: str
 
@@ -87,7 +85,7 @@ class _FileWatcher(Watcher):
         self._say = say
 
     def _unless_it_failed(self, write: Callable[[], Any]) -> Any:
-        """A writer that fails once fails for good."""
+        """Call a writer; after one failure it is not called again."""
         if self._silent:
             return None
         try:
@@ -123,14 +121,14 @@ class StepsWatcher(_FileWatcher):
         """Continue (or start) the lines of a run.
 
         Args:
-            path: Of the file.
-            first_step: Lines of this step and later ones are dropped, as a resumed run repeats them; so is a line that
-                was cut off.
-            say: Takes a sentence for a person.
-            clock: Seconds that never go back.
+            path: File of the lines.
+            first_step: Lines of this and later steps are dropped, as a resumed run repeats them; so is a line that was
+                cut off.
+            say: Called with sentences for a person.
+            clock: Monotonic clock in seconds.
 
         Raises:
-            UserError: If a link, or something that is no file, stands there.
+            UserError: If a link, or something other than a file, is there.
         """
         super().__init__(path, say)
         self._lines: list[str] = []
@@ -146,7 +144,7 @@ class StepsWatcher(_FileWatcher):
                     draft.write_text(kept, encoding="utf-8")
 
     def step(self, report: StepReport) -> None:
-        """Note a line."""
+        """Add a line, and write all lines once in a while."""
         numbers = {name: getattr(report, name) for name in _COLUMNS}
         plain = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
         self._lines.append(sealed(plain).decode())
@@ -154,14 +152,14 @@ class StepsWatcher(_FileWatcher):
             self.saving()
 
     def saving(self) -> None:
-        """Write what is noted: a run that is resumed from the checkpoint does not come to it again."""
+        """Write the lines: a run that is resumed from the checkpoint does not repeat them."""
         lines, self._lines = self._lines, []
         if lines:
             self._unless_it_failed(lambda: self._write(lines))
         self._written = self._clock()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining lines."""
         self.saving()
 
     def _write(self, lines: list[str]) -> None:
@@ -170,7 +168,7 @@ class StepsWatcher(_FileWatcher):
 
 
 def _before(text: str, first_step: int) -> Iterator[str]:
-    """Whole lines of steps before one."""
+    """Complete lines of the steps before one."""
     for line in text.splitlines():
         try:
             step = json.loads(line)["total_step"]
@@ -189,9 +187,9 @@ class TensorBoardWatcher(_FileWatcher):
         """Continue (or start) the events of a run.
 
         Args:
-            folder: Of the events.
-            first_step: Events at this step and later are replaced, as a resumed run repeats them.
-            say: Takes a sentence for a person.
+            folder: Folder of the events.
+            first_step: Events of this and later steps are replaced, as a resumed run repeats them.
+            say: Called with sentences for a person.
 
         Raises:
             ImportError: If the package ``tensorboard`` is not installed.
@@ -205,7 +203,7 @@ class TensorBoardWatcher(_FileWatcher):
         self.writer = self._unless_it_failed(lambda: SummaryWriter(str(folder), purge_step=first_step))
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
-        """Record how many."""
+        """Record the number of skipped items."""
         self._add({"data/skipped": len(issues)}, 0)
 
     def step(self, report: StepReport) -> None:

@@ -1,4 +1,4 @@
-"""What a run reports while it trains, and who shows it to a person."""
+"""Reports of a run while it trains, and watchers that show them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rungwise.training.config.snapshots import shown
 
 @dataclass(frozen=True)
 class StageReport:
-    """A run, or a stage of one, that begins.
+    """The start of a run, or of one of its stages.
 
     Attributes:
-        epochs: Of the stage.
-        name: Of the stage; empty where a run has no stages.
-        number: Of the stage, from 1.
-        of: How many stages there are.
+        epochs: Number of epochs of the stage.
+        name: Name of the stage; empty where a run has no stages.
+        number: Number of the stage, from 1.
+        of: Number of stages.
     """
 
     epochs: int
@@ -33,22 +33,22 @@ class StageReport:
 
 @dataclass(frozen=True)
 class StepReport:
-    """The last few steps.
+    """Numbers of the last few steps.
 
     Attributes:
-        total_step: Steps finished in the run.
-        epoch: From 1.
-        step: Steps finished in the epoch.
-        steps: Of the epoch.
-        loss: Per pair.
-        pairs_per_second: Of training steps alone.
-        batch_loss: Per pair, of the last full batch alone; nan before there was one.
-        spread: Of its embeddings, see :func:`rungwise.training.engine.collapse.spread`.
-        epochs: Of the run.
-        gradient_norm: Of all gradients together, before they are cut; of the last step; nan where it is not known.
-        learning_rate: Of the last step, before the factors of groups.
-        seconds: Of the epoch's steps so far, since the process took it up.
-        data_seconds: How many of these were spent waiting for data.
+        total_step: Number of finished steps of the run.
+        epoch: Number of the epoch, from 1.
+        step: Number of finished steps of the epoch.
+        steps: Number of steps of the epoch.
+        loss: Mean loss per pair.
+        pairs_per_second: Speed of training steps alone.
+        batch_loss: Loss per pair of the last full batch; nan before there was one.
+        spread: Spread of that batch's embeddings, see :func:`rungwise.training.engine.collapse.spread`.
+        epochs: Number of epochs of the run.
+        gradient_norm: Norm of all gradients of the last step together, before clipping; nan where it is not known.
+        learning_rate: Learning rate of the last step, before the factors of groups.
+        seconds: Seconds of the epoch's steps so far, since the process took it up.
+        data_seconds: Seconds of these that were spent waiting for data.
     """
 
     total_step: int
@@ -71,13 +71,14 @@ class EpochReport:
     """A finished epoch.
 
     Attributes:
-        total_step: Steps finished in the run.
-        epoch: From 1.
-        epochs: Of the run.
-        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate``, the validation measures, the seconds that
-            steps (``seconds``), data among them (``data_seconds``) and validation took, and the peaks of memory.
+        total_step: Number of finished steps of the run.
+        epoch: Number of the epoch, from 1.
+        epochs: Number of epochs of the run.
+        numbers: ``loss`` per pair, ``pairs_per_second``, ``learning_rate``, the validation measures, the seconds of
+            steps (``seconds``), of waiting for data in them (``data_seconds``) and of validation, and the peaks of
+            memory.
         best: Whether this is the best snapshot so far.
-        measure: Which of the numbers chooses it.
+        measure: Name of the number that chooses the snapshot.
     """
 
     total_step: int
@@ -89,7 +90,7 @@ class EpochReport:
 
 
 def of_step(report: StepReport) -> dict[str, float]:
-    """The numbers of a report by the names that they have wherever runs are compared.
+    """Numbers of a step report, under the names by which runs are compared.
 
     >>> of_step(StepReport(10, 1, 10, 20, 0.5, 100.0, batch_loss=0.4, spread=0.1))["train/loss"]
     0.5
@@ -99,7 +100,7 @@ def of_step(report: StepReport) -> dict[str, float]:
 
 
 def of_epoch(report: EpochReport) -> dict[str, float]:
-    """The same of an epoch.
+    """Numbers of an epoch report, under the names by which runs are compared.
 
     >>> of_epoch(EpochReport(235, 1, 30, {"rsum": 512.0}, best=True))
     {'epoch/rsum': 512.0}
@@ -108,106 +109,91 @@ def of_epoch(report: EpochReport) -> dict[str, float]:
 
 
 class Watcher:
-    """Receives a run's reports; a kind of watcher overrides what it cares for.
-
-    >>> Watcher().say("nobody listens")
-    """
+    """Receives a run's reports; a subclass overrides the methods that it needs."""
 
     def say(self, message: str) -> None:
-        """A sentence for a person."""
+        """Receive a sentence for a person."""
 
     def work(self, title: str, done: int, total: int) -> None:
-        """Progress of something that is not training: ``done`` more of ``total`` items."""
+        """Receive progress of a task besides training: ``done`` more of ``total`` items."""
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
-        """Items the run goes on without."""
+        """Receive the items that the run leaves out."""
 
     def begin(self, report: StageReport) -> None:
-        """A run, or a stage of it, was accepted and begins or goes on."""
+        """Receive the start or resumption of a run or stage."""
 
     def step(self, report: StepReport) -> None:
-        """Some steps are done."""
+        """Receive the numbers of some steps."""
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is done."""
+        """Receive the numbers of an epoch."""
 
     def saving(self) -> None:
-        """A checkpoint is about to be written: a resumed run does not repeat what was reported up to here."""
+        """Prepare for a checkpoint: a resumed run does not repeat what was reported up to here."""
 
     def close(self) -> None:
-        """The run is over, or stopped."""
+        """End, as the run is over or stopped."""
 
 
 def watchers_of(given: Watcher | Sequence[Watcher] | None) -> list[Watcher]:
-    """Whoever is told of a run, where one, several or nobody was named.
-
-    >>> len(watchers_of(None)), len(watchers_of(Watcher())), len(watchers_of([Watcher(), Watcher()]))
-    (0, 1, 2)
-    """
+    """A list of watchers from one, several or None."""
     return [given] if isinstance(given, Watcher) else list(given or ())
 
 
 class AllOf(Watcher):
-    """Passes everything on to others.
-
-    >>> AllOf([Watcher(), Watcher()]).say("two that do not listen")
-    """
+    """Forwards everything to several watchers."""
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         self.watchers = list(watchers)
 
     def say(self, message: str) -> None:
-        """Passed on."""
+        """Forward the sentence."""
         for watcher in self.watchers:
             watcher.say(message)
 
     def work(self, title: str, done: int, total: int) -> None:
-        """Passed on."""
+        """Forward the progress."""
         for watcher in self.watchers:
             watcher.work(title, done, total)
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
-        """Passed on."""
+        """Forward the items."""
         for watcher in self.watchers:
             watcher.skipped(issues)
 
     def begin(self, report: StageReport) -> None:
-        """Passed on."""
+        """Forward the start."""
         for watcher in self.watchers:
             watcher.begin(report)
 
     def step(self, report: StepReport) -> None:
-        """Passed on."""
+        """Forward the report."""
         for watcher in self.watchers:
             watcher.step(report)
 
     def epoch(self, report: EpochReport) -> None:
-        """Passed on."""
+        """Forward the report."""
         for watcher in self.watchers:
             watcher.epoch(report)
 
     def saving(self) -> None:
-        """Passed on."""
+        """Forward the notice."""
         for watcher in self.watchers:
             watcher.saving()
 
     def close(self) -> None:
-        """Passed on."""
+        """Forward the end."""
         for watcher in self.watchers:
             watcher.close()
 
 
 WIDTH = 80
-"""Columns that the line of an epoch keeps to."""
+"""Number of columns for the line of an epoch."""
 
 
 class TerminalWatcher(Watcher):
-    """A bar with the time left for the run, or for its present stage, and a line for each epoch that fits 80 columns.
-
-    >>> watcher = TerminalWatcher(Console(width=80, force_terminal=False))
-    >>> watcher.say("2 pictures")
-    2 pictures
-    """
+    """Shows a bar with the time left for the run or its stage, and a line of at most 80 columns for each epoch."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console or Console()
@@ -223,7 +209,7 @@ class TerminalWatcher(Watcher):
         self.console.print(printable(message), highlight=False, markup=False, soft_wrap=True)
 
     def skipped(self, issues: tuple[Issue, ...]) -> None:
-        """List what is left out, the first few by name."""
+        """List the first few items by name."""
         for issue in issues[:10]:
             self.say(f"skipped: {issue.where}: {issue.detail}")
         if len(issues) > 10:
@@ -237,14 +223,14 @@ class TerminalWatcher(Watcher):
             self.close()
 
     def begin(self, report: StageReport) -> None:
-        """Say which stage begins; the time left from here on is that of the stage."""
+        """Print which stage starts; the time left is then that of the stage."""
         self.validated, self.place = "", ""
         if report.name:
             self.place = f"stage {report.number}/{report.of}, "
             self.say(f"stage {report.number} of {report.of}, {report.name}: {report.epochs} epochs")
 
     def step(self, report: StepReport) -> None:
-        """Advance the bar of the run."""
+        """Advance the run's bar."""
         # A resumed run begins in its middle; what it did before says nothing of its pace now.
         at = (report.epoch - 1) * report.steps + report.step
         progress = self._started("steps", report.steps * report.epochs, at)
@@ -280,7 +266,7 @@ class TerminalWatcher(Watcher):
         self.progress, self.title = None, ""
 
     def _started(self, title: str, total: int, done: int = 0) -> Progress:
-        """The bar of this title, which takes the place of another one."""
+        """The bar of this title, in place of an earlier one."""
         if self.progress is None or self.title != title:
             self.close()
             self.progress, self.title = Progress(title, total, self.console, self._clock, done), title

@@ -1,7 +1,7 @@
 """Services that show runs side by side: Weights & Biases and MLflow.
 
-A service is spoken to by a thread of its own, so that one that is slow, far away or not there never holds a run up.
-What it is told are the numbers of the run and its configuration, without places of this machine.
+A thread of its own talks to a service, so that one that is slow, far away or missing never delays a run. The service
+gets the numbers of the run and its configuration, without paths of this machine.
 """
 
 from __future__ import annotations
@@ -30,21 +30,18 @@ PATIENCE = 30.0
 """Seconds that the end of a run waits for a service."""
 
 PROJECT = "rungwise"
-"""Where runs are filed, unless the service's own variables of the environment say another place."""
+"""Project of the runs, unless the service's own environment variables name another."""
 
 _MOST_WAITING = 100_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class Service(ABC):
-    """One run as a service keeps it; all calls come from one thread.
-
-    Args:
-        out: Folder of the run.
+    """A service's record of one run; all calls come from one thread.
 
     Attributes:
-        title: For a person.
-        id_file: Name of the file in the run's folder that holds what the service calls this run.
+        title: Name of the service for messages.
+        id_file: Name of the file in the run's folder that holds the service's id of this run.
     """
 
     title: ClassVar[str]
@@ -55,40 +52,37 @@ class Service(ABC):
 
     @abstractmethod
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
-        """Open the run, or make it.
+        """Open or create the run.
 
         Args:
-            known: What the service called this run before; None for a new one.
-            config: Of the run.
+            known: The service's id of this run; None for a new one.
+            config: Configuration of the run.
 
         Returns:
-            What the service calls it, and where a person finds it.
+            The service's id, and where a person finds the run.
         """
 
     @abstractmethod
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Pass on finite numbers by their names."""
+        """Send finite numbers by name."""
 
     @abstractmethod
     def finish(self) -> None:
-        """The run is over, or stopped."""
+        """Close the run, which is over or stopped."""
 
 
 class WeightsAndBiases(Service):
     """A run of Weights & Biases; needs the extra ``rungwise[wandb]``.
 
-    ``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY`` and the other variables of W&B hold. Without a key the run is
+    ``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY`` and the other variables of W&B apply. Without a key the run is
     kept in the run's own folder.
-
-    >>> WeightsAndBiases(Path("run")).id_file
-    'wandb_id.txt'
     """
 
     title = "W&B"
     id_file = IDS["wandb"]
 
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
-        """See :class:`Service`."""
+        """Open or create the run; without a key, offline."""
         import wandb
 
         library: Any = wandb
@@ -128,29 +122,26 @@ class WeightsAndBiases(Service):
         )
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """See :class:`Service`."""
+        """Send numbers with the step."""
         self.run.log({**numbers, "total_step": step})
 
     def finish(self) -> None:
-        """See :class:`Service`."""
+        """Finish the run."""
         self.run.finish()
 
 
 class MLflow(Service):
     """A run of MLflow; needs the extra ``rungwise[mlflow]``.
 
-    ``MLFLOW_TRACKING_URI`` and ``MLFLOW_EXPERIMENT_NAME`` hold. Without the first the run is kept in ``mlflow/`` in the
-    run's own folder.
-
-    >>> MLflow(Path("run")).id_file
-    'mlflow_id.txt'
+    ``MLFLOW_TRACKING_URI`` and ``MLFLOW_EXPERIMENT_NAME`` apply. Without the first the run is kept in ``mlflow/`` in
+    the run's own folder.
     """
 
     title = "MLflow"
     id_file = IDS["mlflow"]
 
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
-        """See :class:`Service`."""
+        """Open or create the run; without a tracking URI, in the run's own folder."""
         import mlflow
 
         library: Any = mlflow
@@ -184,34 +175,30 @@ class MLflow(Service):
         return run
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """See :class:`Service`; MLflow takes no ``@`` and few other signs, so that ``R@1`` becomes ``R_at_1``."""
+        """Send numbers; MLflow accepts no ``@`` and few other signs, so ``R@1`` becomes ``R_at_1``."""
         now = int(1000 * time.time())
         named = {re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_")): value for name, value in numbers.items()}
         self.client.log_batch(self.run, [self.entities.Metric(name, one, now, step) for name, one in named.items()])
 
     def finish(self) -> None:
-        """See :class:`Service`."""
+        """Mark the run as terminated."""
         self.client.set_terminated(self.run)
 
 
 def shown(config: TrainConfig) -> dict[str, Any]:
-    """A run's configuration as others may see it.
-
-    >>> shown(TrainConfig(start="/models/model"))["start"]
-    'model'
-    """
+    """A run's configuration without paths of this machine."""
     found: dict[str, Any] = without_any_place(to_plain(config))
     return found
 
 
 class ServiceWatcher(Watcher):
-    """Tells a service what a run reports. Where that fails, the run goes on without it, and says so once.
+    """Sends a run's reports to a service. If that fails, the run goes on without it, and says so once.
 
     Args:
-        service: To be told.
-        config: Of the run.
-        say: Takes a sentence for a person.
-        patience: Seconds that the end of the run waits for what is not yet sent.
+        service: The service.
+        config: Configuration of the run.
+        say: Called with sentences for a person.
+        patience: Seconds that the end of the run waits for unsent reports.
     """
 
     def __init__(
@@ -226,15 +213,15 @@ class ServiceWatcher(Watcher):
         self._thread.start()
 
     def step(self, report: StepReport) -> None:
-        """Pass on loss and speed."""
+        """Send loss and speed."""
         self._send(of_step(report), report.total_step)
 
     def epoch(self, report: EpochReport) -> None:
-        """Pass on the validation measures."""
+        """Send the validation measures."""
         self._send(of_epoch(report), report.total_step)
 
     def close(self) -> None:
-        """Wait until all is sent, for a while."""
+        """Wait for a while until all is sent."""
         if self._calls.full():
             self._fail("is too slow")
         else:
@@ -276,7 +263,7 @@ class ServiceWatcher(Watcher):
 
 
 def _known(path: Path) -> str | None:
-    """What a service called this run before."""
+    """The service's id of this run; None for a new run."""
     try:
         said = read_text(path, "settings_bytes").strip()
     except MissingFileError:
