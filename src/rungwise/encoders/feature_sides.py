@@ -61,11 +61,7 @@ class FeatureConfig(Bounded):
         return FeatureInput(self.width)
 
     def restore(self, files: SavedFiles) -> FeatureInput:
-        """The side of a saved model.
-
-        Raises:
-            UserError: If the width is missing.
-        """
+        """The side of a saved model."""
         if self.width is None:
             raise UserError(f"{files.path}: model.image.width is missing in config.json; copy the folder anew")
         return self.build()
@@ -89,11 +85,7 @@ class FeatureInput(ImageSide):
         return rows.float()
 
     def read(self, features: FeatureRows) -> ReadFeatures:
-        """Rows of a collection, checked as they are taken.
-
-        Raises:
-            UserError: If they do not have this model's width.
-        """
+        """Rows of a collection, checked as they are taken."""
         if features.shape[-1] != self.features:
             raise UserError(
                 f"{features.file}: features of length {features.shape[-1]}, but the model reads features"
@@ -140,11 +132,7 @@ class TextFeatureConfig(Bounded):
         return TextFeatureInput(self.width)
 
     def restore(self, files: SavedFiles, dimension: int) -> TextFeatureInput:
-        """The side of a saved model.
-
-        Raises:
-            UserError: If the width is missing.
-        """
+        """The side of a saved model."""
         if self.width is None:
             raise UserError(f"{files.path}: model.text.width is missing in config.json; copy the folder anew")
         return TextFeatureInput(self.width)
@@ -158,11 +146,7 @@ class TextFeatureInput(TextSide):
         self.width = width
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """Refuse: the side reads no words.
-
-        Raises:
-            UserError: Always.
-        """
+        """Refuse: the side reads no words."""
         raise UserError(
             "the model was trained on rows of features in place of texts and reads no words; give features of the same"
             " kind"
@@ -181,11 +165,7 @@ class TextFeatureInput(TextSide):
         return digest_of_parts([f"text features {self.width}"])
 
     def read(self, features: FeatureRows) -> ReadFeatures:
-        """Rows of a collection, checked as they are taken.
-
-        Raises:
-            UserError: If they are not vectors of this model's width.
-        """
+        """Rows of a collection, checked as they are taken."""
         if features.shape[1:] != (self.width,):
             raise UserError(
                 f"{features.file}: features of shape {features.shape[1:]}, but the model reads features"

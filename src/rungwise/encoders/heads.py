@@ -186,11 +186,7 @@ class StackHead(Bounded):
             raise UserError(f"a stack must have 1 to 8 heads, got {len(self.of)}")
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
-        """The heads in turn.
-
-        Raises:
-            UserError: If a head does not fit the width of the one below.
-        """
+        """The heads in turn."""
         between, layers = self.width or outputs, []
         for head in self.of[:-1]:
             layers.append(head.build(inputs, between))

@@ -53,10 +53,6 @@ class Preprocessing(Bounded):
         decoding: ``"scaled"`` lets the decoder make a JPEG smaller where it is at least twice too large; ``"full"``
             decodes every pixel, as most libraries do.
         fill: Colour (RGB) around a picture that does not fill the square.
-
-    >>> import torch
-    >>> Preprocessing(size=2, crop=1.0).apply(torch.zeros(3, 4, 8, dtype=torch.uint8)).shape
-    torch.Size([3, 2, 2])
     """
 
     __pydantic_config__ = STRICT

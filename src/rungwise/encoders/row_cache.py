@@ -71,11 +71,7 @@ class RowStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open an existing store, with its rows flattened.
-
-        Raises:
-            UserError: If there is none in the folder.
-        """
+        """Open an existing store, with its rows flattened."""
         try:
             with opened_file(folder / KEYS, None) as file:
                 found = _HEADER.fullmatch(file.read(_RECORD.itemsize))

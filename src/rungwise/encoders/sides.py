@@ -186,9 +186,6 @@ class TextSide(nn.Module, ABC):
         """(n, longest, :attr:`state_width`) float32 vectors of the tokens; those after the end of a text mean nothing.
 
         Tokens and lengths are those of :meth:`forward`.
-
-        Raises:
-            UserError: If the side has none.
         """
         raise UserError("this text encoder gives no vectors of words, which models of regions read; take gru")
 
@@ -196,9 +193,6 @@ class TextSide(nn.Module, ABC):
         """The tokens of a text, one for each number of :meth:`tokenise`, spelled as in the text.
 
         Tokens that are not in the text, such as its start, are empty.
-
-        Raises:
-            UserError: If the side does not know them.
         """
         raise UserError("this text encoder gives no words of a text as they stand in it; take gru or transformer")
 

@@ -76,9 +76,6 @@ class Batch(ABC):
             reads: What the loss declares.
             extra_positives: As in :func:`rungwise.losses.pairs.two_sides`.
             mask_above: As in :func:`rungwise.losses.pairs.two_sides`.
-
-        Raises:
-            ValueError: If the batch lacks something that is read.
         """
         i2t, t2i = self.across(reads, extra_positives, mask_above)
         if reads.within:
@@ -190,20 +187,12 @@ def refuse_queries(queries: int | None, *shape: int) -> None:
 
 
 def itself(own: Tensor, items: int) -> Tensor:
-    """(Q, items) bool: whether an item is the query itself; ``own`` (Q,) are the queries' places among the items.
-
-    >>> itself(torch.tensor([1]), 3)
-    tensor([[False,  True, False]])
-    """
+    """(Q, items) bool: whether an item is the query itself; ``own`` (Q,) are the queries' places among the items."""
     return own.unsqueeze(1) == torch.arange(items, device=own.device)
 
 
 def sharing(described: Tensor, every: Tensor) -> Tensor:
-    """(Q, K) bool: whether a query, with (Q, C) positives, shares one with an item, with (K, C) positives.
-
-    >>> sharing(torch.tensor([[True, False]]), torch.tensor([[True, True], [False, True]]))
-    tensor([[ True, False]])
-    """
+    """(Q, K) bool: whether a query, with (Q, C) positives, shares one with an item, with (K, C) positives."""
     rows = described.float()
     if rows.is_cpu:
         # Few entries a row are True. On a GPU the dense product is quick, and listing them would wait for the host.
@@ -214,11 +203,8 @@ def sharing(described: Tensor, every: Tensor) -> Tensor:
 def degrees_of_images(degrees: Tensor, paired: Tensor) -> Tensor:
     """(Q, images) mean degree of each image's captions for other images, in float32 at least.
 
-    The column of an image without captions is -inf.
-
-    Args:
-        degrees: (Q, captions) relevance of some images.
-        paired: (images, captions) bool.
+    ``degrees`` are (Q, captions), ``paired`` is (images, captions) bool. The column of an image without captions is
+    -inf.
 
     >>> degrees_of_images(torch.tensor([[9.0, 7.0, 1.0]]), torch.tensor([[True, True, False], [False, False, True]]))
     tensor([[8., 1.]])

@@ -52,11 +52,6 @@ def draw(eligible: Tensor, keys: Tensor, count: int) -> Tensor:
         eligible: (P, C) bool.
         keys: (P, C) keys from :func:`pair_keys`.
         count: Number of candidates to keep; a row with fewer keeps them all.
-
-    >>> from rungwise.losses.pairs import two_sides
-    >>> side, _ = two_sides(torch.zeros(4, 4))
-    >>> draw(~side.excluded, pair_keys(side), 2).sum(dim=1)
-    tensor([2, 2, 2, 2])
     """
     chosen = keys.masked_fill(~eligible, -1).topk(min(count, keys.shape[1]), dim=1).indices
     return torch.zeros_like(eligible).scatter(1, chosen, True) & eligible

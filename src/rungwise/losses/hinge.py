@@ -18,11 +18,7 @@ from rungwise.losses.pairs import BlockSide, ExtraPositives
 
 
 def hardest(similarity: Tensor, eligible: Tensor) -> tuple[Tensor, Tensor]:
-    """The most similar eligible candidate of each row; the first of tied ones takes the gradient.
-
-    Args:
-        similarity: (P, C).
-        eligible: (P, C) bool.
+    """The most similar eligible candidate of each row of (P, C); the first of tied ones takes the gradient.
 
     Returns:
         (P,) its similarity, and (P,) bool: whether the row has an eligible candidate.
@@ -164,9 +160,5 @@ class MaxOfHinges(BlockLoss):
 
 
 def warm_up(loss: Loss) -> SumOfHinges:
-    """The sum of hinges that may precede a loss which starts slowly, with the loss's first margin and options.
-
-    >>> warm_up(MaxOfHinges(margin=0.1, reduction="mean")).margin
-    0.1
-    """
+    """The sum of hinges that may precede a loss which starts slowly, with the loss's first margin and options."""
     return SumOfHinges(loss.first_margin, **loss.shared)

@@ -113,12 +113,7 @@ def rung_sum(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) ->
 
 
 def rung_hardest(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
-    """The largest single term of :func:`rung_sum`: the farthest of ``upper`` against the closest of ``lower``.
-
-    >>> s = torch.tensor([[0.9, 0.5, 0.6, 0.1]])
-    >>> rung_hardest(s, torch.tensor([[True, True, False, False]]), torch.tensor([[False, False, True, True]]), 0.2)
-    tensor([0.3000])
-    """
+    """The largest single term of :func:`rung_sum`: the farthest of ``upper`` against the closest of ``lower``."""
     negated, some_upper = hardest(-similarity, upper)
     closest, some_lower = hardest(similarity, lower)
     return (margin + negated + closest).relu().where(some_upper & some_lower, 0)

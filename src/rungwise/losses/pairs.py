@@ -35,13 +35,6 @@ class BlockSide:
             ``relevance``.
         within: (Q, K) similarities of the queries to all K items of their own modality, for losses that read them.
         same: (Q, K) bool, items of the queries' own modality that are no negatives of them; goes with ``within``.
-
-    >>> i2t, t2i = two_sides(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
-    >>> i2t.of_pairs(i2t.similarity)
-    tensor([0.9000, 0.5000])
-    >>> t2i.excluded
-    tensor([[ True, False],
-            [False,  True]])
     """
 
     similarity: Tensor
@@ -154,9 +147,6 @@ def one_side(
             ``positives`` is a pair.
         extra_positives: As in :func:`two_sides`.
         mask_above: As in :func:`two_sides`.
-
-    Raises:
-        ValueError: If something that is needed was not given.
     """
     described = torch.zeros_like(similarity, dtype=torch.bool) if positives is None else positives.bool()
     masked = torch.zeros_like(described)

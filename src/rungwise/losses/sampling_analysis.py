@@ -45,9 +45,6 @@ def smallest_batch(share: str | Fraction, below: str | Fraction) -> int:
         share: Share p, strictly between 0 and 1, exact.
         below: Bound, strictly between 0 and 1, exact.
 
-    Raises:
-        ValueError: If one of the two is not between 0 and 1.
-
     >>> smallest_batch("0.1", "0.01"), smallest_batch("0.001", "0.01"), smallest_batch("0.001", "0.001")
     (45, 4604, 6906)
     """

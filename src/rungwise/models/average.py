@@ -91,11 +91,7 @@ class Average(PairScorer):
         return frozenset({self.fingerprint}).union(*(one.made_of for one in self.models))
 
     def block(self, images: Pictures, captions: Texts) -> Vectors:
-        """(len(images), len(captions)) float32 scores of any images with any texts.
-
-        Raises:
-            UserError: If a member cannot read an image.
-        """
+        """(len(images), len(captions)) float32 scores of any images with any texts."""
         return _mean([model.block(images, captions) for model in self.models])
 
     def on(self, data: ImageCaptions, *, cache: Path | None = None, progress: Progress | None = None) -> AveragedScores:

@@ -399,11 +399,7 @@ class IndexEncoder(Protocol):
 
 
 def refuse_unreadable(issues: Sequence[Issue]) -> None:
-    """Refuse images of which some could not be read.
-
-    Raises:
-        UserError: Naming the first unreadable image.
-    """
+    """Refuse images of which some could not be read."""
     if issues:
         first = issues[0]
         raise UserError(": ".join(part for part in (first.where, first.kind, first.detail) if part))

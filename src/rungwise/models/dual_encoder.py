@@ -63,11 +63,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return [Compilable(side, same) for side, same in trained if side.compiles]
 
     def embed_images(self, rows: Tensor) -> Tensor:
-        """(n, dimension) vectors of images, prepared for the similarity.
-
-        Args:
-            rows: Rows as :meth:`~rungwise.models.encoder_pair.EncoderPair.image_features` takes them.
-        """
+        """(n, dimension) vectors of images, prepared for the similarity, from rows as ``image_features`` takes them."""
         return self.similarity.images(self.image_projection(self.image_features(rows)).float())
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -152,11 +152,7 @@ class EncoderPair(TrainableScorer):
         return ParameterPlace("image" if place == "backbone" else "text", depths[name])
 
     def recompute_layers(self) -> None:
-        """Recompute the states of layers in the backward pass, which saves memory.
-
-        Raises:
-            UserError: If no trained encoder can.
-        """
+        """Recompute the states of layers in the backward pass, which saves memory."""
         if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
             raise UserError(
                 "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"

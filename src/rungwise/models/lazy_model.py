@@ -126,11 +126,7 @@ class ModelFiles:
 
 
 def write_facts(facts: ModelFacts, path: Path) -> None:
-    """Write a file of facts, with a checksum.
-
-    Raises:
-        UserError: If the disk is full, or the place cannot be written.
-    """
+    """Write a file of facts, with a checksum."""
     with replacing(path) as draft:
         draft.write_bytes(sealed(asdict(facts)))
 
@@ -215,11 +211,7 @@ class LazyModel:
 
     @cached_property
     def _model(self) -> DualEncoder:
-        """Open the model.
-
-        Raises:
-            UserError: If its facts are not the cached ones.
-        """
+        """Open the model."""
         model = self._open_model()
         found = ModelFacts.of(model)
         if found != self.facts:

@@ -221,9 +221,6 @@ class TrainableScorer(SavedModel):
             captions: Captions of the training split, from which a vocabulary is learnt, or the rows that stand for
                 them.
             features: The rows that stand for pictures; None where the collection has pictures.
-
-        Raises:
-            UserError: If something that the configuration names cannot be loaded.
         """
 
     def part_of(self, parameter: str) -> ParameterPlace:
@@ -251,11 +248,7 @@ class TrainableScorer(SavedModel):
         return None
 
     def recompute_layers(self) -> None:
-        """Recompute the layers of trained encoders in the backward pass, which saves memory and takes time.
-
-        Raises:
-            UserError: If the family cannot.
-        """
+        """Recompute the layers of trained encoders in the backward pass, which saves memory and takes time."""
         raise UserError(
             f"models of kind {self.kind!r} have no gradient checkpointing; leave gradient_checkpointing out"
         )
@@ -272,12 +265,7 @@ class TrainableScorer(SavedModel):
 
     @abstractmethod
     def batch(self, pairs: Pairs, chosen: Positions) -> Any:
-        """Images and captions of some pairs, on the model's device.
-
-        Args:
-            pairs: Pairs from :meth:`read`.
-            chosen: (n,) positions of captions in ``pairs``; each comes with its image.
-        """
+        """Captions at (n,) positions in ``pairs``, each with its image, on the model's device."""
 
     @abstractmethod
     def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> ScoredBatch:

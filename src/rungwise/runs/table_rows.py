@@ -72,9 +72,6 @@ def ours_for(paper: str, table: str, runs: Sequence[Run]) -> tuple[tuple[Ours, .
         paper: Short name of the paper.
         table: Number of the table.
         runs: Runs to place.
-
-    Raises:
-        UserError: If there is no such paper or table.
     """
     named = table_named(paper, table)
     lines: dict[tuple[str, tuple[str, ...], _Question], _Seeds] = {}
@@ -169,11 +166,7 @@ def _preset(run: Run) -> Preset:
 
 
 def _rows(preset: Preset, paper: str, table: str) -> tuple[PublishedRow, ...]:
-    """Rows of a table that a preset reproduces.
-
-    Raises:
-        UserError: If there are none; the message says which rows it reproduces.
-    """
+    """Rows of a table that a preset reproduces."""
     if not preset.reproduces:
         raise UserError(f"no paper printed a row of {preset.name}")
     rows = [row for reference in preset.reproduces for row in matching(reference)]

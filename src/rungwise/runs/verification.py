@@ -21,11 +21,7 @@ from rungwise.training.stages import histories
 
 
 def verify_run(folder: Path) -> Iterator[Check]:
-    """Check all that a run wrote, except its model.
-
-    >>> [check.what for check in verify_run(Path("nowhere")) if check.wrong]
-    ['config.yaml', 'checkpoint.safetensors']
-    """
+    """Check all that a run wrote, except its model."""
     yield checked(CONFIG, lambda: _config(folder))
     for path in sorted((folder / RESULTS).glob("*.json")):
         yield from (replace(check, what=f"{RESULTS}/{check.what}") for check in verify_result(path))

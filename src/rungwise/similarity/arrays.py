@@ -34,11 +34,7 @@ def order_array(images: NDArray[np.float32], texts: NDArray[np.float32], root: b
 
 
 def tiles(rows: int, columns: int, dimension: int, chunk: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of rows and columns whose differences hold at most ``chunk`` entries (at least one pair).
-
-    >>> list(tiles(2, 3, dimension=4, chunk=12))
-    [(slice(0, 1, None), slice(0, 3, None)), (slice(1, 2, None), slice(0, 3, None))]
-    """
+    """Slices of rows and columns whose differences hold at most ``chunk`` entries (at least one pair)."""
     pairs = max(1, chunk // max(1, dimension))
     width = max(1, min(columns, pairs))
     height = max(1, pairs // width)

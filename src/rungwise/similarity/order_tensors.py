@@ -65,9 +65,6 @@ def order(image_vectors: Tensor, text_vectors: Tensor, root: bool = False, chunk
         root: Whether to take the root, as the authors' program does; its gradient at 0 is 0.
         chunk: Number of differences held at a time, forward and backward; memory beyond vectors and result is O(chunk).
 
-    Raises:
-        ValueError: If the vectors differ in length.
-
     >>> order(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0], [1.0, 1.0]]))
     tensor([[-4., -0.]])
     """

@@ -79,9 +79,6 @@ def all_pairs(
         values: Number of values in each tensor of a block, which bounds the memory besides the two sides; None takes
             the similarity's own.
         recompute: Whether blocks are recomputed in the backward pass instead of being kept.
-
-    Raises:
-        UserError: If the shapes do not fit.
     """
     if regions.ndim != 3 or words.words.ndim != 2 or regions.shape[2] != words.words.shape[1]:
         raise UserError(

@@ -142,11 +142,7 @@ class CrossAttention(SetSimilarity):
         return (answers * self.lse).logsumexp(dim=1) / self.lse
 
     def weights(self, regions: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Which regions answered which words of one pair.
-
-        Args:
-            regions: (R, D).
-            words: (L, D).
+        """Which of the (R, D) regions answered which of the (L, D) words of one pair.
 
         Returns:
             (L, R) weights b, each row adding up to 1 for t2i and each column for i2t; and the cosines r, (L,) of the

@@ -35,9 +35,6 @@ class WordSets:
             padded: (texts, longest, D); what follows the end of a text is not read.
             lengths: (texts,) number of words of each text.
 
-        Raises:
-            UserError: If the shapes do not fit, or a text has no word.
-
         >>> WordSets.of(torch.arange(6.0).view(2, 3, 1), [1, 3]).words.ravel()
         tensor([0., 3., 4., 5.])
         """

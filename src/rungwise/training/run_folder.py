@@ -50,11 +50,7 @@ def is_begun(folder: Path) -> bool:
 
 
 def stage_folder(run: Path, number: int, name: str) -> Path:
-    """Folder of a run's stage.
-
-    >>> stage_folder(Path("run"), 2, "fine_tune").as_posix()
-    'run/stages/2-fine_tune'
-    """
+    """Folder of a run's stage."""
     return run / STAGES / f"{number}-{name}"
 
 

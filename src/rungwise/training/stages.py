@@ -163,11 +163,7 @@ class _Whole:
         self.locked = True
 
     def check(self, data: ImageCaptions) -> None:
-        """Refuse now what would stop a later stage, where that can be known.
-
-        Raises:
-            UserError: Naming the stage.
-        """
+        """Refuse now what would stop a later stage, where that can be known."""
         for stage in self.stages:
             try:
                 data.split(*stage.config.data.train, stage.config.data.validation)
@@ -177,20 +173,12 @@ class _Whole:
                 raise UserError(f"stage {stage.name}: {error}") from None
 
     def at_the_beginning(self) -> int:
-        """Position of the first stage, in a folder without a run.
-
-        Raises:
-            UserError: If another run is there.
-        """
+        """Position of the first stage, in a folder without a run."""
         refuse_others(self.out, resume=False)
         return 0
 
     def interrupted(self, data: ImageCaptions) -> int:
-        """Position of the stage to go on with.
-
-        Raises:
-            UserError: If no run of these stages is there.
-        """
+        """Position of the stage to go on with."""
         if not (self.out / STAGES).is_dir():
             if (self.out / CHECKPOINT).exists():
                 raise UserError(f"{self.out}: holds a run without stages; resume it with its own {CONFIG}")
@@ -261,15 +249,7 @@ class _Whole:
 
 
 def histories(out: Path, config: TrainConfig) -> Iterator[dict[str, Any]]:
-    """The lines of the stages' histories, each with the name of its ``stage``.
-
-    Args:
-        out: Folder of the run.
-        config: Configuration with stages.
-
-    Raises:
-        UserError: If a history is damaged.
-    """
+    """The lines of the stages' histories, each with the name of its ``stage``."""
     for stage in _placed(config, out):
         path = stage.folder / HISTORY
         if path.exists():

@@ -91,11 +91,7 @@ class ImageConfig(Bounded):
         return load_backbone(self)
 
     def restore(self, files: SavedFiles) -> Backbone:
-        """A saved model's backbone, without its weights.
-
-        Raises:
-            UserError: If the files do not fit.
-        """
+        """A saved model's backbone, without its weights."""
         where = str(files.path / PREPROCESSING)
         preprocessing = from_plain(Preprocessing, files.json(PREPROCESSING), where)
         try:
@@ -105,21 +101,12 @@ class ImageConfig(Bounded):
 
 
 class Backbone(PictureSide):
-    """A timm network without its classifier, and the preprocessing its weights expect.
-
-    >>> backbone = Backbone(ImageConfig("test_resnet.r160_in1k", weights="random", size=32))
-    >>> backbone(torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, backbone.features)
-    True
-    """
+    """A timm network without its classifier, and the preprocessing its weights expect."""
 
     compiles = True
 
     def __init__(self, config: ImageConfig, preprocessing: Preprocessing | None = None) -> None:
-        """Build the network; ``config.weights`` is not read here (see :func:`load_backbone`).
-
-        Raises:
-            UserError: If timm does not know the backbone or refuses the options.
-        """
+        """Build the network; ``config.weights`` is not read here (see :func:`load_backbone`)."""
         super().__init__()
         self.config = config
         self.network = create_network(config, pretrained=False)
@@ -302,9 +289,6 @@ def _fetched(backbone: str) -> dict[str, Any]:
     """Download a backbone's weights if needed, and return timm's argument for the local file.
 
     Left to itself, timm waits most of a minute for a missing network, even where the weights are on this machine.
-
-    Raises:
-        UserError: If the weights cannot be downloaded.
     """
     import timm
 

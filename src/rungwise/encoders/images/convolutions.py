@@ -72,11 +72,7 @@ class ConvolutionsConfig(Bounded):
         return Convolutions(self, seen)
 
     def restore(self, files: SavedFiles) -> Convolutions:
-        """The network of a saved model, without its weights.
-
-        Raises:
-            UserError: If the preprocessing cannot be read.
-        """
+        """The network of a saved model, without its weights."""
         return Convolutions(self, from_plain(Preprocessing, files.json(PREPROCESSING), str(files.path / PREPROCESSING)))
 
 

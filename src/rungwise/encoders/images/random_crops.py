@@ -22,11 +22,6 @@ class RandomCrops:
 
     Attributes:
         preprocessing: Preprocessing of the pictures.
-
-    >>> crops = RandomCrops(Preprocessing(size=2, crop=0.5, crops="RC"))
-    >>> row = crops.keep(torch.arange(3 * 4 * 6).view(3, 4, 6).to(torch.uint8))
-    >>> row.shape == crops.shape, crops.centre(row[None]).shape, crops.drawn(row[None]).shape
-    (True, torch.Size([1, 3, 2, 2]), torch.Size([1, 3, 2, 2]))
     """
 
     preprocessing: Preprocessing

@@ -42,11 +42,7 @@ class ModelSource:
 
     @classmethod
     def parse(cls, text: str) -> ModelSource | None:
-        """Parse a text with one of the prefixes; None for any other text.
-
-        Raises:
-            UserError: If nothing follows the prefix.
-        """
+        """Parse a text with one of the prefixes; None for any other text."""
         prefix, colon, place = text.partition(":")
         for library in get_args(Library):
             if colon and prefix == library:
@@ -84,11 +80,7 @@ class ModelSource:
         return path if path.is_dir() else None
 
     def fetched(self) -> Path:
-        """The folder of a model of transformers or sentence-transformers, downloaded if ``place`` is a name.
-
-        Raises:
-            UserError: If it cannot be downloaded.
-        """
+        """The folder of a model of transformers or sentence-transformers, downloaded if ``place`` is a name."""
         if (here := self.folder) is not None:
             return here
         prefix = f"{self.library}:"

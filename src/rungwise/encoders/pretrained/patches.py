@@ -69,11 +69,7 @@ class PatchPreprocessing(Preprocessing):
         return prepared
 
     def apply_array(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Refuse: networks that read patches are run by torch only.
-
-        Raises:
-            UserError: Always.
-        """
+        """Refuse: networks that read patches are run by torch only."""
         raise UserError("a network that reads pictures as patches is not exported; use the model itself")
 
     def normalise(self, pictures: Tensor) -> Tensor:

@@ -69,11 +69,7 @@ class PretrainedImageConfig:
         return PretrainedImageSide(open_image(self.source))
 
     def restore(self, files: SavedFiles) -> PretrainedImageSide:
-        """The image side of a saved model, without its weights; ``source`` is not read.
-
-        Raises:
-            UserError: If the files do not fit.
-        """
+        """The image side of a saved model, without its weights; ``source`` is not read."""
         where = str(files.path / IMAGE_ENCODER)
         said = files.json(IMAGE_ENCODER)
         tower = _library(said, where).image_tower(said["architecture"], said["settings"], where)
@@ -102,11 +98,7 @@ class PretrainedTextConfig:
     kind: Literal["pretrained"] = "pretrained"
 
     def of(self, texts: Sequence[str] | FeatureRows) -> PretrainedTextConfig:
-        """The configuration unchanged.
-
-        Raises:
-            UserError: If the data have rows of features in place of words.
-        """
+        """The configuration unchanged."""
         require_words(texts)
         return self
 
@@ -119,11 +111,7 @@ class PretrainedTextConfig:
         return PretrainedTextSide(open_text(self.source), self.source)
 
     def restore(self, files: SavedFiles, dimension: int) -> PretrainedTextSide:
-        """The text side of a saved model, without its weights; ``source`` is not read.
-
-        Raises:
-            UserError: If the files do not fit.
-        """
+        """The text side of a saved model, without its weights; ``source`` is not read."""
         where = str(files.path / TEXT_ENCODER)
         said = files.json(TEXT_ENCODER)
         library = _library(said, where)

@@ -82,21 +82,13 @@ def open_text(folder: Path, longest: int | None = None) -> TextHalf:
 
 
 def image_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
-    """The image network of a family, without its weights.
-
-    Raises:
-        UserError: If the settings do not fit it.
-    """
+    """The image network of a family, without its weights."""
     require("transformers", "hf", "a model of transformers")
     return _VisionTower(_known(family, where), read_settings(TransformerVision, settings, where))
 
 
 def text_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
-    """The text network of a family, without its weights.
-
-    Raises:
-        UserError: If the settings do not fit it.
-    """
+    """The text network of a family, without its weights."""
     require("transformers", "hf", "a model of transformers")
     read = read_settings(TransformerText, settings, where)
     if family == "clip" and read.eos_token_id is None:
@@ -286,11 +278,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def rules_of(loaded: Any, folder: Path) -> str:
-    """Rules of a transformers tokenizer in the format of the library tokenizers.
-
-    Raises:
-        UserError: If it has none.
-    """
+    """Rules of a transformers tokenizer in the format of the library tokenizers."""
     fast = getattr(loaded, "backend_tokenizer", None)
     if fast is None:
         raise UserError(f"{folder}: its tokenizer has no rules that can be kept (tokenizer.json is missing); {_ANEW}")

@@ -79,11 +79,7 @@ class BagOfWordsConfig(Bounded):
         return True
 
     def of(self, texts: Sequence[str] | FeatureRows) -> BagOfWordsConfig:
-        """The configuration with the width of the file of word vectors, if there is one.
-
-        Raises:
-            UserError: If the data have rows of features in place of words, or the file cannot be read.
-        """
+        """The configuration with the width of the file of word vectors, if there is one."""
         require_words(texts)
         if self.word_vectors is None:
             return self

@@ -97,11 +97,7 @@ class GRUConfig(Bounded):
         return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> GRUConfig:
-        """The configuration with the width of the file of word vectors, if there is one.
-
-        Raises:
-            UserError: If the data have rows of features in place of words, or the file cannot be read.
-        """
+        """The configuration with the width of the file of word vectors, if there is one."""
         require_words(texts)
         if self.word_vectors is None:
             return self
@@ -132,11 +128,7 @@ class GRUConfig(Bounded):
         return encoder
 
     def restore(self, files: SavedFiles, dimension: int) -> GRUEncoder:
-        """A saved model's encoder, without its weights.
-
-        Raises:
-            UserError: If the vocabulary cannot be read.
-        """
+        """A saved model's encoder, without its weights."""
         encoder = self._encoder(read_vocabulary(files.text(TOKENIZER), str(files.path / TOKENIZER)), dimension)
         if self.word_vectors is not None:
             encoder.coverage = from_plain(WordCoverage, files.json(TEXT_ENCODER), str(files.path / TEXT_ENCODER))

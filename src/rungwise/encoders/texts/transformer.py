@@ -82,11 +82,7 @@ class TransformerConfig(Bounded):
         return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> TransformerConfig:
-        """The configuration unchanged.
-
-        Raises:
-            UserError: If the data have rows of features in place of words.
-        """
+        """The configuration unchanged."""
         require_words(texts)
         return self
 
@@ -102,11 +98,7 @@ class TransformerConfig(Bounded):
         return self._prepared(encoder)
 
     def restore(self, files: SavedFiles, dimension: int) -> TransformerEncoder:
-        """A saved model's encoder, without its weights.
-
-        Raises:
-            UserError: If its settings or its vocabulary cannot be read.
-        """
+        """A saved model's encoder, without its weights."""
         where = str(files.path / TEXT_ENCODER)
         facts = from_plain(EncoderFacts, files.json(TEXT_ENCODER), where)
         try:
@@ -170,9 +162,6 @@ class TransformerEncoder(TextSide):
         facts: Settings of network and pooling.
         tokenizer: Text of ``tokenizer.json``.
         where: Name of the file in errors.
-
-    Raises:
-        UserError: If the facts do not fit each other or the tokenizer.
     """
 
     compiles = True
@@ -243,11 +232,7 @@ class TransformerEncoder(TextSide):
         return F.normalize(vectors, dim=1) if self.facts.unit else vectors
 
     def changed(self, layers: int | None, pool: Pool | None, context_length: int | None) -> TransformerEncoder:
-        """An encoder of the first layers, with another pooling or context length; None keeps a setting.
-
-        Raises:
-            UserError: If the encoder has fewer layers or positions.
-        """
+        """An encoder of the first layers, with another pooling or context length; None keeps a setting."""
         facts = self.facts
         facts = replace(facts, network=facts.network if layers is None else facts.network.keeping(layers))
         facts = replace(facts, pool=pool or facts.pool, context_length=context_length or facts.context_length)

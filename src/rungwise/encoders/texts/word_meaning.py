@@ -36,21 +36,13 @@ class WordMeanings:
         return cls() if all(map(importlib.util.find_spec, packages)) else None
 
     def encode(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(n, D) vectors of words, without a cache.
-
-        Raises:
-            UserError: If the model cannot be loaded.
-        """
+        """(n, D) vectors of words, without a cache."""
         from rungwise.encoders.texts.text_rows import encode_texts
 
         return encode_texts(self._side, words)
 
     def encode_known(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(n, D) vectors of many words, cached on disk.
-
-        Raises:
-            UserError: If the model cannot be loaded.
-        """
+        """(n, D) vectors of many words, cached on disk."""
         from rungwise.encoders.texts.text_rows import text_rows
 
         rows = text_rows(self._side, words, self._cache)

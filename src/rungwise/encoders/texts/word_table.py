@@ -81,11 +81,7 @@ def initialise(
 
 
 def covered(words: Collection[str], vectors: WordVectors) -> WordCoverage:
-    """Count the words, each given once, that a file of word vectors holds.
-
-    Raises:
-        UserError: If it holds none of them.
-    """
+    """Count the words, each given once, that a file of word vectors holds."""
     found = sum(word in vectors.row for word in words)
     if not found:
         raise UserError(

@@ -118,11 +118,7 @@ class EncoderSettings:
         return self.max_position_embeddings - first
 
     def keeping(self, layers: int) -> EncoderSettings:
-        """The same network with its first layers only.
-
-        Raises:
-            UserError: If it has fewer, or layers that share their weights.
-        """
+        """The same network with its first layers only."""
         _check_layers("keep_layers", layers, self)
         if self.model_type == "distilbert":
             return replace(self, n_layers=layers)
@@ -176,11 +172,7 @@ def layers_of(network: nn.Module) -> nn.ModuleList:
 
 
 def train_last(network: nn.Module, layers: int, settings: EncoderSettings) -> None:
-    """Turn gradients off for all but the last layers and what follows them.
-
-    Raises:
-        UserError: If there are fewer layers, or they share their weights.
-    """
+    """Turn gradients off for all but the last layers and what follows them."""
     _check_layers("train_layers", layers, settings)
     listed = layers_of(network)
     trained = {id(weight) for layer in listed[len(listed) - layers :] for weight in layer.parameters()}

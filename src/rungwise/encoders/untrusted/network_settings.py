@@ -35,13 +35,6 @@ def read_settings(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
     Raises:
         UserError: Naming the first value that has another type or is out of bounds.
-
-    >>> @dataclass(frozen=True)
-    ... class Tower:
-    ...     layers: Layers
-    >>> read_settings(Tower, {"layers": 10**9}, "config.json: text_config")
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: config.json: text_config: layers: Input should be less than or equal to 512 ...
     """
     try:
         return from_plain(kind, dict(values), where)

@@ -73,9 +73,6 @@ def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: i
         inputs: Inputs that the graph must take, in this order.
         dimension: D of the (n, D) output.
 
-    Raises:
-        UserError: Saying what is wrong.
-
     >>> check_graph(b"no graph", "text.onnx", (), 4)
     Traceback (most recent call last):
     rungwise.core.errors.UserError: text.onnx: not an ONNX graph (...); export the model anew

@@ -390,12 +390,7 @@ class WordCutter:
 
 
 def pad_tokens(tokens: Sequence[Sequence[int]], number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(n, longest) tokens, padded on the right, and (n,) lengths.
-
-    >>> pad_tokens([[2, 7, 3], [2, 3]], 0)
-    (array([[2, 7, 3],
-           [2, 3, 0]]), array([3, 2]))
-    """
+    """(n, longest) tokens, padded on the right, and (n,) lengths."""
     lengths = np.array([len(one) for one in tokens], np.int64)
     padded = np.full((len(tokens), int(lengths.max())), number, np.int64)
     for row, one in zip(padded, tokens, strict=True):

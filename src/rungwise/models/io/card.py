@@ -60,12 +60,7 @@ rungwise search INDEX "two dogs running through snow" --rerank "this folder\""""
 
 
 def with_table(provenance: Mapping[str, Any], table: EvaluationTable) -> dict[str, Any]:
-    """Provenance with one more table, which replaces an earlier one of the same data and protocol.
-
-    >>> table = EvaluationTable("scenes", "", "", "full", ("measure", "image to text"), (("R@1", "50.0"),))
-    >>> len(tables_of(with_table(with_table({}, table), table)))
-    1
-    """
+    """Provenance with one more table, which replaces an earlier one of the same data and protocol."""
     others = [
         one
         for one in tables_of(provenance)
@@ -95,9 +90,6 @@ def model_card(facts: dict[str, Any], *, indexed: bool = True) -> str:
         facts: The model's configuration, data, training and results. They are printed unchanged, except the tables of
             evaluations (see :func:`with_table`) and ``license``, an identifier such as ``"cc-by-4.0"``.
         indexed: Whether the model gives vectors; one that does not reranks the best hits of one that does.
-
-    >>> "similarity: cosine" in model_card({"model": {"kind": "vse", "similarity": "cosine"}, "data": "scenes"})
-    True
     """
     tables = tables_of(facts)
     rest = {name: value for name, value in facts.items() if name != EVALUATIONS}

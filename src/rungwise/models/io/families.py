@@ -111,9 +111,6 @@ def family(kind: object) -> type[StoredModel]:
 
     Raises:
         ValueError: If there is none; the message names the known kinds.
-
-    >>> family("vse").__name__
-    'JointEmbedding'
     """
     if isinstance(kind, str) and kind in _MODULES:
         import_module(_MODULES[kind])

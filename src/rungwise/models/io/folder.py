@@ -83,9 +83,6 @@ class ModelFolder:
         Args:
             source: The folder, or the name of the repository.
             altered: Whether to take the files without comparing them with the seal.
-
-        Raises:
-            UserError: If there is no model.
         """
         path = Path(source)
         if not path.is_dir():

@@ -94,9 +94,6 @@ class SavedModel(nn.Module, StoredModel):
         Args:
             config: Configuration of type :attr:`config_type`.
             folder: Folder with the text files of :meth:`files`.
-
-        Raises:
-            UserError: If a file does not fit.
         """
 
     @classmethod

@@ -44,9 +44,6 @@ def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig 
         text: Whether its text encoder is trained.
         like: A configuration of the same encoders. An encoder that it freezes is not trained; its ``crops``,
             ``mirrored`` and ``batch_norm`` replace those of the model.
-
-    Raises:
-        UserError: If ``like`` describes another image encoder.
     """
     own, text_config = start.config.image, start.config.text
     if like is not None:
@@ -94,9 +91,6 @@ def with_weights_that_fit(
         start: The other model.
         captions: Captions of the training split.
         features: The rows that stand for pictures; None where the collection has pictures.
-
-    Raises:
-        UserError: As :meth:`JointEmbedding.create`.
     """
     own_image = config.image if features is None else start.config.image
     same_image = _same(own_image, start.config.image)

@@ -101,11 +101,7 @@ class _Options:
 
 
 def config_of(options: _Options) -> VSEConfig:
-    """The configuration that a run's options amount to.
-
-    Raises:
-        UserError: If they ask for something that no model here does.
-    """
+    """The configuration that a run's options amount to."""
     image: ImageConfig | FeatureConfig
     if options("data_name", str).endswith(_PRECOMPUTED):
         # The program takes precomputed features as they are.
@@ -152,11 +148,7 @@ _EARLY_VGG_LAYERS = {"1": "fc1", "4": "fc2"}
 
 
 def image_tensors(said: Mapping[str, Tensor], config: VSEConfig) -> dict[str, Tensor]:
-    """The tensors of the image side under our names.
-
-    Args:
-        said: Tensors under the program's names, with or without the wrappers of torch's ``DataParallel``.
-        config: Configuration of the model.
+    """The tensors of the image side under our names; wrappers of torch's ``DataParallel`` are removed.
 
     >>> config = VSEConfig(image=ImageConfig("resnet18", weights="random"))
     >>> list(image_tensors({"cnn.module.conv1.weight": torch.zeros(1), "fc.bias": torch.zeros(1)}, config))
@@ -180,11 +172,7 @@ def image_tensors(said: Mapping[str, Tensor], config: VSEConfig) -> dict[str, Te
 
 
 def text_tensors(said: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of the text side under our names.
-
-    >>> list(text_tensors({"embed.weight": torch.zeros(1), "rnn.bias_hh_l0": torch.zeros(1)}))
-    ['text_encoder.words.weight', 'text_encoder.recurrent.bias_hh_l0']
-    """
+    """The tensors of the text side under our names."""
     return {
         re.sub(r"^embed\.", "text_encoder.words.", re.sub(r"^rnn\.", "text_encoder.recurrent.", name)): tensor
         for name, tensor in said.items()

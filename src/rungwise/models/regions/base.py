@@ -146,11 +146,7 @@ class RegionScorer(EncoderPair):
         self.recompute = True
 
     def regions(self, rows: Tensor) -> Tensor:
-        """(n, R, D) regions of length 1.
-
-        Args:
-            rows: (n, R, features) float32 features of a frozen encoder, pixels, or rows of features.
-        """
+        """(n, R, D) regions of length 1, from (n, R, features) features, pixels, or rows of features."""
         return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:

@@ -16,9 +16,6 @@ def boxes_of(side: ImageSide, picture: Picture | bytes | FeatureRows) -> NDArray
 
     They are those of :meth:`PictureSide.region_boxes <rungwise.encoders.sides.PictureSide.region_boxes>`. None for rows
     of features, and where the regions form no grid.
-
-    Raises:
-        UserError: If the picture cannot be read.
     """
     if isinstance(picture, FeatureRows) or not isinstance(side, PictureSide) or side.region_grid is None:
         return None

@@ -95,11 +95,9 @@ class CaptionHead(nn.Module):
         return F.cross_entropy(exact, tokens[:, 1:][held], reduction="sum") / len(tokens)
 
     def states(self, regions: Tensor, tokens: Tensor) -> Tensor:
-        """(n, T, hidden) states h_t after each token; those after the end of a caption mean nothing.
+        """(n, T, hidden) states h_t after each of (n, T) int64 tokens, for (n, R, D) regions of the pictures.
 
-        Args:
-            regions: (n, R, D) regions of the pictures.
-            tokens: (n, T) int64 token numbers.
+        Those after the end of a caption mean nothing.
         """
         encoded, last = self.encoder(self.dropout(self.regions(regions)))
         keys, words, state = self.align_regions(encoded), self.dropout(self.words(tokens)), last[0]

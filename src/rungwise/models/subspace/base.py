@@ -63,9 +63,6 @@ class Subspace(TwoTower):
         """Make a method that is not fitted yet.
 
         ``config`` holds all settings; without it, they are given by name, such as ``dimension=10``.
-
-        Raises:
-            UserError: If a setting does not fit.
         """
         super().__init__(self._configured(settings) if config is None else config)
 
@@ -182,30 +179,18 @@ class Subspace(TwoTower):
         return self._views(pairs.rows, pairs.text_rows, pairs.image, of_captions)
 
     def told(self, **settings: Any) -> Self:
-        """The same encoders with other settings by name, such as ``regularisation=0.1``; the model is not fitted yet.
-
-        Raises:
-            UserError: If a setting does not fit.
-        """
+        """The same encoders, not fitted yet, with other settings by name, such as ``regularisation=0.1``."""
         other = type(self)(self.told_of(self.config, settings))
         other.backbone, other.text_encoder = self.backbone, self.text_encoder
         return other
 
     @classmethod
     def told_of(cls, config: Any, settings: Mapping[str, Any]) -> Any:
-        """A configuration with other settings by name, of a model that is not fitted yet.
-
-        Raises:
-            UserError: If a setting does not fit.
-        """
+        """A configuration with other settings by name, of a model that is not fitted yet."""
         return cls._configured({**vars(config), "fitted": None, **settings})
 
     def fit_views(self, views: Views) -> Self:
-        """Fit both heads to views that this model gave, or one with the same encoders and lift.
-
-        Raises:
-            UserError: As :meth:`fit`.
-        """
+        """Fit both heads to views that this model gave, or one with the same encoders and lift."""
         own = views
         self.issues = ()
         if views.has_classes:
@@ -334,18 +319,7 @@ def _scaled(views: Views, found: Directions) -> Directions:
 
 
 def as_rows(features: Any, what: str) -> FeatureRows:
-    """Rows of features from an (n, D) array; rows of features are passed through.
-
-    Args:
-        features: (n, D) or (n, regions, D) numbers, or rows.
-        what: Name of the features in errors.
-
-    Raises:
-        UserError: If they are no rows of numbers.
-
-    >>> as_rows([[1, 2], [3, 4]], "image features").dtype
-    dtype('float32')
-    """
+    """Rows of features from an (n, D) or (n, regions, D) array; rows of features are passed through."""
     if isinstance(features, FeatureRows):
         return features
     try:

@@ -42,9 +42,6 @@ class Classes:
         Args:
             labels: (n,) names or numbers, where None, NaN and an empty text mean that an item has no label; (n,)
                 tuples or lists of these; or an (n, classes) array of 0 and 1.
-
-        Raises:
-            UserError: If they have another form.
         """
         if hasattr(labels, "__array__"):  # tables and tensors among them
             labels = np.asarray(labels)

@@ -86,9 +86,6 @@ def leading_pairs(cross: Matrix, image: Matrix, text: Matrix, count: int) -> tup
 
     Returns:
         (D_i, d) and (D_t, d) directions and (d,) singular values, falling; values that are rounding are left out.
-
-    >>> leading_pairs(np.diag([0.5, 0.9]), np.eye(2), np.eye(2), 1)[2]
-    array([0.9])
     """
     inner = image.T @ cross @ text
     left, values, right = _singular(inner, min(count, *inner.shape))
@@ -120,9 +117,6 @@ def best_directions(numerator: Matrix, whitened: Matrix, count: int) -> tuple[Ma
 
     Returns:
         (D, d) directions and (d,) ratios, falling; ratios that are not positive are left out.
-
-    >>> best_directions(np.diag([1.0, 3.0]), np.eye(2), 1)[1]
-    array([3.])
     """
     return _best(whitened.T @ numerator @ whitened, whitened, count)
 
@@ -137,9 +131,6 @@ def best_directions_of_factors(
         middle: (m, m) symmetric K.
         whitened: (D, p) whitening of B.
         count: Largest number of directions.
-
-    >>> best_directions_of_factors(np.array([[0.0], [2.0]]), np.eye(1), np.eye(2), 2)[1]
-    array([4.])
     """
     basis, mixing = linalg.qr(whitened.T @ factors, mode="economic")
     return _best(mixing @ middle @ mixing.T, whitened @ basis, count)

@@ -140,11 +140,7 @@ class Views:
 
     @property
     def classes(self) -> Classes:
-        """Classes of these items.
-
-        Raises:
-            UserError: If they have none.
-        """
+        """Classes of these items."""
         if self._classes is None:
             raise UserError("the method reads class labels, and there are none; give labels")
         return self._classes
@@ -246,14 +242,7 @@ class Views:
         return image, text
 
     def sums(self, weights: NDArray[np.float64] | NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-        """Weighted sums of rows, such as those of each class.
-
-        Args:
-            weights: (n, m).
-
-        Returns:
-            (D_i, m) and (D_t, m).
-        """
+        """Weighted sums of rows, such as those of each class: (D_i, m) and (D_t, m) for (n, m) weights."""
         image, text = (np.zeros((width, weights.shape[1])) for width in self.widths)
         for some, first, second in self.blocks():
             own = weights[some].astype(np.float64)
@@ -282,12 +271,7 @@ class Views:
         return found[0], found[1]
 
     def projected(self, image: Matrix, text: Matrix) -> tuple[Matrix, Matrix]:
-        """(n, d) centred rows of both views along directions.
-
-        Args:
-            image: (D_i, d).
-            text: (D_t, d).
-        """
+        """(n, d) centred rows of both views along (D_i, d) and (D_t, d) directions."""
         firsts, seconds = np.empty((len(self), image.shape[1])), np.empty((len(self), text.shape[1]))
         for some, first, second in self.blocks():
             firsts[some], seconds[some] = first @ image, second @ text
@@ -295,12 +279,7 @@ class Views:
 
 
 def several(classes: Classes) -> Classes:
-    """Pass classes through if there are at least two.
-
-    >>> several(Classes.of(["art"]))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: labels: all 1 labelled items are of one class, 'art'; give items of several classes
-    """
+    """Pass classes through if there are at least two."""
     if len(classes.names) < 2:
         count, name = int(classes.labelled.sum()), repr(classes.names[0]) if classes.names else "no class"
         what = f"all {count} labelled items are of one class, {name}" if classes.names else "no item has a label"

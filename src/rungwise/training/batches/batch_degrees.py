@@ -21,9 +21,6 @@ class BatchDegrees:
         source: Degrees by positions in the collection.
         by_caption: Whether degrees are R(t_q, t_p) by the caption that is paired with the image *in the batch* (Zhou et
             al. 2020), instead of by the image.
-
-    Raises:
-        UserError: If degrees by caption are asked of a source that has none.
     """
 
     def __init__(self, source: Relevance, by_caption: bool = False) -> None:

@@ -208,9 +208,6 @@ def relevance_aware_batches(
     Returns:
         Pair numbers of each batch.
 
-    Raises:
-        UserError: If a group is larger than a batch.
-
     >>> near = [np.array(one) for one in ([3], [2], [1], [0])]
     >>> [sorted(batch.tolist()) for batch in relevance_aware_batches(near, 2, group=2, seed=0, epoch=0)]
     [[0, 3], [1, 2]]

@@ -62,11 +62,7 @@ class Sampler(Bounded, ABC):
 
     @abstractmethod
     def epochs(self, drawn: Drawn) -> Epoch:
-        """The batches of every epoch; they depend on the arguments alone, so that a resumed epoch repeats them.
-
-        Raises:
-            UserError: If the pairs do not suit the options.
-        """
+        """The batches of every epoch; they depend on the arguments alone, so that a resumed epoch repeats them."""
 
 
 @dataclass(frozen=True)

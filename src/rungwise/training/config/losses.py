@@ -69,11 +69,7 @@ class LossConfig:
             raise UserError(f"loss.{self.kind}: {error}") from None
 
     def check(self) -> None:
-        """Refuse options that do not fit; a loss with shares is not checked until they are thresholds.
-
-        Raises:
-            UserError: Naming the option.
-        """
+        """Refuse options that do not fit; a loss with shares is not checked until they are thresholds."""
         if not self.needs_thresholds:
             self.build()
 

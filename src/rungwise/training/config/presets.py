@@ -56,11 +56,7 @@ class Preset:
 
     @cached_property
     def config(self) -> AnyRunConfig:
-        """The configuration, which imports torch.
-
-        Raises:
-            UserError: If a setting is unknown or does not fit.
-        """
+        """The configuration, which imports torch."""
         return _built({**self.settings, "preset": self.name}, self.name)
 
     @property
@@ -80,19 +76,12 @@ class Preset:
 
 
 def systems() -> list[str]:
-    """Systems that have presets; each is also a preset's short name.
-
-    >>> {"vsepp", "quick"} <= set(systems())
-    True
-    """
+    """Systems that have presets; each is also a preset's short name."""
     return sorted(_files())
 
 
 def datasets_of(system: str) -> list[str]:
     """The datasets of a system's files, data of one's own last.
-
-    Raises:
-        UserError: If there is no such system.
 
     >>> datasets_of("cmal2r")
     ['wikipedia', 'own']
@@ -104,9 +93,6 @@ def datasets_of(system: str) -> list[str]:
 
 def preset_names(system: str = "") -> list[str]:
     """Full names of all presets, of one system or of all.
-
-    Raises:
-        UserError: If there is no such system, or a file is malformed.
 
     >>> preset_names("cmal2r")
     ['cmal2r/wikipedia', 'cmal2r/wikipedia:uni', 'cmal2r/wikipedia:other-item', 'cmal2r/own', 'cmal2r/own:uni']
@@ -157,14 +143,7 @@ def whole_name(name: str, dataset: str = "") -> str:
 
 
 def load_preset(name: str, dataset: str = "") -> Preset:
-    """Read a preset by its short or full name; see :func:`whole_name`.
-
-    Raises:
-        UserError: If there is no such preset.
-
-    >>> load_preset("cmal2r:uni").name
-    'cmal2r/own:uni'
-    """
+    """Read a preset by its short or full name; see :func:`whole_name`."""
     return _preset(whole_name(name, dataset))
 
 
@@ -198,11 +177,7 @@ def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
 
 
 def load_training(name_or_file: str) -> TrainConfig:
-    """Read a configuration as :func:`load_config` does, if it is a training in steps.
-
-    Raises:
-        UserError: As there, and if it is a fit.
-    """
+    """Read a configuration as :func:`load_config` does, if it is a training in steps."""
     from rungwise.training.config.run import TrainConfig
 
     config = load_config(name_or_file)

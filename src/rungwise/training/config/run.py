@@ -250,8 +250,5 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
     """The configuration of a run from the settings in its checkpoint; missing ones have their defaults.
 
     ``where`` names the checkpoint in errors.
-
-    Raises:
-        UserError: If they are no configuration.
     """
     return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")

@@ -50,11 +50,7 @@ class Choice(Bounded):
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The parsed measure.
-
-        Raises:
-            UserError: If it is not known.
-        """
+        """The parsed measure."""
         way, _, rest = self.measure.rpartition("/")
         try:
             if way and way not in DIRECTIONS:

@@ -52,20 +52,12 @@ class Stage:
                 )
 
     def says(self, name: str) -> bool:
-        """Whether a setting is given in this stage.
-
-        >>> Stage("fine_tune", {"model": {"image": {"frozen": False}}}).says("model.image")
-        True
-        """
+        """Whether a setting is given in this stage."""
         return _has(self.settings, name)
 
 
 def check_names(stages: Sequence[Stage]) -> None:
-    """Refuse two stages of one name, also names that differ in case only.
-
-    Raises:
-        UserError: Naming the stage.
-    """
+    """Refuse two stages of one name, also names that differ in case only."""
     for name, count in Counter(one.name.lower() for one in stages).items():
         if count > 1:
             raise UserError(f"stages: {count} are named {name!r}; give each a name of its own")
@@ -79,9 +71,6 @@ def check_model_kept(stage: Stage, run: Mapping[str, Any], before: Mapping[str, 
         run: Configuration of the run's own model, as plain values.
         before: Configuration of the model in the stage before.
         now: Configuration of the model in this stage.
-
-    Raises:
-        UserError: Naming the setting.
     """
     for name in _differing(before, now):
         if name not in _OF_THE_ENCODERS and name in _differing(run, now):

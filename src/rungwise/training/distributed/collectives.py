@@ -57,13 +57,6 @@ def total(own: Tensor) -> Tensor:
 
     Each process runs backward from the sum, so the gradient of ``own`` is multiplied by the number of processes: the
     *average* of the gradients over the processes is then that of the sum.
-
-    >>> import tempfile
-    >>> from rungwise.training.distributed.global_negatives import process_group
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
-    ...         total(torch.tensor(2.0))
-    tensor(2.)
     """
     together: Tensor = _Total.apply(own)  # type: ignore[no-untyped-call]
     return together

@@ -58,12 +58,6 @@ def process_group(backend: str, **options: Any) -> Iterator[None]:
     Args:
         backend: ``"gloo"`` or ``"nccl"``.
         options: Options of :func:`torch.distributed.init_process_group`; none are needed under ``torchrun``.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with process_group("gloo", init_method=f"file://{folder}/meet", rank=0, world_size=1):
-    ...         dist.get_world_size()
-    1
     """
     dist.init_process_group(backend, **options)
     try:

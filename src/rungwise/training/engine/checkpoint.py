@@ -186,12 +186,7 @@ class Trained:
 
 
 def trained_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """The parameters of a module that are trained, and the buffers beside them.
-
-    >>> two = nn.Sequential(nn.Linear(1, 1).requires_grad_(False), nn.Linear(1, 1))
-    >>> list(trained_tensors(two))
-    ['1.weight', '1.bias']
-    """
+    """The parameters of a module that are trained, and the buffers beside them."""
     frozen = {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
     idle = {name.rsplit(".", 1)[0] for name in frozen}
     state: dict[str, Tensor] = module.state_dict()

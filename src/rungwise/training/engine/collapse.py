@@ -38,17 +38,10 @@ class CollapseMemory:
 
 
 def spread(image_vectors: Tensor, text_vectors: Tensor) -> Tensor:
-    """Scalar spread of a batch's embeddings: the larger of the two sides' variances of directions.
+    """Scalar spread of (n, D) image and (m, D) text vectors: the larger of the two sides' variances of directions.
 
     A side's variance is 1 - ||mean of its normalised vectors||^2: 0 where all point the same way, near 1 where they
     point everywhere. It has no gradient.
-
-    Args:
-        image_vectors: (n, D).
-        text_vectors: (m, D).
-
-    >>> spread(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[3.0, 0.0], [5.0, 0.0]]))
-    tensor(0.5000)
     """
     with torch.no_grad():
         means = [F.normalize(vectors.float(), dim=1).mean(dim=0) for vectors in (image_vectors, text_vectors)]

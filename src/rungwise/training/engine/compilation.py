@@ -31,9 +31,6 @@ def compile_encoders(
         pairs: Pairs that batches are cut from.
         autocast: Opens the context in which encoders compute.
         say: Called with sentences for a person.
-
-    Raises:
-        UserError: If ``yes`` is asked for and fails.
     """
     wanted, device = config.compile == "yes", model.device
     if config.compile == "no" or (not wanted and device.type != "cuda"):

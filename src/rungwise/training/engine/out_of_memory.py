@@ -21,9 +21,6 @@ def memory_explained(place: str, remedies: Callable[[], str]) -> Iterator[None]:
     Args:
         place: Where it happened, such as ``"in training on cuda:0"``.
         remedies: Function that says what to lower; called only then.
-
-    Raises:
-        UserError: With the remedies.
     """
     try:
         yield

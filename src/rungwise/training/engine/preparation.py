@@ -102,9 +102,6 @@ def prepare(
         cache: Folder of the caches of features and of relevance; the default one if None.
         say: Called with sentences for a person.
         progress: Called as images are read.
-
-    Raises:
-        UserError: If data, model, loss, sampler and step do not fit together.
     """
     data = _shared(config, data, say)
     train, validation = (

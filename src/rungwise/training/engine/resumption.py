@@ -16,11 +16,7 @@ from rungwise.training.run_folder import CHECKPOINT, CONFIG, HISTORY, LOGS, MODE
 
 
 def refuse_others(out: Path, resume: bool) -> None:
-    """Refuse a folder with a run that is not to be resumed, or with unrelated files under a run's file names.
-
-    Raises:
-        UserError: Naming the file.
-    """
+    """Refuse a folder with a run that is not to be resumed, or with unrelated files under a run's file names."""
     if resume:
         if not (out / CHECKPOINT).exists():
             raise missing(out / CHECKPOINT)
@@ -36,9 +32,6 @@ def refuse_strangers(out: Path, configuration: type) -> None:
     Args:
         out: Folder for a run.
         configuration: Class of the run's configuration.
-
-    Raises:
-        UserError: Naming the file.
     """
     if (out / CONFIG).exists():
         try:
@@ -61,9 +54,6 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
         state: State in the checkpoint.
         now: Present settings and hashes.
         config: The same settings, typed.
-
-    Raises:
-        UserError: Naming what differs.
     """
     if state.data_hash != now.data_hash:
         raise UserError(

@@ -73,22 +73,14 @@ class Snapshots:
         return digest_of_tensors(self._frozen)
 
     def keep(self, provenance: dict[str, Any]) -> None:
-        """Keep the present model as the best so far, with these facts for its card.
-
-        Raises:
-            UserError: If the folder cannot be written.
-        """
+        """Keep the present model as the best so far, with these facts for its card."""
         if self._late:
             self.pending = {name: tensor.detach().cpu().clone() for name, tensor in trained_tensors(self.model).items()}
         else:
             self.model.save_pretrained(self.folder, provenance)
 
     def finish(self, provenance: dict[str, Any]) -> None:
-        """Write the folder of the best model, if that is still to be done; the model then has its weights.
-
-        Raises:
-            UserError: If the folder cannot be written.
-        """
+        """Write the folder of the best model, if that is still to be done; the model then has its weights."""
         if self.pending is None:
             return
         self.model.load_state_dict(self.pending, strict=False)

@@ -114,11 +114,7 @@ class Validation:
 
 
 def _degrees(source: Degrees | None, pairs: Pairs, config: Choice) -> NDArray[np.float32] | SplitDegrees:
-    """Degrees of the validation pairs: a matrix where memory allows, else computed on demand.
-
-    Raises:
-        UserError: If there are none, or one is not a number.
-    """
+    """Degrees of the validation pairs: a matrix where memory allows, else computed on demand."""
     if source is None:
         raise UserError(
             f"snapshot.measure: {config.chosen} needs degrees of relevance for the validation split, and there are"

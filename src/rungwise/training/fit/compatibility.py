@@ -18,21 +18,7 @@ from rungwise.training.config.run import TrainConfig
 
 
 def check_fits(config: AnyRunConfig, data: ImageCaptions) -> None:
-    """Refuse data that a run cannot read, or that lack what it needs.
-
-    Args:
-        config: Configuration of a training or fit; each stage is checked.
-        data: The collection.
-
-    Raises:
-        UserError: Naming what is missing and what to do.
-
-    >>> import numpy as np
-    >>> from rungwise.training.config.presets import load_config
-    >>> check_fits(load_config("cmal2r"), ImageCaptions(("a",), ("a dog",), np.array([0]), name="photos"))
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: cmal2r/own does not fit photos: it reads class labels, and the data have none; ...
-    """
+    """Refuse data that a run cannot read, or that lack what it needs."""
     for reason in _of_fit(config, data) if isinstance(config, FitConfig) else _of_training(config, data):
         raise UserError(f"{config.preset or 'the configuration'} does not fit {data.name}: {reason}")
 

@@ -138,11 +138,7 @@ class _Tried:
 
 
 def _tried(config: FitConfig, model: Subspace, seen: _Seen, validation: Validation, told: Watcher) -> list[_Tried]:
-    """All combinations that can be fitted, in the order of the grid.
-
-    Raises:
-        UserError: If none can.
-    """
+    """All combinations that can be fitted, in the order of the grid."""
     found: list[_Tried] = []
     failed: list[str] = []
     points = list(config.points())
@@ -187,11 +183,7 @@ def _model(config: FitConfig, data: ImageCaptions, train: NDArray[np.int64]) -> 
 
 
 def _images(data: ImageCaptions, splits: Sequence[str]) -> NDArray[np.int64]:
-    """Positions of the images of some splits.
-
-    Raises:
-        UserError: If there are none.
-    """
+    """Positions of the images of some splits."""
     data.split(*splits)
     return np.flatnonzero(np.isin(np.array(data.splits), splits))
 

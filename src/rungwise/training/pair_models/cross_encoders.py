@@ -136,13 +136,7 @@ def train_cross_encoder(
 
 
 def pair_scores(model: PairModel, pairs: ScoredPairs, precision: Precision = "float32") -> NDArray[np.float32]:
-    """(pairs,) float32 scores in 0..1 by a model with one output; pairs of similar length are batched.
-
-    Args:
-        model: Model from :func:`rungwise.language.pair_models.load_pair_model`.
-        pairs: The pairs; their scores are not read.
-        precision: Precision of the network.
-    """
+    """(pairs,) float32 scores in 0..1 by a model with one output; pairs of similar length are batched."""
     order = np.argsort(-pair_lengths(pairs), kind="stable")
     scores = np.empty(len(order), np.float32)
     with torch.inference_mode():

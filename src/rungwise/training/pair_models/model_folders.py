@@ -87,11 +87,7 @@ def save_bi_encoder(model: SentenceTransformer, folder: Path, facts: Mapping[str
 
 
 def agreement_facts(dev: Correlations, test: Correlations | None, when: str = "") -> dict[str, Any]:
-    """Correlations of both splits, as facts for a card.
-
-    >>> agreement_facts(Correlations(0.91234, 0.9, 10), None)
-    {'dev': {'Pearson': 0.9123, 'Spearman': 0.9, 'pairs': 10}}
-    """
+    """Correlations of both splits, as facts for a card."""
     return {
         f"{name}{when}": {"Pearson": round(one.pearson, 4), "Spearman": round(one.spearman, 4), "pairs": one.pairs}
         for name, one in (("dev", dev), ("test", test))
@@ -100,11 +96,7 @@ def agreement_facts(dev: Correlations, test: Correlations | None, when: str = ""
 
 
 def name_of(model: str | Path) -> str:
-    """Name of a model in a card: a name on the hub unchanged, of a folder its last part.
-
-    >>> name_of(Path("models/grader")), name_of("acme/grader")
-    ('grader', 'acme/grader')
-    """
+    """Name of a model in a card: a name on the hub unchanged, of a folder its last part."""
     if isinstance(model, str) and not Path(model).expanduser().is_dir():
         return model
     return Path(model).name

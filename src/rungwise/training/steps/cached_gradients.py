@@ -45,9 +45,6 @@ def cached_backward(
     Returns:
         The loss, a scalar without a graph.
 
-    Raises:
-        ValueError: If there are no chunks.
-
     >>> from rungwise.losses import MaxOfHinges
     >>> from rungwise.similarity import cosine
     >>> layer = torch.nn.Linear(3, 2, bias=False)

@@ -164,9 +164,6 @@ class OptimizerStep:
         Args:
             before: State at the last checkpoint.
             say: Called with a sentence on steps that were skipped since.
-
-        Raises:
-            UserError: As :meth:`check`.
         """
         self.check()
         if not self._scaler.is_enabled():

@@ -167,10 +167,6 @@ class LearningRates(Bounded):
     layer_decay: SomeShare = 1.0
 
     def factor(self, part: ParameterPlace) -> float:
-        """Factor of the learning rate for a part's parameters.
-
-        >>> LearningRates(image=0.1, layer_decay=0.5).factor(ParameterPlace("image", 2))
-        0.025
-        """
+        """Factor of the learning rate for a part's parameters."""
         own: float = getattr(self, part.side)
         return own * self.layer_decay**part.depth

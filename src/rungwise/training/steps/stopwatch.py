@@ -52,11 +52,7 @@ class Spent:
     validation: Stopwatch = field(default_factory=Stopwatch)
 
     def summary(self, epochs: int, seconds: float, device: torch.device) -> str:
-        """One line for a person.
-
-        >>> Spent(Stopwatch(), steps=60.0).summary(2, 75.0, torch.device("cpu"))
-        '2 epochs in 75.0 s: 60.0 s of steps (0 % of that waiting for data), 0.0 s of validation; peak memory ... GB'
-        """
+        """One line for a person."""
         share = 100 * self.data.seconds / max(self.steps, 1e-9)
         peaks = [f"{size:.2f} GB{' of the GPU' if 'gpu' in name else ''}" for name, size in memory(device).items()]
         most = f"; peak memory {', '.join(peaks)}" if peaks else ""

@@ -131,11 +131,7 @@ class Step(Bounded, ABC):
         return False
 
     def check(self, model: TrainableScorer, loss: Loss, processes: Processes, lists: bool) -> None:
-        """Refuse combinations that this step cannot train, before anything is computed.
-
-        Raises:
-            UserError: Naming the setting that does not fit.
-        """
+        """Refuse combinations that this step cannot train, before anything is computed."""
         if lists and not isinstance(model, TrainableEncoder):
             raise UserError("sampler label_lists needs a model that gives vectors; choose another sampler")
         if lists and not loss.reads_lists:

@@ -34,11 +34,7 @@ _LIVE_SECONDS = 1.0
 
 
 def check_logs(config: TrainConfig) -> None:
-    """Refuse logs that cannot be written, before anything is computed.
-
-    Raises:
-        UserError: If the package of a service that the configuration names is not installed.
-    """
+    """Refuse logs that cannot be written, before anything is computed."""
     for name in config.logs:
         if name in SERVICES and importlib.util.find_spec(name) is None:
             raise UserError(
@@ -56,9 +52,6 @@ def open_watchers(config: TrainConfig, out: Path, first_step: int, say: Callable
         first_step: First step that will be reported; earlier entries of this and later steps are replaced, as a resumed
             run repeats them.
         say: Called with sentences for a person.
-
-    Raises:
-        UserError: If something other than a file is in the place of a file.
     """
     found: list[Watcher] = []
     for name in config.logs:
@@ -126,9 +119,6 @@ class StepsWatcher(_FileWatcher):
                 cut off.
             say: Called with sentences for a person.
             clock: Monotonic clock in seconds.
-
-        Raises:
-            UserError: If a link, or something other than a file, is there.
         """
         super().__init__(path, say)
         self._lines: list[str] = []

@@ -100,11 +100,7 @@ def of_step(report: StepReport) -> dict[str, float]:
 
 
 def of_epoch(report: EpochReport) -> dict[str, float]:
-    """Numbers of an epoch report, under the names by which runs are compared.
-
-    >>> of_epoch(EpochReport(235, 1, 30, {"rsum": 512.0}, best=True))
-    {'epoch/rsum': 512.0}
-    """
+    """Numbers of an epoch report, under the names by which runs are compared."""
     return {f"epoch/{name}": value for name, value in report.numbers.items()}
 
 

@@ -120,22 +120,14 @@ def _open_foreign_text(checkpoint: OpenClipCheckpoint, said: Mapping[str, Any]) 
 
 
 def image_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
-    """The image network, without its weights.
-
-    Raises:
-        UserError: If the settings do not fit it.
-    """
+    """The image network, without its weights."""
     require("open_clip", "open-clip", "a model of open_clip")
     said = read_settings(Tower, settings, where)
     return _VisionTower(said, read_settings(OpenClipVision, said.tower, f"{where}: vision_cfg"))
 
 
 def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
-    """The text network, without its weights.
-
-    Raises:
-        UserError: If the settings do not fit it.
-    """
+    """The text network, without its weights."""
     require("open_clip", "open-clip", "a model of open_clip")
     if architecture == ARCHITECTURE:
         return ForeignTower(LIBRARY, read_settings(ForeignText, settings, where))

@@ -109,11 +109,7 @@ class AlignedScorer(RegionScorer):
 
     @classmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """Read a saved model from its folder.
-
-        Raises:
-            UserError: If the configuration does not say how many regions a picture has.
-        """
+        """Read a saved model from its folder."""
         check_regions_known(config, folder)
         return super().restore(config, folder)
 

@@ -118,14 +118,7 @@ class Filtration(NodeReader):
 
 
 class SAF(AlignedScorer):
-    """Similarity attention filtration (Diao et al. 2021).
-
-    >>> from rungwise.encoders.images.backbone import ImageConfig
-    >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=64, pool="regions", l2_normalise=False)
-    >>> model = SAF.create(SAFConfig(image=image, dimension=8), ["a dog", "a cat"])
-    >>> model.kind, model.config.regions
-    ('saf', 4)
-    """
+    """Similarity attention filtration (Diao et al. 2021)."""
 
     kind: ClassVar[str] = "saf"
     config_type: ClassVar[type[ModelConfig]] = SAFConfig

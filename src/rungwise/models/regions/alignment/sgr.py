@@ -101,14 +101,7 @@ class GraphReasoning(NodeReader):
 
 
 class SGR(AlignedScorer):
-    """Similarity graph reasoning (Diao et al. 2021).
-
-    >>> from rungwise.encoders.images.backbone import ImageConfig
-    >>> image = ImageConfig("test_resnet.r160_in1k", weights="random", size=64, pool="regions", l2_normalise=False)
-    >>> model = SGR.create(SGRConfig(image=image, dimension=8), ["a dog", "a cat"])
-    >>> model.kind, model.config.regions
-    ('sgr', 4)
-    """
+    """Similarity graph reasoning (Diao et al. 2021)."""
 
     kind: ClassVar[str] = "sgr"
     config_type: ClassVar[type[ModelConfig]] = SGRConfig

@@ -237,10 +237,7 @@ class CVSE(TwoTower):
         return False
 
     def image_levels(self, rows: Tensor) -> Levels:
-        """Vectors of pictures.
-
-        Args:
-            rows: (n, R, features) float32 features of a frozen encoder, pixels, or rows of features.
+        """Vectors of pictures, from (n, R, features) features, pixels, or rows of features.
 
         Raises:
             UserError: If the number of regions R is not that of training.
@@ -282,11 +279,7 @@ class CVSE(TwoTower):
         return self._chosen(self.image_levels(rows))
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Refuse: a text has concepts besides its tokens, so :meth:`text_levels` is needed.
-
-        Raises:
-            UserError: Always.
-        """
+        """Refuse: a text has concepts besides its tokens, so :meth:`text_levels` is needed."""
         raise UserError("a model of kind 'cvse' reads the words of a text beside its tokens; call text_levels")
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
@@ -337,11 +330,7 @@ class CVSE(TwoTower):
         return ConceptBatch(one.rows, one.texts, one.lengths, labels)
 
     def encode_text(self, texts: Sequence[str] | FeatureRows, *, batch: int = 256) -> Vectors:
-        """(len(texts), D) float32 vectors of captions or queries.
-
-        Raises:
-            UserError: If they are rows of features.
-        """
+        """(len(texts), D) float32 vectors of captions or queries."""
         words = require_words(texts)
         tokens = Tokens.of(self.text_encoder.tokenise(words))
         return self.encode_tokens(ConceptTexts.with_concepts(tokens, self.concepts.found(words)), batch=batch)

@@ -114,11 +114,7 @@ def with_labels(scores: Tensor, labels: Tensor, share: float, smoothing: float) 
 
 
 def consensus_vectors(weights: Tensor, concepts: Tensor) -> Tensor:
-    """(n, D) vectors of length 1 from (n, concepts) scores and (concepts, D) vectors of length 1.
-
-    >>> consensus_vectors(torch.tensor([[0.75, 0.25]]), torch.eye(2)).round(decimals=3)
-    tensor([[0.9490, 0.3160]])
-    """
+    """(n, D) vectors of length 1 from (n, concepts) scores and (concepts, D) vectors of length 1."""
     return F.normalize(weights @ concepts, dim=1)
 
 

@@ -51,9 +51,6 @@ def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: fl
         kept: B1 and B2.
         moments: Moments of the views.
         regularisation: Ridge on each, as a share of its mean diagonal.
-
-    Raises:
-        UserError: If B1 or B2 is zero.
     """
     sizes = [float(np.trace(one)) for one in kept]
     for name, size, all_of_it in zip(("image", "text"), sizes, (moments.image, moments.text), strict=True):

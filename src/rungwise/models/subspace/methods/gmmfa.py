@@ -79,11 +79,7 @@ class GMMFA(Subspace):
 
 
 def neighbours(rows: NDArray[np.float32], classes: Classes, count: int) -> Edges:
-    """Pairs of every item with its ``count`` nearest ones in each of its classes.
-
-    >>> neighbours(np.array([[0.0], [1.0], [5.0], [1.1]], np.float32), Classes.of(["a", "a", "a", "b"]), 1).tolist()
-    [[0, 1], [1, 2]]
-    """
+    """Pairs of every item with its ``count`` nearest ones in each of its classes."""
     found: list[Edges] = []
     for members in classes.members.T:
         own = np.flatnonzero(members)

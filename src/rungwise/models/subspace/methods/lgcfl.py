@@ -93,9 +93,6 @@ class FeatureBlocks:
 
     Attributes:
         of_feature: (D,) block number of each feature.
-
-    >>> FeatureBlocks.of(5, 2).norms(np.array([[3.0], [4.0], [0.0], [1.0], [2.0]])).round(3).tolist()
-    [5.0, 1.0, 2.0]
     """
 
     of_feature: NDArray[np.int64]

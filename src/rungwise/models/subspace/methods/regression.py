@@ -77,11 +77,7 @@ class Sums:
 
 
 def sums_of(views: Views) -> Sums:
-    """Sums over views whose items all have labels.
-
-    Raises:
-        UserError: If there are fewer than two classes.
-    """
+    """Sums over views whose items all have labels."""
     members, moments, items = several(views.classes).members, views.moments, len(views)
     image, text = views.sums(members)  # rows are centred, so that labels need not be
     centred = members - members.mean(axis=0)
@@ -110,9 +106,6 @@ def with_ridge_solved(products: Matrix, ridge: NDArray[np.float64], wanted: Matr
 
     Raises:
         UserError: If the ridge is too small beside a singular P.
-
-    >>> with_ridge_solved(np.ones((2, 2)), np.array([1.0, 1.0]), np.array([[3.0], [3.0]])).round(9).tolist()
-    [[1.0], [1.0]]
     """
     units = 1 / np.sqrt(ridge)[:, None]  # in which the ridge is 1, however unlike its numbers are
     system = units * products * units.T + np.eye(len(products))
