@@ -73,7 +73,7 @@ class Batch(ABC):
         """The block as seen from the images and from the captions, with everything that is read.
 
         Args:
-            reads: What the loss declares.
+            reads: Declaration of the loss.
             extra_positives: As in :func:`rungwise.losses.pairs.two_sides`.
             mask_above: As in :func:`rungwise.losses.pairs.two_sides`.
         """

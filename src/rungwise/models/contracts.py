@@ -1,4 +1,4 @@
-"""What a model is to everything that uses one: a pair scorer, and a dual encoder, which is a pair scorer.
+"""Contracts of models: a pair scorer, and a dual encoder, which is a pair scorer with vectors.
 
 Evaluation asks for scores of a collection, an index for vectors, and training for what
 :mod:`rungwise.models.training_pairs` adds. None of them knows what a model is made of.
@@ -35,7 +35,7 @@ MATRIX = 1 << 28
 """Number of dear scores (1 GiB) up to which all are computed once and kept; beyond, blocks are computed on demand."""
 
 _PAIRS = 1 << 13
-"""Pairs whose vectors are compared at a time."""
+"""Number of pairs whose vectors are compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PairScores(ABC):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(images, captions)."""
+        """Shape of all scores: (images, captions)."""
         return len(self.data), len(self.data.captions)
 
     @abstractmethod
@@ -169,7 +169,7 @@ class PairScorer(ABC):
     answer many blocks from that, gives :meth:`on` as well.
 
     Attributes:
-        kind: What ``config.json`` of a saved model calls the family; see :func:`rungwise.models.load`.
+        kind: Name of the family in ``config.json`` of a saved model; see :func:`rungwise.models.load`.
         provenance: Facts about data, training and results that are saved with the model.
         calibration_file: Calibration of the scores in the model's folder; None where there is no such file.
 
@@ -406,7 +406,7 @@ def refuse_unreadable(issues: Sequence[Issue]) -> None:
 
 
 def pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
-    """What a model reads of the images at these positions."""
+    """The images at these positions, as a model reads them."""
     pictures = data.pictures
     return (
         pictures.take(images) if isinstance(pictures, FeatureRows) else [pictures[image] for image in images.tolist()]
@@ -414,6 +414,6 @@ def pictures_at(data: ImageCaptions, images: NDArray[np.int64]) -> Pictures:
 
 
 def texts_at(data: ImageCaptions, captions: NDArray[np.int64]) -> Texts:
-    """What a model reads of the captions at these positions."""
+    """The captions at these positions, as a model reads them."""
     texts = data.texts
     return texts.take(captions) if isinstance(texts, FeatureRows) else [texts[caption] for caption in captions.tolist()]

@@ -49,7 +49,7 @@ class ResidentRows:
         return len(self.values)
 
     def take(self, positions: Positions) -> Tensor:
-        """(len(positions), ...) of these rows, on the device."""
+        """(len(positions), ...) rows at these positions, on the device."""
         return self.values[torch.from_numpy(positions).to(self.values.device)]
 
 

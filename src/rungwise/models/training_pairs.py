@@ -26,7 +26,7 @@ Autocast = Callable[[], AbstractContextManager[Any]]
 
 
 class ImageInputs(Protocol):
-    """What a model reads of some images: features, pixels or regions."""
+    """A model's input for some images: features, pixels or regions."""
 
     @property
     def kept(self) -> Positions:

@@ -34,7 +34,7 @@ class Run:
     """A run in a folder.
 
     Attributes:
-        folder: Of the run.
+        folder: Folder of the run.
         config: Configuration of the run.
         results: Results of its model, where it was evaluated.
     """

@@ -22,7 +22,7 @@ class _Order(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, texts: Tensor, root: bool, chunk: int) -> Tensor:
-        """(n, D), (m, D) -> (n, m)."""
+        """(n, m) block, from (n, D) and (m, D)."""
         block = images.new_empty(len(images), len(texts))
         for rows, columns in tiles(len(images), len(texts), images.shape[1], chunk):
             excess = _excess(images[rows], texts[columns])
@@ -36,7 +36,7 @@ class _Order(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """(n, m) -> (n, D), (m, D)."""
+        """(n, D) and (m, D) gradients, from (n, m)."""
         images, texts, block = ctx.saved_tensors
         # The slope of -||x||^2 is -2 x, that of -||x|| is -x / ||x||, taken as 0 at 0.
         scale = upstream / -block.masked_fill(block == 0, -torch.inf) if ctx.root else 2 * upstream

@@ -23,14 +23,14 @@ class _SparseBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, D), (m, D) -> (n, m)."""
+        """(n, m) block, from (n, D) and (m, D)."""
         ctx.save_for_backward(images, texts)
         return images @ texts.T
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, m) -> (n, D), (m, D)."""
+        """(n, D) and (m, D) gradients, from (n, m)."""
         images, texts = ctx.saved_tensors
         entries = upstream.nonzero()
         if len(entries) > FEW * max(upstream.shape):

@@ -151,7 +151,7 @@ def _unset() -> Any:
 
 
 def _config(folder: Path) -> tuple[str, dict[str, Any]]:
-    """Family and configuration."""
+    """Family and configuration of a folder."""
     file = folder / CONFIG
     if not file.exists():
         raise UserError(f"{folder}: no model of transformers here ({CONFIG} is missing); correct the path")

@@ -52,7 +52,7 @@ class WordSide(TextSide):
         return str(self.tokenizer.to_str())
 
     def files(self) -> Mapping[str, str]:
-        """The vocabulary, and how much of it a file of word vectors held."""
+        """The vocabulary, and its coverage by a file of word vectors, as files."""
         texts = {TOKENIZER: self.tokenizer.to_str(pretty=True)}
         if self.coverage is not None:
             texts[TEXT_ENCODER] = json.dumps(asdict(self.coverage), indent=2)

@@ -45,8 +45,9 @@ class VSEConfig(ModelConfig):
         text: The encoder of captions, or features in its place.
         dimension: Width of the joint space.
         similarity: cosine, inner (the caption side alone is normalised: VSE0), order or shifted_cosine.
-        image_head: From the image encoder to the joint space: linear, none, mlp, residual or adapter.
-        text_head: From the caption encoder to the joint space; none, as in VSE++, where the encoder gives its width.
+        image_head: Head from the image encoder to the joint space: linear, none, mlp, residual or adapter.
+        text_head: Head from the caption encoder to the joint space; none, as in VSE++, where the encoder gives its
+            width.
     """
 
     __pydantic_config__ = STRICT

@@ -45,7 +45,7 @@ class GraphConvolution(nn.Module):
         nn.init.zeros_(self.norm.weight)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, R, D) to (n, R, D)."""
+        """(n, R, D) regions after the convolution, from (n, R, D)."""
         affinity = self.theta(regions) @ self.phi(regions).transpose(1, 2) / regions.shape[1]  # (n, R, R)
         message = self.out(affinity @ self.g(regions))
         return torch.as_tensor(self.norm(message.transpose(1, 2)).transpose(1, 2) + regions)
@@ -94,5 +94,5 @@ class RegionReasoning(nn.Module):
         return torch.as_tensor(self.norm(last[0]))
 
     def forward(self, features: Tensor) -> Tensor:
-        """(n, R, inputs) to (n, D)."""
+        """(n, D) vectors of pictures, from (n, R, inputs) features of regions."""
         return self.gathered(self.related(features))

@@ -1,4 +1,4 @@
-"""What fitted methods have in common: two sides, a fit of their heads, and the settings that all of them take.
+"""Common parts of fitted methods: two sides, a fit of their heads, and the settings that all of them take.
 
 A method derives from :class:`Subspace`, names its configuration, and answers :meth:`Subspace.solve` from
 :class:`~rungwise.models.subspace.views.Views`. Vectors are centred projections, compared by their cosine.

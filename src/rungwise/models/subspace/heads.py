@@ -24,7 +24,7 @@ class Roots(nn.Module):
     """
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, D) to (n, D)."""
+        """(n, D) signed roots of (n, D) numbers."""
         return rows.sign() * rows.abs().sqrt()
 
 
@@ -61,7 +61,7 @@ class KernelRows(nn.Module):
         return made
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, D) to (n, m)."""
+        """(n, m) coordinates of (n, D) rows."""
         centre = self.landmarks.mean(dim=0)  # distances far from 0 would drown in rounding
         own, landmarks = (rows - centre) * self.scale, (self.landmarks - centre) * self.scale
         squares = own.square().sum(dim=1, keepdim=True) + landmarks.square().sum(dim=1)
@@ -91,7 +91,7 @@ class Centred(nn.Module):
         return made
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, D) to (n, d)."""
+        """(n, d) projections of (n, D) rows."""
         return (rows - self.mean) @ self.directions
 
 
@@ -113,12 +113,12 @@ class Posteriors(nn.Module):
         self.mean = _fixed(torch.zeros(classes))
 
     def probabilities(self, rows: Tensor) -> Tensor:
-        """(n, inputs) to (n, classes)."""
+        """(n, classes) probabilities of (n, inputs) rows."""
         scores = rows @ self.weight + self.intercept
         return scores.softmax(dim=1) if self.exclusive else scores.sigmoid()
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, inputs) to (n, classes)."""
+        """(n, classes) centred probabilities of (n, inputs) rows."""
         return self.probabilities(rows) - self.mean
 
 

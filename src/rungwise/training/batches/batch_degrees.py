@@ -67,7 +67,7 @@ class SplitDegrees:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(images, captions)."""
+        """Shape of all degrees: (images, captions)."""
         return len(self._pairs.images), len(self._pairs)
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from rungwise.core.configuration import STRICT
 
 @dataclass(frozen=True)
 class CollectionConfig:
-    """Which pictures and captions.
+    """The pictures and captions to learn from.
 
     Attributes:
         path: Folder or file of the data, in any layout that rungwise inspect recognises.

@@ -115,7 +115,7 @@ class Chosen:
 
     @property
     def takes_gaps(self) -> bool:
-        """Whether pairs may be without a degree."""
+        """Whether the measure accepts pairs without a degree."""
         return isinstance(self.measure, Measure) and self.measure.takes_gaps
 
     def number(self, numbers: Mapping[str, float]) -> float:

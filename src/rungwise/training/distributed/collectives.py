@@ -35,7 +35,7 @@ class _GatherRows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, sizes: list[int]) -> Tensor:
-        """(sizes[rank], ...) -> (sum(sizes), ...)."""
+        """(sum(sizes), ...) rows of all processes, from the own (sizes[rank], ...)."""
         ctx.sizes = sizes
         # Backends gather tensors of one shape only.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
@@ -46,7 +46,7 @@ class _GatherRows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        """(sum(sizes), ...) -> (sizes[rank], ...)."""
+        """(sizes[rank], ...) gradient of the own rows, from (sum(sizes), ...)."""
         total = upstream.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total)
         return torch.split(total, ctx.sizes)[dist.get_rank()], None
@@ -67,7 +67,7 @@ class _Total(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:
-        """Scalar to scalar."""
+        """The sum over the processes."""
         ctx.world = dist.get_world_size()
         total = own.clone()
         dist.all_reduce(total)
@@ -75,6 +75,6 @@ class _Total(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Tensor:
-        """Scalar to scalar."""
+        """The gradient times the number of processes."""
         world: int = ctx.world
         return upstream * world

@@ -19,7 +19,7 @@ class WeightAverage:
 
     Args:
         model: The model; its parameters with gradients are averaged.
-        decay: In 0..1, below 1.
+        decay: Decay of the average, at least 0 and below 1.
 
     Attributes:
         tensors: The average by parameter name.

@@ -91,16 +91,7 @@ class _FileWatcher(Watcher):
 
 
 class StepsWatcher(_FileWatcher):
-    """Writes the numbers of steps as lines of JSON.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "steps.jsonl"
-    >>> watcher = StepsWatcher(path, 1)
-    >>> watcher.step(StepReport(10, 1, 10, 20, 0.5, 100.0, batch_loss=0.4, spread=0.1))
-    >>> watcher.close()
-    >>> json.loads(path.read_text())["loss"]
-    0.5
-    """
+    """Writes the numbers of steps as lines of JSON."""
 
     what = "lines of steps"
 

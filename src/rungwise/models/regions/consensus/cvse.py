@@ -137,7 +137,7 @@ class CVSE(TwoTower):
             config: Configuration, which counts the regions.
             image: The encoder of pictures.
             text: Makes the encoder of texts.
-            concepts: As many concepts as the configuration counts.
+            concepts: The concepts, as many as the configuration counts.
 
         Raises:
             UserError: If an encoder gives no regions, or no vectors of words.

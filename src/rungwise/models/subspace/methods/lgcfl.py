@@ -103,7 +103,7 @@ class FeatureBlocks:
         return cls(np.arange(features) // size)
 
     def norms(self, rows: Matrix) -> NDArray[np.float64]:
-        """(blocks,) the size of each block of rows, smoothed."""
+        """(blocks,) smoothed norm of each block of rows."""
         return np.asarray(np.sqrt(np.bincount(self.of_feature, weights=np.square(rows).sum(axis=1)) + SMOOTH))
 
     def weights(self, rows: Matrix) -> NDArray[np.float64]:
