@@ -72,10 +72,7 @@ class Batch(ABC):
     ) -> tuple[BlockSide, BlockSide]:
         """The block as seen from the images and from the captions, with everything that is read.
 
-        Args:
-            reads: Declaration of the loss.
-            extra_positives: As in :func:`rungwise.losses.pairs.two_sides`.
-            mask_above: As in :func:`rungwise.losses.pairs.two_sides`.
+        The arguments are the loss's declaration, and options of :func:`rungwise.losses.pairs.two_sides`.
         """
         i2t, t2i = self.across(reads, extra_positives, mask_above)
         if reads.within:

@@ -48,10 +48,7 @@ def pair_keys(side: BlockSide, generator: torch.Generator | None = None) -> Tens
 def draw(eligible: Tensor, keys: Tensor, count: int) -> Tensor:
     """(P, C) bool: ``count`` of each row's eligible candidates, drawn without replacement.
 
-    Args:
-        eligible: (P, C) bool.
-        keys: (P, C) keys from :func:`pair_keys`.
-        count: Number of candidates to keep; a row with fewer keeps them all.
+    ``keys`` are (P, C) keys from :func:`pair_keys`; a row with fewer eligible candidates keeps them all.
     """
     chosen = keys.masked_fill(~eligible, -1).topk(min(count, keys.shape[1]), dim=1).indices
     return torch.zeros_like(eligible).scatter(1, chosen, True) & eligible

@@ -17,14 +17,10 @@ from rungwise.models.loading import load
 
 
 def add_evaluation(folder: Path | str, facts: Mapping[str, Any]) -> None:
-    """Write a result into the card of a saved model.
+    """Write a result, in the plain values of :func:`rungwise.evaluation.card_facts`, into a saved model's card.
 
     The folder is replaced as a whole, with a new seal; weights and the model's fingerprint stay as they are. A later
     result of the same data and protocol takes an earlier one's place.
-
-    Args:
-        folder: Folder of the model.
-        facts: The result in plain values, as :func:`rungwise.evaluation.card_facts` gives it.
 
     Raises:
         UserError: If the folder is missing or altered, cannot be replaced, or holds another model than the evaluated

@@ -67,12 +67,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
         return self.similarity.images(self.image_projection(self.image_features(rows)).float())
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(n, dimension) vectors of texts, prepared for the similarity.
-
-        Args:
-            texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
-            lengths: (n,) number of tokens of each text.
-        """
+        """(n, dimension) vectors of texts, prepared for the similarity, from texts as ``text_features`` takes them."""
         return self.similarity.texts(self.text_projection(self.text_features(texts, lengths)).float())
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
@@ -100,13 +95,8 @@ class TwoTower(EncoderPair, TrainableEncoder):
     ) -> EncodedImages:
         """Vectors of picture files, of pictures in memory, or of rows of features.
 
-        Features of files under a frozen backbone are cached, as in training.
-
-        Args:
-            pictures: Files, the bytes of files, or rows of features.
-            progress: Called with the number of images done since the last call.
-            cache: Folder of the feature cache; the default one if None.
-            batch: Number of pictures encoded at a time.
+        Features of files under a frozen backbone are cached, as in training. The arguments are those of
+        :meth:`~rungwise.models.encoder_pair.EncoderPair.rows_of`.
         """
         rows = self.rows_of(pictures, cache=cache, progress=progress, batch=batch)
         alike = isinstance(pictures, FeatureRows) or not any(isinstance(one, bytes) for one in pictures)

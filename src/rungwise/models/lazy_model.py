@@ -162,12 +162,9 @@ def _version(library: str) -> str:
 
 
 class LazyModel:
-    """A model that is opened when it first encodes.
+    """A model with cached ``facts`` that is opened when it first encodes.
 
-    Args:
-        facts: Cached facts of the model.
-        open_model: Opens the model.
-        correct: Called with the facts of the opened model where they differ from the cached ones.
+    ``correct`` is called with the facts of the opened model where they differ.
     """
 
     def __init__(

@@ -269,13 +269,7 @@ class TrainableScorer(SavedModel):
 
     @abstractmethod
     def score(self, batch: Any, autocast: Autocast, *, within: bool = False) -> ScoredBatch:
-        """Scores of a batch's images with its captions.
-
-        Args:
-            batch: Batch from :meth:`batch`.
-            autocast: Opens the context in which encoders compute.
-            within: Whether to score within each modality too; only models with vectors can.
-        """
+        """Scores of a batch's images with its captions; ``within`` each modality too, for models with vectors."""
 
     @abstractmethod
     def scores_of(self, pairs: Pairs, autocast: Autocast) -> PairScores:

@@ -29,11 +29,9 @@ def is_run_folder(folder: Path) -> bool:
 
 
 def keep_result(run: Path, result: Result) -> Path:
-    """Write a result of a run's model into the folder of the run, with its values per query; returns the file.
+    """Write a result of a run's model, with its split and model hash, into the folder of the run; returns the file.
 
-    Args:
-        run: Folder of the run.
-        result: Result with the split and the hash of the run's model.
+    Its values per query are written too.
 
     Raises:
         UserError: If the result does not name its model, or cannot be written.

@@ -107,18 +107,12 @@ def train_seeds(
 ) -> SeedRuns:
     """Train a model with each seed, one after the other, and summarise their results.
 
-    Args:
-        config: Configuration of the runs; its own seed is not used.
-        data: The collection. If it has a test split, the best snapshot of each run is evaluated on it too; the result
-            is kept in the run's folder.
-        out: Folder of the runs: ``seed-0`` and so on, and ``seeds.json``.
-        seeds: Seeds of the runs.
-        cache: As in :func:`rungwise.training.engine.loop.train`.
-        resume: Whether to go on with the interrupted seed. Finished seeds are not trained again, and new seeds in the
-            list are started.
-        device: As in ``train``.
-        watcher: As in ``train``.
-        lost_after: As in ``train``.
+    The configuration's own seed is not used. If the data have a test split, the best snapshot of each run is evaluated
+    on it too; the result is kept in the run's folder. ``out`` is the folder of the runs: ``seed-0`` and so on, and
+    ``seeds.json``. With ``resume`` the interrupted seed goes on, finished seeds are not trained again, and new seeds in
+    the list are started.
+
+    Arguments that are not named here are those of :func:`rungwise.training.engine.loop.train`.
 
     Raises:
         UserError: If a seed is invalid or given twice, ``out`` holds runs that are not to be resumed, or a run is

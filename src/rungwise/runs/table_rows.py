@@ -67,11 +67,6 @@ def ours_for(paper: str, table: str, runs: Sequence[Run]) -> tuple[tuple[Ours, .
     """Our lines for a printed table, and the runs that have none, each with the reason.
 
     Runs that differ only in their seed make one line.
-
-    Args:
-        paper: Short name of the paper.
-        table: Number of the table.
-        runs: Runs to place.
     """
     named = table_named(paper, table)
     lines: dict[tuple[str, tuple[str, ...], _Question], _Seeds] = {}

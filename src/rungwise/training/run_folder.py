@@ -63,10 +63,7 @@ def sweep_run(folder: Path) -> None:
 def write_config(folder: Path, config: Any, covers: Sequence[str] = ()) -> None:
     """Write the configuration, from which the run can be repeated, with checksums below it as comments.
 
-    Args:
-        folder: Folder of the run.
-        config: Configuration of the run.
-        covers: Names of other files of the run that no longer change, whose checksums are written too.
+    ``covers`` are names of other files of the run that no longer change, whose checksums are written too.
     """
     text = dump_yaml(config) + "".join(f"# {digest_of(folder / name)}  {name}\n" for name in covers)
     _write(folder / CONFIG, f"{text}{_SUM}{hash_of_text(text)}\n")

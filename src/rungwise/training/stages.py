@@ -131,14 +131,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Stage:
-    """A stage with its place in the run.
-
-    Attributes:
-        number: Number of the stage, from 1.
-        name: Name in the configuration.
-        config: Settings of the stage, with the model that it starts from.
-        folder: Folder of its run.
-    """
+    """A stage with its number from 1, its folder, and its settings with the model that it starts from."""
 
     number: int
     name: str

@@ -235,14 +235,7 @@ def _at_hand(store: RowStore, paths: Sequence[Picture]) -> bool:
 
 
 class _Reading:
-    """Reads pictures in threads: each file's key, and its prepared picture where no row is cached.
-
-    Args:
-        paths: The pictures.
-        preprocessing: Preprocessing, for the size of decoding.
-        make: Function from decoded to prepared picture.
-        held: Keys of the cached rows.
-    """
+    """Reads pictures in threads: each file's key, and its prepared picture (by ``make``) where no row is ``held``."""
 
     def __init__(
         self,

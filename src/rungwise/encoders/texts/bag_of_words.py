@@ -43,7 +43,7 @@ class BagOfWordsConfig(Bounded):
 
     Attributes:
         kind: Name of the encoder.
-        min_count: Words in fewer training captions than this are left out.
+        min_count: Words that occur less often than this in the training captions are left out.
         most_words: Largest size of the vocabulary, made of the most frequent words of the training captions.
         weights: Weight of a word in a text: how often it stands there, times its inverse document frequency over the
             training captions (idf); how often it stands there (counts); or 1, however often (presence).

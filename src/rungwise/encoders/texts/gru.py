@@ -49,7 +49,7 @@ class GRUConfig(Bounded):
     Attributes:
         kind: Name of the encoder.
         word_dimension: Width of the word vectors; with word_vectors, that of the file.
-        min_count: Words in fewer training captions than this become <unk>.
+        min_count: Words that occur less often than this in the training captions become <unk>.
         directions: one reads from left to right; both averages that with reading from right to left (SCAN, Lee et al.
             2018, Eq. 9).
         pool: How states are pooled: the last (of each direction its own), the mean, or the maximum of each component.
@@ -150,7 +150,7 @@ class GRUConfig(Bounded):
 
 
 def learn_vocabulary(captions: Iterable[str], min_count: int = 4, *, unspaced: Unspaced = "runs") -> Tokenizer:
-    """A word tokenizer that knows the words in at least ``min_count`` places of ``captions``.
+    """A word tokenizer that knows the words which occur at least ``min_count`` times in ``captions``.
 
     Words and punctuation marks are tokens, lower-cased, in any script; ``<start>`` and ``<end>`` frame each caption.
 

@@ -349,7 +349,7 @@ def _quietly(export: Callable[[], object]) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Close stdout and stderr as file handles: the exporters' compiled parts print whole graphs past ``sys.stdout``."""
+    """Redirect stdout and stderr as file handles: the exporters' compiled parts print past ``sys.stdout``."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(handle, os.dup(handle)) for handle in (1, 2)]

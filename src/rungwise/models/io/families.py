@@ -69,10 +69,7 @@ class StoredModel(PairScorer):
 def read_stored(source: Path | str, device: str | None, *, altered: bool = False) -> StoredModel:
     """Read a model from a folder, or from a hub repository of that name.
 
-    Args:
-        source: The folder, or the repository's name.
-        device: Device such as ``"cpu"``; None leaves the choice to the family.
-        altered: Whether to take the files without comparing them with the folder's seal.
+    ``altered`` takes the files without comparing them with the folder's seal.
 
     Raises:
         UserError: If there is no model, its files do not fit each other, or it cannot run on the device.

@@ -89,12 +89,7 @@ class SavedModel(nn.Module, StoredModel):
     @classmethod
     @abstractmethod
     def restore(cls, config: Any, folder: ModelFolder) -> Self:
-        """Build the model without its weights.
-
-        Args:
-            config: Configuration of type :attr:`config_type`.
-            folder: Folder with the text files of :meth:`files`.
-        """
+        """Build the model without its weights, from its configuration and the text files of :meth:`files`."""
 
     @classmethod
     def from_folder(cls, folder: ModelFolder, device: str | None) -> Self:
@@ -153,19 +148,7 @@ class SavedModel(nn.Module, StoredModel):
             write_tensors(draft / WEIGHTS, self.state_dict())
 
     def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None) -> str:
-        """Upload the model to the hub, as :func:`rungwise.models.push_to_hub` does with a folder.
-
-        Args:
-            repository: Name of the repository, such as ``"someone/model"``.
-            private: Whether a new repository is private.
-            token: Token of an account that may write there; None takes that of the environment or of a login.
-
-        Returns:
-            Address of the uploaded model.
-
-        Raises:
-            UserError: If there is no token, or the hub cannot be reached or refuses.
-        """
+        """Upload the model to the hub; arguments, result and errors are as in :func:`rungwise.models.push_to_hub`."""
         with TemporaryDirectory() as place:
             folder = Path(place) / "model"
             self.save_pretrained(folder)

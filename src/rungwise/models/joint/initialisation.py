@@ -55,13 +55,7 @@ def as_it_is(start: JointEmbedding, *, image: bool, text: bool, like: VSEConfig 
 
 
 def with_new_heads(start: JointEmbedding, image: OneHead, text: OneHead) -> Initialised:
-    """The other model with frozen encoders, and new heads on top of its heads.
-
-    Args:
-        start: The other model.
-        image: The new head of the image side; :class:`NoHead` leaves that side unchanged.
-        text: The new head of the text side.
-    """
+    """The other model with frozen encoders, and new heads on top of its own; :class:`NoHead` adds none."""
     config = replace(
         start.config,
         image=_frozen(start.config.image, True),
@@ -107,12 +101,7 @@ def _put_together(
 ) -> Initialised:
     """A model with the other one's encoders where they are taken, and its heads where they fit.
 
-    Args:
-        config: Configuration of the model.
-        start: The other model.
-        image: Whether its image encoder is taken.
-        text: Whether its text encoder is taken.
-        new: Model with the encoders that are not taken.
+    ``image`` and ``text`` say whether the encoder is taken; ``new`` is a model with the encoders that are not.
     """
     sides = [(start if taken else new or start) for taken in (image, text)]
     for side, was, now in (

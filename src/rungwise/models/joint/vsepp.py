@@ -48,8 +48,8 @@ def import_vsepp(checkpoint: Path | str, vocabulary: Path | str) -> JointEmbeddi
     differ.
 
     Args:
-        checkpoint: ``model_best.pth.tar`` of the run. Nothing in it is run.
-        vocabulary: Vocabulary of the same run, ``NAME_vocab.pkl`` or JSON. Nothing in it is run.
+        checkpoint: ``model_best.pth.tar`` of the run; nothing in it is run.
+        vocabulary: Vocabulary of the same run, ``NAME_vocab.pkl`` or JSON; nothing in it is run.
 
     Raises:
         UserError: If a file is missing, damaged, or holds more than such files do, or the two do not fit each other.

@@ -53,13 +53,7 @@ class CaptionHeadConfig(Bounded):
 
 
 class CaptionHead(nn.Module):
-    """Network from regions to the probabilities of a caption's words.
-
-    Args:
-        width: Width D of the regions.
-        words: Size of the vocabulary.
-        config: Sizes of the network.
-    """
+    """Network from regions of the given ``width`` to the probabilities of a caption's words."""
 
     def __init__(self, width: int, words: int, config: CaptionHeadConfig) -> None:
         super().__init__()

@@ -74,10 +74,7 @@ def regions_of(side: ImageSide, kind: str) -> int | None:
 def with_regions(config: Any, side: ImageSide, features: FeatureRows | None) -> Any:
     """A configuration with the number of regions of a picture, for models with statistics of each region.
 
-    Args:
-        config: Configuration with ``regions``; None takes the number of the encoder or of the rows.
-        side: The encoder of pictures.
-        features: The rows that stand for pictures; None where the collection has pictures.
+    ``config.regions`` None takes the number of the encoder or of the rows.
 
     Raises:
         UserError: If it names another number, or there are no regions.

@@ -227,12 +227,7 @@ class Subspace(TwoTower):
         return (image,), (text,)
 
     def blank_head(self, width: int, found: Fitted) -> Sequence[nn.Module]:
-        """One of :meth:`heads` without numbers, to be filled from a folder.
-
-        Args:
-            width: Width of the lifted rows.
-            found: Sizes of the fitted model.
-        """
+        """One of :meth:`heads` without numbers, to be filled from a folder; ``width`` is that of lifted rows."""
         return (Centred(width, found.components),)
 
     @staticmethod

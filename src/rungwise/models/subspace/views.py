@@ -279,7 +279,7 @@ class Views:
 
 
 def several(classes: Classes) -> Classes:
-    """Pass classes through if there are at least two."""
+    """Pass classes through if there are at least two; fewer raise UserError."""
     if len(classes.names) < 2:
         count, name = int(classes.labelled.sum()), repr(classes.names[0]) if classes.names else "no class"
         what = f"all {count} labelled items are of one class, {name}" if classes.names else "no item has a label"

@@ -54,12 +54,7 @@ class BatchDegrees:
 
 
 class SplitDegrees:
-    """Degrees by positions among the images and captions of some pairs.
-
-    Args:
-        source: Degrees by positions in the whole collection.
-        pairs: The pairs.
-    """
+    """Degrees by positions among the images and captions of some pairs; ``source`` counts in the whole collection."""
 
     def __init__(self, source: Relevance, pairs: Pairs) -> None:
         self._source = source

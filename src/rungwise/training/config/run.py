@@ -167,11 +167,9 @@ class TrainConfig(Bounded):
         return sum(self.epochs)
 
     def is_over(self, epoch: int, best_epoch: int) -> bool:
-        """Whether a run ends here: all epochs are done, or too many of them brought no better snapshot.
+        """Whether a run ends after ``epoch`` epochs: all are done, or too many of them brought no better snapshot.
 
-        Args:
-            epoch: Number of epochs that are done.
-            best_epoch: Epoch of the best snapshot, from 1; 0 if there is none yet.
+        ``best_epoch`` is that of the best snapshot, from 1; 0 if there is none yet.
 
         >>> config = TrainConfig(epochs=(9,), learning_rates=(1e-3,), snapshot=BestEpoch(patience=2))
         >>> config.is_over(4, best_epoch=3), config.is_over(5, best_epoch=3), config.is_over(9, best_epoch=9)
@@ -208,10 +206,7 @@ class TrainConfig(Bounded):
     def _going_on(self, stage: Stage, config: TrainConfig, before: TrainConfig | None) -> TrainConfig:
         """Configuration of a stage that continues with the model of the one before.
 
-        Args:
-            stage: The stage.
-            config: Configuration of the stage.
-            before: Configuration of the stage before, if it describes that stage's model; else None.
+        ``before`` is that stage's configuration, if it describes its model; else None.
         """
         tune, where = config.tune, f"stage {stage.name}"
         if isinstance(tune, NewHeads) and not stage.says("tune"):

@@ -64,13 +64,9 @@ def check_names(stages: Sequence[Stage]) -> None:
 
 
 def check_model_kept(stage: Stage, run: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a stage with ``tune: whole`` that changes the model of the stage before.
+    """Refuse a stage with ``tune: whole`` that changes the model of the stage ``before``.
 
-    Args:
-        stage: The stage.
-        run: Configuration of the run's own model, as plain values.
-        before: Configuration of the model in the stage before.
-        now: Configuration of the model in this stage.
+    The models of the run, of the stage before and of this stage (``now``) are given as plain values.
     """
     for name in _differing(before, now):
         if name not in _OF_THE_ENCODERS and name in _differing(run, now):

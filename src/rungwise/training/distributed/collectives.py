@@ -14,10 +14,6 @@ def gather_rows(own: Tensor, sizes: list[int]) -> Tensor:
 
     The gradient of a process's rows is the sum over all processes' losses, so all processes must run backward together.
 
-    Args:
-        own: (sizes[rank], ...) rows of this process.
-        sizes: Number of rows of each process.
-
     >>> import tempfile
     >>> from rungwise.training.distributed.global_negatives import process_group
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -122,13 +122,7 @@ def joined(
 
 
 def resuming(config: Path, out: Path, *more: str) -> str:
-    """The command, in words, that resumes a run of several processes after a loss.
-
-    Args:
-        config: Configuration file of the run.
-        out: Folder of the run.
-        more: Further words of the command.
-    """
+    """The command, in words, that resumes a run of several processes after a loss; ``more`` are further words of it."""
     if not is_begun(config.parent):
         return "no checkpoint was written yet; start all processes anew"
     said = os.environ

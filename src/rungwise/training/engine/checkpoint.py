@@ -113,11 +113,7 @@ class Trained:
         return found
 
     def restore(self, tensors: dict[str, Tensor], *, steps: int = 1) -> None:
-        """Put all tensors back by their names in :meth:`tensors`.
-
-        Args:
-            tensors: The tensors by name.
-            steps: Number of steps taken before; after the first the optimizer has moments.
+        """Put all tensors back by their names in :meth:`tensors`, after this number of steps.
 
         Raises:
             UserError: If a tensor is missing, left over or of another shape; nothing has been changed then.

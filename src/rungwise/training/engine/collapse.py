@@ -87,13 +87,7 @@ class CollapseWatch(Watcher):
         self.observe(report.total_step, report.batch_loss, report.spread)
 
     def observe(self, step: int, loss: float, spread: float) -> None:
-        """Observe one batch.
-
-        Args:
-            step: Number of the step in the run.
-            loss: Loss per pair, both directions added; nan for a batch that was not measured.
-            spread: Spread of its embeddings.
-        """
+        """Observe one batch, by its loss per pair (nan if it was not measured) and the spread of its embeddings."""
         memory = self.memory
         if math.isnan(loss):
             return

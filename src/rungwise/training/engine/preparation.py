@@ -185,12 +185,7 @@ def _images(data: ImageCaptions, name: str, splits: tuple[str, ...]) -> NDArray[
 
 @dataclass(frozen=True)
 class _Degrees:
-    """Relevance degrees of a run.
-
-    Attributes:
-        training: Degrees for loss and sampler; None where neither reads any.
-        validation: Degrees for the measure that chooses the snapshot; None where it reads none.
-    """
+    """Degrees for loss and sampler, and for the measure of validation; None where they read none."""
 
     training: Degrees | None
     validation: Degrees | None

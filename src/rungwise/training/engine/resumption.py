@@ -27,12 +27,7 @@ def refuse_others(out: Path, resume: bool) -> None:
 
 
 def refuse_strangers(out: Path, configuration: type) -> None:
-    """Refuse a folder with unrelated files under the names of a run's files.
-
-    Args:
-        out: Folder for a run.
-        configuration: Class of the run's configuration.
-    """
+    """Refuse a folder with unrelated files under the names of a run's files."""
     if (out / CONFIG).exists():
         try:
             load_yaml(configuration, out / CONFIG)
@@ -49,11 +44,8 @@ def refuse_strangers(out: Path, configuration: type) -> None:
 def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainConfig) -> None:
     """Refuse to resume with other data, settings or weights; only the last phase may be longer.
 
-    Args:
-        path: File of the checkpoint.
-        state: State in the checkpoint.
-        now: Present settings and hashes.
-        config: The same settings, typed.
+    ``state`` is that of the checkpoint, ``now`` holds the present settings and hashes, and ``config`` the same
+    settings.
     """
     if state.data_hash != now.data_hash:
         raise UserError(
@@ -94,12 +86,9 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
 
 
 def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_start: bool) -> list[str]:
-    """Settings that differ, without the epochs and settings that decide nothing.
+    """Settings that differ from those ``then``, without the epochs and settings that decide nothing.
 
-    Args:
-        then: Settings that the run was started with.
-        now: Settings to resume with.
-        same_start: Whether the start model is compared by its content, since its folder may have moved.
+    ``same_start`` leaves ``start`` out: the start model is compared by its content, since its folder may have moved.
     """
     left_out = {"preset", "epochs", "start"} if same_start else {"preset", "epochs"}
     # The same data and judgements may stand elsewhere by now; their hashes are compared.
@@ -114,9 +103,7 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_star
 def with_measured(now: Any, then: Any) -> Any:
     """Plain settings with thresholds in place of the shares for which the run has measured them.
 
-    Args:
-        now: Settings to resume with.
-        then: Settings of the run, with thresholds in place of shares.
+    ``then`` are the settings of the run, with thresholds in place of shares.
     """
     if isinstance(now, dict) and isinstance(then, dict):
         if now.get("shares") and not then.get("shares") and then.get("thresholds"):

@@ -27,14 +27,9 @@ LARGE = 32 << 20
 def provenance(
     data: ImageCaptions, seed: int, choice: Choice, validation: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
-    """Facts for the card of a run's best model.
+    """Facts for the card of a run's best model; ``more`` are further facts of this kind of run.
 
-    Args:
-        data: Collection that it was trained on.
-        seed: Seed of the run.
-        choice: The measure that chose it.
-        validation: The history's entry of the chosen epoch or combination.
-        more: Further facts of this kind of run.
+    ``validation`` is the history's entry of the epoch or combination that was chosen by ``choice``.
     """
     return {
         "data": data.name,
@@ -49,12 +44,8 @@ def provenance(
 class Snapshots:
     """Keeps the best model of a run.
 
-    Args:
-        model: Model in training; parameters without gradients are frozen.
-        folder: Folder of the best model.
-
-    Attributes:
-        pending: Trained tensors of the best epoch that no folder holds yet; None where there are none.
+    Parameters without gradients are frozen. ``pending`` holds the trained tensors of the best epoch that no folder
+    holds yet; None where there are none.
     """
 
     def __init__(self, model: SavedModel, folder: Path) -> None:

@@ -122,14 +122,7 @@ def fit_run(
 
 @dataclass(frozen=True)
 class _Tried:
-    """One combination of the grid.
-
-    Attributes:
-        model: Model fitted with it to the training split.
-        settings: Settings from the grid.
-        value: Value of the choosing measure.
-        line: Line of the history.
-    """
+    """One fitted combination of the grid, with the value of the choosing measure and its line of the history."""
 
     model: Subspace
     settings: dict[str, Any]

@@ -58,12 +58,9 @@ rungwise relevance bi-encoder DATA --model "this folder" --out degrees
 
 
 def save_cross_encoder(model: PairModel, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write a cross-encoder with one output, whose sigmoid is the score, into an empty folder.
+    """Write a cross-encoder with one output, whose sigmoid is the score, into an existing empty folder.
 
-    Args:
-        model: The cross-encoder.
-        folder: Existing empty folder.
-        facts: Facts for the card.
+    ``facts`` go into its card.
     """
     network, tokenizer = model.network, model.tokenizer
     network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.activation.Sigmoid", **_library()}

@@ -100,12 +100,7 @@ class OptimizerStep:
         return multiple
 
     def finish(self, loss: Tensor, epoch: int, step: int) -> Tensor:
-        """Take the step with the present gradients.
-
-        Args:
-            loss: Loss of the batch without a graph, for the error.
-            epoch: Epoch from 1, for the error.
-            step: Step in the epoch from 1, for the error.
+        """Take the step with the present gradients; loss (without a graph), epoch and step stand in the error.
 
         Returns:
             Norm of all gradients together before clipping, on the device.
@@ -159,12 +154,7 @@ class OptimizerStep:
         self._start_anew()
 
     def settled(self, before: Scaling, say: Callable[[str], None]) -> Scaling:
-        """State of the scaling for a checkpoint.
-
-        Args:
-            before: State at the last checkpoint.
-            say: Called with a sentence on steps that were skipped since.
-        """
+        """State of the scaling for a checkpoint, after a check; steps skipped since the last one are told."""
         self.check()
         if not self._scaler.is_enabled():
             return before

@@ -22,12 +22,7 @@ class Schedule(Bounded, ABC):
 
     @abstractmethod
     def factor(self, done: float, epochs: int) -> float:
-        """The factor at a place of the run.
-
-        Args:
-            done: Number of epochs that are over, in 0..epochs, fractions included; at the middle of a step.
-            epochs: Number of epochs of the whole run.
-        """
+        """The factor where ``done`` of all ``epochs`` are over; fractions count, taken at the middle of a step."""
 
     @property
     def of_the_whole_run(self) -> bool:

@@ -104,12 +104,8 @@ class StepsWatcher(_FileWatcher):
     ) -> None:
         """Continue (or start) the lines of a run.
 
-        Args:
-            path: File of the lines.
-            first_step: Lines of this and later steps are dropped, as a resumed run repeats them; so is a line that was
-                cut off.
-            say: Called with sentences for a person.
-            clock: Monotonic clock in seconds.
+        Lines of ``first_step`` and later ones are dropped, as a resumed run repeats them; so is a line that was cut
+        off. A link, or something other than a file, is refused.
         """
         super().__init__(path, say)
         self._lines: list[str] = []
@@ -167,10 +163,7 @@ class TensorBoardWatcher(_FileWatcher):
     def __init__(self, folder: Path, first_step: int, say: Callable[[str], None] = print) -> None:
         """Continue (or start) the events of a run.
 
-        Args:
-            folder: Folder of the events.
-            first_step: Events of this and later steps are replaced, as a resumed run repeats them.
-            say: Called with sentences for a person.
+        Events of ``first_step`` and later ones are replaced, as a resumed run repeats them.
 
         Raises:
             ImportError: If the package ``tensorboard`` is not installed.

@@ -52,11 +52,7 @@ class Service(ABC):
 
     @abstractmethod
     def begin(self, known: str | None, config: TrainConfig) -> tuple[str, str]:
-        """Open or create the run.
-
-        Args:
-            known: The service's id of this run; None for a new one.
-            config: Configuration of the run.
+        """Open the run by the service's id of it, or create one if that is None.
 
         Returns:
             The service's id, and where a person finds the run.
@@ -194,11 +190,7 @@ def shown(config: TrainConfig) -> dict[str, Any]:
 class ServiceWatcher(Watcher):
     """Sends a run's reports to a service. If that fails, the run goes on without it, and says so once.
 
-    Args:
-        service: The service.
-        config: Configuration of the run.
-        say: Called with sentences for a person.
-        patience: Seconds that the end of the run waits for unsent reports.
+    The end of the run waits ``patience`` seconds for unsent reports.
     """
 
     def __init__(

@@ -64,13 +64,9 @@ class ReasoningStep(nn.Module):
         return keys @ self.query.get_parameter("weight"), keys @ self.query.get_parameter("bias")
 
     def forward(self, nodes: Tensor, asking: Asking, precision: torch.dtype, hears: slice) -> Tensor:
-        """The nodes after the step, from (pairs, k, width) nodes.
+        """The nodes that ``hears`` selects after the step, from (pairs, k, width) nodes and :meth:`asking`.
 
-        Args:
-            nodes: (pairs, k, width).
-            asking: Merged layers from :meth:`asking`.
-            precision: Precision of products.
-            hears: The nodes that are computed.
+        Products are computed in ``precision``.
         """
         nodes = nodes.to(precision)
         asked = affine(*asking, nodes[:, hears]).to(precision)

@@ -70,9 +70,7 @@ class SimilarityVectors(nn.Module):
     def nodes(self, images: Side, captions: Side) -> Tensor:
         """(n, m, L + 1, vector_width) similarity vectors of length 1; those of whole image and caption come first.
 
-        Args:
-            images: Result of :meth:`of_images` for n images.
-            captions: Result of :meth:`of_captions` for m captions of L words.
+        ``images`` and ``captions`` are results of :meth:`of_images` and :meth:`of_captions`.
         """
         (regions, gram, pictures), (words, texts) = images, captions
         (n, m), length = (len(regions), len(words)), words.shape[1]
@@ -88,10 +86,7 @@ class SimilarityVectors(nn.Module):
 def contexts(regions: Tensor, gram: Tensor, words: Tensor) -> Tensor:
     """(n, m L, D) context of each picture for each word, of length 1, in the precision of the regions.
 
-    Args:
-        regions: (n, R, D).
-        gram: (n, R, R) inner products of the regions.
-        words: (m, L, D).
+    ``regions`` are (n, R, D) with (n, R, R) inner products ``gram``, ``words`` are (m, L, D).
     """
     (n, r, _), (m, length, _) = regions.shape, words.shape
     s = products(words.flatten(0, 1), regions.flatten(0, 1)).view(m, length, n, r)

@@ -192,14 +192,10 @@ def co_occurrence(found: Tokens, concepts: int) -> NDArray[np.int64]:
 
 
 def correlation(together: NDArray[np.int64], config: ConceptConfig) -> NDArray[np.float64]:
-    """G, by which concepts mix each other's vectors (Wang et al. 2020, section 3.2, with the program's weights).
+    """(concepts, concepts) G, by which concepts mix each other's vectors (Wang et al. 2020, section 3.2).
 
-    Args:
-        together: (concepts, concepts) counts from :func:`co_occurrence`.
-        config: Settings of the graph.
-
-    Returns:
-        (concepts, concepts) float64. A concept that no text holds has no neighbours.
+    It is computed from the counts of :func:`co_occurrence`, with the program's weights. A concept that no text holds
+    has no neighbours.
 
     >>> correlation(np.array([[4, 4], [4, 40]]), ConceptConfig()).round(3).tolist()
     [[0.8, 0.0], [0.224, 1.0]]

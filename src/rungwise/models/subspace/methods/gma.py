@@ -45,12 +45,9 @@ class GMAConfig(RidgeConfig):
 
 
 def joint_whitening(kept: Sequence[Matrix], moments: Moments, regularisation: float) -> Matrix:
-    """Whitening of the block matrix of B1 and gamma B2.
+    """Whitening of the block matrix of B1 and gamma B2 (``kept``).
 
-    Args:
-        kept: B1 and B2.
-        moments: Moments of the views.
-        regularisation: Ridge on each, as a share of its mean diagonal.
+    ``regularisation`` is the ridge on each, as a share of its mean diagonal.
     """
     sizes = [float(np.trace(one)) for one in kept]
     for name, size, all_of_it in zip(("image", "text"), sizes, (moments.image, moments.text), strict=True):

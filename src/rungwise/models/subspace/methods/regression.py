@@ -125,13 +125,7 @@ def fall(
     value: Callable[[Matrix, Matrix], float],
     config: RegressionConfig,
 ) -> tuple[Pair, Sequence[float]]:
-    """Iterate until a round gains too little.
-
-    Args:
-        start: U and V.
-        step: One round of the iteration.
-        value: The objective of U and V.
-        config: Largest number of rounds, and the tolerance.
+    """Iterate ``step`` from ``start`` (U and V) until a round gains too little of the objective ``value``.
 
     Returns:
         U and V, and the objective at the start and after each round.
