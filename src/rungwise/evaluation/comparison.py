@@ -1,4 +1,4 @@
-"""Two results on the same queries: how far apart they are, and whether that may be chance."""
+"""Comparison of two results on the same queries: differences, their intervals and tests of significance."""
 
 from __future__ import annotations
 
@@ -24,22 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """One number of both results.
+    """One number as both results have it, with the difference between them.
 
     Attributes:
-        name: Such as ``t2i/R@1`` or ``rsum``.
+        name: Name of the number, such as ``t2i/R@1`` or ``rsum``.
         unit: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
-        first: Of the first result.
-        second: Of the second.
-        difference: Second minus first.
+        first: Value in the first result.
+        second: Value in the second result.
+        difference: Value in the second result minus the one in the first.
         interval: Paired bootstrap interval of the difference, over images.
-        p: Two-sided paired randomisation test: how often exchanging the two results, image by image, gives a
-            difference at least so large.
-        p_holm: The same after Holm's correction for all numbers compared.
-        improved: Whether the second is better; None where they are equal.
-
-    >>> Difference("t2i/R@1", "percent", 40.0, 42.0, 2.0, Interval(1.0, 3.0), 0.001, 0.004, True).difference
-    2.0
+        p: P-value of the two-sided paired randomisation test: how often exchanging the two results, image by image,
+            gives a difference at least so large.
+        p_holm: P-value after Holm's correction for all numbers compared.
+        improved: Whether the second result is better; None where the two are equal.
     """
 
     name: str
@@ -55,11 +52,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """A query that fares differently under the two results.
-
-    >>> Change("t2i", "a7", 0.0, 100.0).second
-    100.0
-    """
+    """The values of one query that fares differently under the two results."""
 
     direction: str
     query: str
@@ -69,20 +62,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` found.
+    """Differences between two results, as :func:`compare` finds them.
 
     Attributes:
-        protocol: Of both results.
-        level: Of the intervals.
-        draws: Of the bootstrap, and of the randomisation test.
-        seed: Of both.
-        differences: One a number, in the order of the first result.
-        only_in_one: Numbers that not both results have, or have a value for; they are not compared.
-        by: The measure whose values per query the lists go by.
+        protocol: Protocol of both results.
+        level: Confidence level of the intervals.
+        draws: Number of draws of the bootstrap, and of the randomisation test.
+        seed: Seed of the draws.
+        differences: Differences of all compared numbers, in the order of the first result.
+        only_in_one: Names of numbers that one of the results lacks or has as NaN; they are not compared.
+        by: The measure whose values per query decide ``better`` and ``worse``.
         better: Per direction, the queries that fare better under the second result, the most changed first.
-        worse: The same for those that fare worse.
+        worse: Per direction, the queries that fare worse, the most changed first.
         unchecked: What could not be checked to be the same for both, one line each.
-        ends: By which methods relevance ends in the two, where a measure reads that and they differ.
+        ends: The two results' methods of where relevance ends, where a measure reads them and they differ; else None.
 
     >>> from rungwise.evaluation import evaluate
     >>> one, other = (evaluate(similarity=s, image_of_caption=[0, 1]) for s in (np.eye(2)[::-1], np.eye(2)))
@@ -104,22 +97,14 @@ class Comparison:
     ends: tuple[str, str] | None = None
 
     def __getitem__(self, name: str) -> Difference:
-        """The difference of this number.
-
-        Raises:
-            KeyError: If it was not compared.
-        """
+        """Difference of the number with this name; KeyError if it was not compared."""
         for one in self.differences:
             if one.name == name:
                 return one
         raise KeyError(f"{name!r} was not compared; there are {', '.join(one.name for one in self.differences)}")
 
     def to_json(self, path: str | Path) -> None:
-        """Write everything; all or nothing.
-
-        Raises:
-            UserError: If it cannot be written.
-        """
+        """Write everything as JSON, or no file at all."""
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(_plain(asdict(self)), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -141,15 +126,16 @@ def compare(
     for both results, and the randomisation test exchanges the two results' values of all queries of an image.
 
     Args:
-        first: With values per query.
-        second: With values per query.
-        names: What to compare; None is everything that both have. Holm's correction is for so many numbers.
-        level: Of the intervals.
-        draws: Of each test; no p-value is smaller than 1 / (draws + 1).
-        seed: Of the draws.
-        by: The measure that the lists of queries go by, without a direction; None takes MRR where it is there, else
-            the first measure.
-        labels: What errors call the two.
+        first: The result to compare with; it needs values per query.
+        second: The result that is compared; it needs values per query.
+        names: Names of the numbers to compare; None takes all that both have. Holm's correction is for this many
+            numbers.
+        level: Confidence level of the intervals.
+        draws: Number of draws of each test; no p-value is smaller than 1 / (draws + 1).
+        seed: Seed of the draws.
+        by: The measure, without a direction, that decides which queries fare better. None takes MRR where it is there,
+            else the first measure.
+        labels: Names of the two results in error messages.
 
     Raises:
         UserError: If protocols, data, galleries, right answers or the degrees of graded measures differ, values per
@@ -223,7 +209,7 @@ def compare(
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (Holm 1979), in the order given.
+    """P-values corrected for their number (Holm 1979), in the given order.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -236,17 +222,11 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 _LABELS = ("A", "B")
-"""What a table calls the two results."""
+"""Names of the two results in a table."""
 
 
 def render_comparison(comparison: Comparison) -> Table:
-    """The numbers side by side, at most 80 columns wide.
-
-    >>> from rungwise.evaluation import evaluate
-    >>> one = evaluate(similarity=np.eye(2), image_of_caption=[0, 1])
-    >>> render_comparison(compare(one, one)).row_count
-    11
-    """
+    """Table of the numbers side by side, at most 80 columns wide."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -324,7 +304,7 @@ def _sizes(result: Result) -> str:
 
 
 def _exchanged(first: Result, second: Result, names: Sequence[str], draws: int, seed: int) -> dict[str, Numbers]:
-    """Name to (2, draws): both numbers when each image's values change places with probability one half."""
+    """Name to (2, draws): both numbers when each image's values are exchanged with probability one half."""
 
     def draw(generator: np.random.Generator, count: int, images: int) -> Numbers:
         return generator.integers(0, 2, (count, images)).astype(np.float64)
@@ -351,7 +331,7 @@ def _measure_of_lists(names: Sequence[str]) -> str:
 def _changes(
     first: Result, second: Result, measure: str
 ) -> tuple[dict[str, tuple[Change, ...]], dict[str, tuple[Change, ...]]]:
-    """The queries that got better, and those that got worse, per direction."""
+    """Queries that got better, and queries that got worse, per direction."""
     better: dict[str, tuple[Change, ...]] = {}
     worse: dict[str, tuple[Change, ...]] = {}
     parsed = parse(measure)
@@ -377,7 +357,7 @@ def _changes(
 
 
 def _plain(value: object) -> object:
-    """NaN becomes null, which JSON has."""
+    """The value with NaN replaced by None, since JSON has no NaN."""
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, Interval):

@@ -1,4 +1,4 @@
-"""From anybody's embeddings or scores to a :class:`~rungwise.evaluation.result.Result`."""
+"""Evaluation: from embeddings or scores to a :class:`~rungwise.evaluation.result.Result`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from rungwise.similarity import Similarity
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
-"""What the field prints first."""
+"""Measures that most papers report."""
 _SHOWN = 12
-"""Characters of a fingerprint that messages print at least."""
+"""Smallest number of characters of a fingerprint that messages print."""
 
 
 def evaluate(
@@ -71,46 +71,45 @@ def evaluate(
     are, a block at a time.
 
     Args:
-        similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that answers integer positions
-            with a (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a
-            second time when a graded measure reads the lists of caption queries. Also a
-            :class:`~rungwise.evaluation.inputs.ranked_lists.RankedLists`; of a direction without lists nothing is
-            reported. Also a :class:`~rungwise.evaluation.inputs.shortlists.Reranked`, whose first candidates another
-            model orders anew. Also what :func:`~rungwise.evaluation.inputs.scores.similarity_source` answers.
-        image_embeddings: (images, D), or what :func:`~rungwise.evaluation.inputs.arrays.read_embeddings` answers.
-        text_embeddings: (captions, D), likewise.
-        image_of_caption: (captions,) the position of each caption's image.
+        similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that maps integer positions to a
+            (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a second time
+            when a graded measure reads the lists of caption queries. Also a
+            :class:`~rungwise.evaluation.inputs.ranked_lists.RankedLists`, where a direction without lists is not
+            reported; a :class:`~rungwise.evaluation.inputs.shortlists.Reranked`, whose first candidates another model
+            orders anew; or a source from :func:`~rungwise.evaluation.inputs.scores.similarity_source`.
+        image_embeddings: (images, D) array, or what :func:`~rungwise.evaluation.inputs.arrays.read_embeddings` returns.
+        text_embeddings: (captions, D) array, or what ``read_embeddings`` returns.
+        image_of_caption: (captions,) position of each caption's image.
         relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.base.Relevance`; graded measures need
-            it. NaN where a pair has no degree, which only measures of where relevance ends take.
-        measures: Measures or their names; each is taken in both directions. Default: the protocol's.
+            it. NaN marks a pair without a degree, which only measures of where relevance ends accept.
+        measures: Measures or their names, each taken in both directions. Default: the protocol's.
         protocol: A protocol or its name.
-        positives: The right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``: see
-            :mod:`rungwise.evaluation.judgements.positives`.
-        called_right: What people called right, which counts beside what the protocol calls right; see
-            :mod:`rungwise.evaluation.judgements.human_positives`.
-        similarity_function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering
-            (a, b); or a :class:`~rungwise.similarity.Similarity`, whose prepared vectors the embeddings are.
-            Default: the inner product in float32 of the embeddings as they come: the cosine if they are normalised.
-        ends: Says where relevance ends, for measures of that, such as ``CutF1(0.5)``: a
-            :class:`~rungwise.calibration.Calibration`, a baseline of :mod:`rungwise.calibration.baselines`, or
-            anything with their ``judge``. Default: ``Calibration.unsupervised()``.
-        images: The number of images, where a scorer does not tell and the last ones may have no caption.
-        chunk: Queries that are measured at a time; no number depends on it.
-        data_name: What the data are called, for the result.
-        data_hash: Hash of the data, for the result.
-        dataset: Which published one the data are, such as ``"coco"``, for the result.
-        split: Of the data, for the result.
-        model_hash: Hash of the model, for the result.
-        relevance_name: What the degrees are called, for the result. Default: what their source says of itself.
-        seed: The model's training seed, for the result.
-        image_ids: (images,) what the images are called, for the result's lists of queries.
-        caption_ids: (captions,) what the captions are called.
-        shards: Measure the queries in parts, here or by workers of Ray; no number depends on it. It goes with
-            embeddings and with a matrix. Those that are mapped from a ``.npy`` file stay there, and may be larger than
-            memory.
+        positives: Right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``; made by the
+            functions of :mod:`rungwise.evaluation.judgements.positives`.
+        called_right: Human positives, which count beside what the protocol calls right.
+        similarity_function: Function of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, that
+            returns (a, b); or a :class:`~rungwise.similarity.Similarity`, for which the embeddings are prepared
+            vectors. Default: the float32 inner product of the embeddings as given, which is the cosine if they are
+            normalised.
+        ends: Method that says where relevance ends, for measures such as ``CutF1(0.5)``: a
+            :class:`~rungwise.calibration.Calibration`, a baseline of :mod:`rungwise.calibration.baselines`, or any
+            object with their ``judge``. Default: ``Calibration.unsupervised()``.
+        images: Number of images, where a scorer does not tell and the last ones may have no caption.
+        chunk: Number of queries measured at a time; no number depends on it.
+        data_name: Name of the data, stored in the result.
+        data_hash: Hash of the data, stored in the result.
+        dataset: Name of the published dataset, such as ``"coco"``, stored in the result.
+        split: Split of the data, stored in the result.
+        model_hash: Hash of the model, stored in the result.
+        relevance_name: Name of the degrees, stored in the result. Default: what their source says of itself.
+        seed: The model's training seed, stored in the result.
+        image_ids: (images,) ids of the images, for the result's lists of queries.
+        caption_ids: (captions,) ids of the captions.
+        shards: Measure the queries in parts, here or by workers of Ray; no number depends on it. Works with embeddings
+            and with a matrix. Those mapped from a ``.npy`` file stay there, and may be larger than memory.
 
     Returns:
-        Numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
+        Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
 
     Raises:
         UserError: If sizes do not agree, a matrix is transposed, a value is not finite, the degrees came from the model
@@ -227,14 +226,11 @@ def evaluate(
 
 
 def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Result:
-    """Measure with what people called right, and with the annotation alone; the result holds both.
+    """Evaluate with human positives and with the annotation alone; the result holds the numbers of both.
 
     Args:
-        called_right: What people called right.
-        arguments: As :func:`~rungwise.evaluation.evaluate` takes them.
-
-    Raises:
-        UserError: As ``evaluate``.
+        called_right: Pairs that people called right.
+        arguments: Arguments of :func:`~rungwise.evaluation.evaluate`.
 
     >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
     >>> found = evaluate_with_people(
@@ -252,12 +248,9 @@ def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) 
     """Refuse to judge a model by its own opinion, in whatever combination or folder it came.
 
     Args:
-        relevance: Degrees; those that do not say which models they came from are taken.
-        model_hash: The fingerprint of the model; empty where it is not known.
-        similarity: Its scores; a second stage has a fingerprint of its own.
-
-    Raises:
-        UserError: If the degrees came from one of these models.
+        relevance: Degrees of relevance; accepted if they do not say which models they came from.
+        model_hash: Fingerprint of the evaluated model; empty where it is not known.
+        similarity: Scores of the model; for two stages the second model's fingerprint is checked as well.
 
     >>> from rungwise.relevance import ModelScores
     >>> refuse_own_opinion(ModelScores(np.eye(2), [0, 1], model="5eed", images=2), "5eed")
@@ -289,7 +282,7 @@ def _warnings(source: SimilaritySource) -> tuple[str, ...]:
 
 
 def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:
-    """What the second stage did in all galleries."""
+    """Record of the second stage over all galleries; None without one."""
     own = [part for part in parts if isinstance(part, Reranked)]
     if not own:
         return None
@@ -297,21 +290,21 @@ def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:
 
 
 class _InFold:
-    """A method that is told where queries stand among all of the data, whose fold alone is ranked."""
+    """A method of where relevance ends that is told positions in the whole data, though only one fold is ranked."""
 
     def __init__(self, ends: Ends, fold: Fold) -> None:
         self._ends = ends
         self._places: dict[Direction, NDArray[np.int64]] = {"i2t": fold.images, "t2i": fold.captions}
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge queries of the fold, by their positions among all data."""
         return self._ends.judge(scores, direction, self._places[direction][queries])
 
 
 def _numbers(
     asked: Iterable[Measure | Total], passes: list[QueryValues], directions: Sequence[Direction]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Numbers and units by name: aggregated within a fold, averaged over folds; sums only over both directions."""
+    """Numbers and units by name: aggregated within each fold, averaged over folds; sums need both directions."""
 
     def number(way: Any, measure: Measure) -> float:
         return float(np.mean([measure.aggregate(one.values[way, measure]) for one in passes]))

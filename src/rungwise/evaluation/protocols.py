@@ -1,4 +1,4 @@
-"""Named protocols: which images and captions make a gallery, what counts as right, and whether the data fit.
+"""Named protocols: the galleries, what counts as right, and checks that the data fit.
 
 ============================ =============== ===================== ======================== =======================
 name                         gallery         captions              right is                 measured with
@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 from rungwise.core.errors import UserError
 
 WRITTEN_FOR = "captions written for the image"
-"""What counts as right where no people judged."""
+"""What counts as right without human judgements or labels."""
 
 _SURPLUS = 0.001
-"""Captions above the promised number that make no other test set, as a share: COCO's 5,000 images have 25,010."""
+"""Share of surplus captions that still make the same test set: COCO's 5,000 images have 25,010."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One gallery: everything in it is ranked against everything in it.
+    """One gallery, in which everything is ranked against everything.
 
     Attributes:
-        images: Positions, ascending.
-        captions: Positions, ascending; each of an image of the fold.
+        images: Positions of the images, ascending.
+        captions: Positions of the captions of these images, ascending.
     """
 
     images: NDArray[np.int64]
@@ -47,13 +47,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class Protocol(ABC):
-    """How data are cut into galleries; numbers are averaged over galleries.
+    """A way to cut data into galleries, over which numbers are averaged.
 
     Attributes:
-        name: As it stands in results.
-        right: What counts as right, as it stands in results.
-        measures: What results are usually measured with.
-        takes_positives: Right candidates must be given, and otherwise must not be.
+        name: Name in results.
+        right: Description of what counts as right, for results.
+        measures: Names of the measures taken by default.
+        takes_positives: Whether right candidates must be given; otherwise they must not be.
     """
 
     name: str
@@ -63,18 +63,10 @@ class Protocol(ABC):
 
     @abstractmethod
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
-        """The galleries.
-
-        Raises:
-            UserError: If the data do not fit; the message says why.
-        """
+        """Galleries of the data; UserError says why the data do not fit."""
 
     def check_positives(self, given: bool) -> None:
-        """Whether right candidates may be given, or must be.
-
-        Raises:
-            UserError: If they are and must not be; :class:`GivenPositives` asks for them instead.
-        """
+        """Refuse right candidates that are given; :class:`GivenPositives` requires them instead."""
         if given:
             raise UserError(
                 f"protocol {self.name} takes the {self.right} as right; leave positives out, or take"
@@ -93,11 +85,11 @@ class Protocol(ABC):
 
 @dataclass(frozen=True)
 class Full(Protocol):
-    """Every image and every caption in one gallery.
+    """One gallery with every image and every caption.
 
     Attributes:
-        size: The number of images that the name promises; None takes any.
-        per_image: The number of captions an image that the name promises; None takes any.
+        size: Number of images that the name promises; None takes any.
+        per_image: Number of captions per image that the name promises; None takes any.
 
     >>> [fold] = Full("full").folds(np.array([0, 0, 1]), 2)
     >>> fold.captions
@@ -121,8 +113,8 @@ class ConsecutiveFolds(Protocol):
 
     Attributes:
         count: Number of blocks.
-        size: Images in each.
-        per_image: The number of captions an image that the name promises; None takes any.
+        size: Number of images in each block.
+        per_image: Number of captions per image that the name promises; None takes any.
 
     >>> [first, second] = ConsecutiveFolds("halves", count=2, size=1).folds(np.array([1, 0, 1]), 2)
     >>> second.images, second.captions
@@ -163,16 +155,12 @@ class OneCaptionPerImage(Protocol):
 
 @dataclass(frozen=True)
 class GivenPositives(Full):
-    """Everything in one gallery, with right candidates that are given: people's, or shared labels.
-
-    >>> protocol_named("eccv").measures
-    ('MAP@R', 'RPrecision', 'R@1')
-    """
+    """One gallery with everything, where right candidates are given from human judgements or shared labels."""
 
     takes_positives: ClassVar[bool] = True
 
     def check_positives(self, given: bool) -> None:
-        """They must be given."""
+        """Refuse to go on without right candidates."""
         if not given:
             raise UserError(f"protocol {self.name} needs {self.right}; {self._remedy}")
 
@@ -182,7 +170,7 @@ class GivenPositives(Full):
 
 
 class CrissCrossed(GivenPositives):
-    """CxC (Parekh et al. 2021): COCO's 5,000 test images, right is what people rated so; R@K any-hit."""
+    """CxC (Parekh et al. 2021): COCO's 5,000 test images with human ratings as right; R@K counts any hit."""
 
     right: ClassVar[str] = "CxC's positives"
     measures: ClassVar[tuple[str, ...]] = ("R@1", "R@5", "R@10")
@@ -196,7 +184,7 @@ class ECCVCaption(GivenPositives):
 
 
 class SharedLabels(GivenPositives):
-    """Whatever shares a class label is right; MAP over the full list and its first 50 (Wikipedia and Pascal style)."""
+    """Everything that shares a class label is right; MAP of the full list and of 50 (Wikipedia and Pascal style)."""
 
     right: ClassVar[str] = "items that share a class label"
     measures: ClassVar[tuple[str, ...]] = ("MAP", "MAP@50")
@@ -217,11 +205,11 @@ PROTOCOLS: tuple[Protocol, ...] = (
     ECCVCaption("eccv", 5000),
     SharedLabels("labels"),
 )
-"""The protocols that have a name."""
+"""The named protocols."""
 
 
 def captions_fit(captions: int, images: int, per_image: int) -> bool:
-    """Whether so many captions are what a test set of these images has; a few surplus ones are.
+    """Whether the number of captions fits a test set of so many images; a small surplus is allowed.
 
     >>> captions_fit(25_000, 5000, 5), captions_fit(25_010, 5000, 5), captions_fit(24_990, 5000, 5)
     (True, True, False)
@@ -230,10 +218,7 @@ def captions_fit(captions: int, images: int, per_image: int) -> bool:
 
 
 def protocol_named(name: str | Protocol) -> Protocol:
-    """The protocol of this name; a protocol is handed through.
-
-    Raises:
-        UserError: If there is none; the message lists what there is.
+    """The protocol of this name; a protocol is returned unchanged.
 
     >>> protocol_named("coco-1k-5fold")
     ConsecutiveFolds(name='coco-1k-5fold', count=5, size=1000, per_image=5)

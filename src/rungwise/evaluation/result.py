@@ -1,4 +1,4 @@
-"""What an evaluation found, with everything that is needed to compare it with another."""
+"""Result of an evaluation, with everything that is needed to compare it with another."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from rungwise.evaluation.statistics.json_numbers import IN_FILE, Number, as_json
 from rungwise.metrics import Measure, Total, parse_all
 
 FORMAT = "rungwise-result/1"
-"""Written into every file."""
+"""Name of the format, written into every file."""
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """What a second stage put in a new order; see :mod:`rungwise.evaluation.inputs.shortlists`.
+    """Record of a second stage that reordered the first candidates (:mod:`rungwise.evaluation.inputs.shortlists`).
 
     Attributes:
-        model_hash: Of the second model; empty where nobody said it.
-        top: How many candidates of each query it ordered, at most.
-        pairs: How many different pairs it scored, over all galleries.
+        model_hash: Hash of the second model; empty where it is not known.
+        top: Largest number of candidates that it ordered for a query.
+        pairs: Number of different pairs that it scored, over all galleries.
 
     >>> Reranking("", 50, 312_345).note()
     'reranked: another model (312,345 pairs scored) orders the first 50 of each query; all others stand behind them'
@@ -47,7 +47,7 @@ class Reranking:
     pairs: Annotated[int, Field(ge=0)]
 
     def note(self) -> str:
-        """What was measured, in a line."""
+        """One line for the notes of a table."""
         who = f"model {self.model_hash[:12]}" if self.model_hash else "another model"
         return (
             f"reranked: {who} ({self.pairs:,} pairs scored) orders the first {self.top} of each query; all others stand"
@@ -60,28 +60,27 @@ class Result:
     """Numbers by canonical name, such as ``i2t/R@1``, ``t2i/CS@100`` or ``rsum``.
 
     Attributes:
-        numbers: Name to number; NaN where no query had a value.
-        units: Name to ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
-        protocol: The protocol's name.
-        right: What counted as right.
-        relevance: What graded measures took their degrees from; empty where none was asked for.
-        ends: By which method relevance ends, for measures of that; empty where none was asked for.
+        numbers: Values by name; NaN where no query had a value.
+        units: Units by name: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        protocol: Name of the protocol.
+        right: Description of what counted as right.
+        relevance: Name of the degrees that graded measures read; empty where none was asked for.
+        ends: Name of the method that says where relevance ends; empty where no measure reads that.
         gallery: Per direction, the number of candidates in each fold.
         queries: Per direction, the number of queries over all folds.
         captions_per_image: ``min``, ``mean`` and ``max`` over the images of the protocol.
-        remarks: Per name, how many queries were left out or counted 0, by reason.
-        data_name: What the data are called.
-        data_hash: Of the collection that was evaluated.
-        dataset: Which published one it is, such as ``"coco"``; empty for others.
-        split: Of the collection; empty where it is not known.
-        model_hash: Of the model.
-        seed: Of the training run, when the caller says it.
-        version: Of rungwise.
-        warnings: What is odd about what was evaluated, one line each.
-        reranking: What a second model put in a new order; None where one model ranked alone.
-        judgements: People's judgements that count beside the annotation; None where there are none.
-        by_class: The numbers class by class, where they were asked for; see
-            :mod:`rungwise.evaluation.statistics.by_class`.
+        remarks: Per name, number of queries that were left out or counted 0, by reason.
+        data_name: Name of the data.
+        data_hash: Hash of the evaluated collection.
+        dataset: Name of the published dataset, such as ``"coco"``; empty for others.
+        split: Split of the collection; empty where it is not known.
+        model_hash: Hash of the model.
+        seed: Seed of the training run, if given.
+        version: Version of rungwise that measured.
+        warnings: Warnings about what was evaluated, one line each.
+        reranking: Record of the second model; None where one model ranked alone.
+        judgements: Human judgements that count beside the annotation; None without any.
+        by_class: Numbers class by class, where they were asked for.
 
     >>> from rungwise.evaluation import evaluate
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
@@ -117,23 +116,19 @@ class Result:
     _query_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> float:
-        """The number of this name.
-
-        Raises:
-            KeyError: If it was not measured; the message lists what was.
-        """
+        """Value of the number with this name; KeyError lists what was measured."""
         if name not in self.numbers:
             raise KeyError(f"{name!r} was not measured; there are {', '.join(self.numbers)}")
         return self.numbers[name]
 
     def per_query(self, name: str) -> NDArray[np.float64]:
-        """(queries,) one value per query, in the order of the data; NaN where a query has none.
+        """(queries,) values of a measure in the order of the data; NaN where a query has none.
 
         A few measures, such as ``ECE``, have a row of numbers for each query: (queries, parts). Under a protocol of
         several folds the folds follow one another.
 
         Raises:
-            KeyError: If it was not measured, or is a sum such as rsum, or the result was read from a file without them.
+            KeyError: If the measure was not taken, is a sum such as rsum, or the result's file has no values per query.
         """
         if name not in self._per_query:
             raise KeyError(f"{name!r} has no values per query here; there are {', '.join(self._per_query) or 'none'}")
@@ -141,46 +136,41 @@ class Result:
 
     @property
     def has_queries(self) -> bool:
-        """Whether values per query are here, which intervals and comparisons need."""
+        """Whether the result holds values per query, which intervals and comparisons need."""
         return bool(self._per_query and self._image_of_query)
 
     def image_of_query(self, direction: str) -> NDArray[np.int64]:
-        """(queries,) the image that a query is, or was written for, in the order of :meth:`per_query`.
+        """(queries,) position of the image that each query is, or was written for, ordered as :meth:`per_query`.
 
         Raises:
-            KeyError: If the result was read from a file without values per query.
+            KeyError: If the result's file has no values per query.
         """
         if direction not in self._image_of_query:
             raise KeyError(f"it is not known here whose the queries {direction} are; write results with per_query=True")
         return self._image_of_query[direction]
 
     def query_ids(self, direction: str) -> tuple[str, ...]:
-        """(queries,) their ids in the order of :meth:`per_query`; positions among them where no ids were given."""
+        """(queries,) ids in the order of :meth:`per_query`; positions as texts where no ids were given."""
         return self._query_ids.get(direction) or tuple(str(place) for place in range(self.queries[direction]))
 
     def interval(self, name: str, level: float = 0.95, draws: int = 1000, seed: int = 0) -> Interval:
-        """Bootstrap interval of a number over images; see :func:`rungwise.evaluation.statistics.intervals.bootstrap`.
+        """Bootstrap interval of a number, with images drawn anew (:mod:`rungwise.evaluation.statistics.intervals`).
 
         Raises:
-            KeyError: If it was not measured, or there are no values per query.
-            UserError: If the level or the number of draws makes no sense.
+            KeyError: If the number was not measured, or there are no values per query.
+            UserError: If the level is not between 0 and 1, or ``draws`` is not positive.
         """
         return self.intervals([name], level, draws, seed)[name]
 
     def intervals(
         self, names: Iterable[str] | None = None, level: float = 0.95, draws: int = 1000, seed: int = 0
     ) -> dict[str, Interval]:
-        """Bootstrap intervals of several numbers, all of them by default, from the same draws.
-
-        Raises:
-            KeyError: See :meth:`interval`.
-            UserError: See :meth:`interval`.
-        """
+        """Bootstrap intervals of several numbers, by default all, from the same draws; errors are :meth:`interval`'s."""
         found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 
     def of_measures(self, measures: Iterable[str | Measure | Total]) -> Result:
-        """The same with these measures alone, among those that were taken.
+        """The result with only these measures, among those that were taken.
 
         >>> from rungwise.evaluation import evaluate
         >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1", "MAP"])
@@ -204,25 +194,17 @@ class Result:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Everything but the values per query, as JSON has it.
-
-        >>> from rungwise.evaluation import evaluate
-        >>> evaluate(similarity=np.eye(2), image_of_caption=[0, 1]).plain()["gallery"]
-        {'i2t': [2], 't2i': [2]}
-        """
+        """Everything but the values per query, as plain values for JSON."""
         left_out = {name for name in ("reranking", "judgements", "by_class") if getattr(self, name) is None}
         return {name: value for name, value in as_json(self).items() if name not in left_out}
 
     def to_json(self, path: str | Path, per_query: bool = False) -> None:
-        """Write the numbers, and the values of every query too when asked; all or nothing.
+        """Write the result as JSON, or no file at all.
 
         Args:
-            path: The file, replaced if it is there.
-            per_query: Also write one value per query and measure (25,000 captions are about 0.3 MB a measure), whose
-                the queries are and their ids: what intervals and comparisons need.
-
-        Raises:
-            UserError: If it cannot be written.
+            path: The file; an existing one is replaced.
+            per_query: Also write the values per query, the queries' images and their ids, which intervals and
+                comparisons need (25,000 captions take about 0.3 MB a measure).
         """
         content: dict[str, Any] = {"format": FORMAT} | self.plain()
         values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
@@ -240,8 +222,8 @@ class Result:
         The numbers are computed again from the values per query, where the file has them.
 
         Raises:
-            UserError: If the file is not there, is not a result, its parts do not fit together, or it was altered after
-                it was written.
+            UserError: If the file is missing, is no result, its parts do not fit together, or it was altered after it
+                was written.
         """
         read = read_json(user_path(path))
         if not isinstance(read, dict) or read.get("format") != FORMAT:
@@ -265,9 +247,5 @@ class Result:
 
 
 def verify(path: Path) -> Iterator[Check]:
-    """Look at a file of a result: whether it is as it was written, and its numbers follow from the values per query.
-
-    >>> [check.wrong for check in verify(Path("nowhere.json"))]
-    ['nowhere.json: no such file; correct the path']
-    """
+    """Check a file of a result: that it is unaltered, and that its numbers follow from its values per query."""
     yield checked(path.name, lambda: f"{len(Result.from_json(path).numbers)} numbers, as they were written")

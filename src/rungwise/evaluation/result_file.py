@@ -1,7 +1,7 @@
-"""What the JSON file of a result must hold, so that its numbers may be believed.
+"""Checks of the JSON file of a result, so that its numbers may be believed.
 
-The numbers of a file that has values per query are computed again from these, and a checksum covers everything. Neither
-proves who wrote the file; both find what was altered or damaged afterwards.
+Numbers of a file with values per query are computed again from these, and a checksum covers everything. Neither proves
+who wrote the file; both find later changes and damage.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ from rungwise.metrics import DIRECTIONS, Measure, Total, parse
 T = TypeVar("T")
 
 _SAME = 1e-9
-"""Numbers closer than this, relatively, are the same: sums in another order differ in their last bits."""
+"""Relative difference below which numbers are the same: sums in another order differ in their last bits."""
 
 
 class Parts(Protocol):
-    """What is compared of a result; see :class:`rungwise.evaluation.result.Result`."""
+    """Parts of a :class:`rungwise.evaluation.result.Result` that are compared with one another."""
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        """Name to number."""
+        """Values by name."""
         ...
 
     @property
     def units(self) -> Mapping[str, str]:
-        """Name to unit."""
+        """Units by name."""
         ...
 
     @property
     def gallery(self) -> Mapping[str, Sequence[int]]:
-        """Candidates in each fold."""
+        """Number of candidates in each fold, per direction."""
         ...
 
     @property
     def queries(self) -> Mapping[str, int]:
-        """Queries over all folds."""
+        """Number of queries over all folds, per direction."""
         ...
 
     @property
     def by_class(self) -> ByClass | None:
-        """The numbers class by class."""
+        """Numbers class by class, if they were measured."""
         ...
 
 
 class OfQueries(BaseModel):
-    """What a file says of every query; see :meth:`rungwise.evaluation.result.Result.per_query`.
+    """The part of a file that holds one entry per query.
 
     Attributes:
-        per_query: Name to one value a query, or one row of values.
-        image_of_query: Per direction, the image of each query.
-        query_ids: Per direction, the id of each query; empty where there are none.
+        per_query: One value, or one row of values, per query, by name.
+        image_of_query: Per direction, the position of each query's image.
+        query_ids: Per direction, the id of each query; empty without ids.
     """
 
     model_config = IN_FILE
@@ -75,10 +75,10 @@ class OfQueries(BaseModel):
 
 
 def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Part of a parsed file as the dataclass that it holds.
+    """Read a part of a parsed file as the dataclass or model that it holds.
 
     Raises:
-        ValueError: Naming the first part that is missing, unknown, of another type or not finite.
+        ValueError: If a part is missing, unknown, of another type or not finite; the message names the first.
 
     >>> read_as(OfQueries, {"per_query": {}, "image_of_query": {"i2t": [0.5]}, "query_ids": {}})
     Traceback (most recent call last):
@@ -95,10 +95,10 @@ def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def values_of(name: str, values: Sequence[float | list[float | None] | None]) -> NDArray[np.float64]:
-    """Values per query as an array: (queries,), or (queries, parts) of a measure whose values are rows.
+    """Values per query as an array: (queries,), or (queries, parts) for a measure whose values are rows.
 
     Raises:
-        ValueError: If these are rows of different lengths, or rows beside numbers.
+        ValueError: If rows differ in length, or stand beside single numbers.
 
     >>> values_of("t2i/R@1", [100.0, None])
     array([100.,  nan])
@@ -110,15 +110,15 @@ def values_of(name: str, values: Sequence[float | list[float | None] | None]) ->
 
 
 def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[np.float64]]) -> None:
-    """Compare the parts with one another, and the numbers with the values per query.
+    """Compare the parts of a file with one another, and its numbers with its values per query.
 
     Args:
-        found: What the file says of all queries together.
-        of_queries: What it says of each.
-        per_query: Its values per query as arrays, NaN where there is none.
+        found: Parts of the result.
+        of_queries: What the file says of each query.
+        per_query: Values per query as arrays, NaN where there is none.
 
     Raises:
-        ValueError: Naming what does not fit together, or the number that its own values contradict.
+        ValueError: If parts do not fit together, or values contradict a number; the message names it.
     """
     folds = _folds(found)
     lists: tuple[tuple[str, Mapping[str, Sequence[Any]]], ...] = (
@@ -171,13 +171,7 @@ def _check_class(way: str, one: ClassNumbers, found: Parts) -> None:
 def checksum(
     content: Mapping[str, Any], per_query: Mapping[str, NDArray[np.float64]], images: Mapping[str, NDArray[np.int64]]
 ) -> str:
-    """SHA-256 of everything in a file, however it is laid out, as 64 hexadecimal digits.
-
-    Args:
-        content: All parts but the next two.
-        per_query: Values per query.
-        images: Images of queries.
-    """
+    """SHA-256 of all content of a file, independent of its layout, as 64 hexadecimal digits."""
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode())
     for name, array in sorted([*per_query.items(), *images.items()]):
         plain = np.ascontiguousarray(array, "<f8" if array.dtype.kind == "f" else "<i8")
@@ -187,7 +181,7 @@ def checksum(
 
 
 def _folds(found: Parts) -> dict[str, Sequence[int]]:
-    """Per direction, the queries of each fold: its images, and its captions."""
+    """Per direction, the number of queries in each fold."""
     if set(found.gallery) != set(DIRECTIONS) or set(found.queries) != set(DIRECTIONS):
         raise ValueError(f"gallery and queries are not those of {' and '.join(DIRECTIONS)}")
     folds = {"i2t": found.gallery["t2i"], "t2i": found.gallery["i2t"]}
@@ -200,7 +194,7 @@ def _folds(found: Parts) -> dict[str, Sequence[int]]:
 
 
 def _measure(name: str) -> Measure | Total | None:
-    """What a number measures; None for a measure that this program does not know."""
+    """The measure of a number; None for a measure that this version does not know."""
     way, slash, measure = name.partition("/")
     if slash and way not in DIRECTIONS:
         raise ValueError(f"{name!r} is in no direction; there are {' and '.join(DIRECTIONS)}")

@@ -1,8 +1,7 @@
 """Evaluation shard by shard, here or by workers of Ray: for galleries that no memory holds.
 
-A shard is some queries of one direction. Whoever measures it reads the vectors of these queries and goes through those
-of the gallery tile by tile, in the same tiles as an evaluation in one piece. So a shard gives the same values, to the
-bit, and the values of all shards together are those of the evaluation in one piece.
+A shard is some queries of one direction. Its worker reads the vectors of these queries and goes through those of the
+gallery tile by tile, in the same tiles as an evaluation in one piece. So a shard gives the same values, to the bit.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from rungwise.metrics.sources import Divisible, EmbeddingSource, MatrixSource, S
 from rungwise.metrics.streaming import MeasureRequest, QueryValues, measure_all
 
 Progress = Callable[[int, int], None]
-"""Told how many shards are done, of how many."""
+"""Callback with the number of finished shards and of all shards."""
 
 
 class MeasureAll(Protocol):
-    """What measures all queries of a gallery; see :func:`rungwise.metrics.streaming.measure_all`."""
+    """Function that measures all queries of a gallery, such as :func:`rungwise.metrics.streaming.measure_all`."""
 
     def __call__(
         self,
@@ -44,23 +43,20 @@ class MeasureAll(Protocol):
         positives: Mapping[Direction, Positives] | None = None,
         ends: Ends | None = None,
     ) -> QueryValues:
-        """Every measure of every query, both directions."""
+        """Values of every measure for every query, in both directions."""
         ...
 
 
 @dataclass(frozen=True)
 class Shards:
-    """How an evaluation is cut, and who measures the parts.
+    """Number of shards of an evaluation, and the workers that measure them.
 
     Attributes:
-        count: Shards of the queries of each direction, at most: a shard is at least one row of tiles.
-        address: Of a Ray cluster, or ``"local"`` for workers on this machine; None measures one shard after another
-            here.
-        workers: On this machine; all of its cores if not given.
-        progress: Told when a shard is done.
-
-    Raises:
-        UserError: If there is no shard.
+        count: Largest number of shards of the queries of each direction; a shard is at least one row of tiles.
+        address: Address of a Ray cluster, or ``"local"`` for workers on this machine. None measures the shards one
+            after another in this process.
+        workers: Number of workers on this machine; None takes all of its cores.
+        progress: Callback for each finished shard.
 
     >>> from rungwise.evaluation import evaluate
     >>> vectors = np.eye(3)
@@ -81,10 +77,7 @@ class Shards:
 
 @contextmanager
 def measuring(shards: Shards | None) -> Iterator[MeasureAll]:
-    """What measures the queries of a gallery, for as long as the block lasts.
-
-    Args:
-        shards: None measures all in one piece.
+    """Context with the function that measures all queries of a gallery; None measures in one piece.
 
     Raises:
         UserError: If Ray does not answer.
@@ -99,13 +92,7 @@ def measuring(shards: Shards | None) -> Iterator[MeasureAll]:
 
 
 def check_divisible(source: SimilaritySource) -> None:
-    """Refuse scores of which no part can be had by itself.
-
-    Raises:
-        UserError: Naming what can be.
-
-    >>> check_divisible(MatrixSource(np.eye(2)))
-    """
+    """Refuse scores that cannot be cut into shards: only embeddings and matrices can."""
     if not isinstance(source, EmbeddingSource | MatrixSource):
         raise UserError(
             "shards are cut from embeddings or from a similarity matrix; these scores come as ranked lists, from two"
@@ -114,7 +101,7 @@ def check_divisible(source: SimilaritySource) -> None:
 
 
 class _InShards:
-    """Measures shard by shard."""
+    """Measures all queries shard by shard."""
 
     def __init__(self, shards: Shards, share: Share) -> None:
         self._shards = shards
@@ -130,7 +117,7 @@ class _InShards:
         positives: Mapping[Direction, Positives] | None = None,
         ends: Ends | None = None,
     ) -> QueryValues:
-        """See :class:`MeasureAll`."""
+        """Measure the shards and put their values together."""
         assert _is_divisible(similarity)
         asked = MeasureRequest.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
         parts = shards_of(similarity, self._shards.count)
@@ -148,9 +135,7 @@ def _is_divisible(source: SimilaritySource) -> TypeGuard[Divisible]:
 
 
 def measured_with(common: tuple[Divisible, MeasureRequest, int], part: QueryShard) -> ShardValues:
-    """A shard, whose products are computed by so many threads.
-
-    The last bit of a product depends on how many there are.
+    """Measure a shard with a given number of threads for products, since the last bit of a product depends on it.
 
     >>> from rungwise.metrics import R
     >>> asked = MeasureRequest.of((2, 2), np.array([0, 1]), [R(1)])
@@ -163,9 +148,5 @@ def measured_with(common: tuple[Divisible, MeasureRequest, int], part: QueryShar
 
 
 def threads_of_products() -> int:
-    """Threads that a product of matrices takes in this process.
-
-    >>> threads_of_products() >= 1
-    True
-    """
+    """Number of threads that matrix products use in this process."""
     return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 MOST_CLASSES = 2000
-"""More make no table that anybody reads, and a table of n classes takes n x n numbers."""
+"""Largest number of classes that is tabulated: a table of n classes takes n x n numbers, and nobody reads more."""
 
 FIRST = 10
-"""Results of a query that are looked at, unless it is said otherwise."""
+"""Number of results looked at for each query by default."""
 _NEAREST = 3
 
 
@@ -35,13 +35,14 @@ class Confusion:
     label take.
 
     Attributes:
-        direction: Which way the queries run.
-        k: How many results of each query were looked at.
-        classes: By name.
-        queries: (classes,) how many queries have the class.
+        direction: Direction of the queries.
+        k: Number of results looked at for each query.
+        classes: Class names, in the order of all arrays below.
+        queries: (classes,) number of queries that have each class.
         shares: (classes, classes) rows are the queries' classes, columns those of the results; NaN in the row of a
             class without queries, or whose queries have no result.
-        wrong: The same of results that share no label with their query alone; the rest is 0.
+        wrong: (classes, classes) like ``shares``, but only of results that share no label with their query; the rest is
+            0.
         chance: (classes,) the share that each class has of all candidates, which a random order would show.
 
     >>> from rungwise.evaluation.analysis.top_candidates import top_candidates_of
@@ -60,11 +61,7 @@ class Confusion:
     chance: NDArray[np.float64]
 
     def nearest_wrong(self, label: str) -> list[tuple[str, float]]:
-        """Up to three classes that take most of the first results wrongly, best first, with their shares in percent.
-
-        Args:
-            label: Of the queries.
-        """
+        """Up to three classes that take most of the first results wrongly, best first, with their shares in percent."""
         row = np.nan_to_num(self.wrong[self.classes.index(label)])
         best = np.argsort(-row, kind="stable")[:_NEAREST].tolist()
         return [(self.classes[at], float(row[at])) for at in best if row[at] > 0]
@@ -76,15 +73,15 @@ def confusion(
     image_of_caption: ArrayLike,
     k: int = FIRST,
 ) -> Confusion:
-    """Which classes the first K results of the queries of each class have.
+    """Classes of the first K results of the queries of each class.
 
     Args:
-        lists: The first candidates of every query, K or more: what :func:`~rungwise.evaluation.diagnose` keeps, or what
-            :func:`~rungwise.evaluation.analysis.top_candidates.top_candidates_of` reads of any scores in blocks. A
-            query with fewer candidates is taken with those that it has.
+        lists: The first candidates of every query, K or more, as :func:`~rungwise.evaluation.diagnose` or
+            :func:`~rungwise.evaluation.analysis.top_candidates.top_candidates_of` returns them. A query with fewer
+            candidates is taken with those that it has.
         labels: (images,) the label of each image, or its several labels, or none.
         image_of_caption: (captions,) the position of each caption's image, whose labels it has.
-        k: How many results of each query.
+        k: Number of results to look at for each query.
 
     Raises:
         UserError: If lists and labels do not fit, the lists are shorter than K, or there are too many classes.
@@ -125,7 +122,7 @@ def confusion(
 
 
 def _incidence(labels: Sequence[tuple[str, ...]], column: dict[str, int]) -> sparse.csr_array:
-    """(items, classes) 1 where an item has the class."""
+    """(items, classes) matrix with 1 where an item has the class."""
     from scipy import sparse  # takes half a second, which other reports do not need
 
     ends = np.cumsum([0, *map(len, labels)])
@@ -134,7 +131,7 @@ def _incidence(labels: Sequence[tuple[str, ...]], column: dict[str, int]) -> spa
 
 
 def _each_row_adds_up_to_one(incidence: sparse.csr_array) -> sparse.csr_array:
-    """An item's labels share it; a row without labels stays 0."""
+    """Divide each row by its number of labels; a row without labels stays 0."""
     weighted = incidence.copy()
     sizes = np.diff(incidence.indptr)
     weighted.data = weighted.data / np.repeat(sizes, sizes)
@@ -142,7 +139,7 @@ def _each_row_adds_up_to_one(incidence: sparse.csr_array) -> sparse.csr_array:
 
 
 def _listed(candidates: NDArray[np.int64], gallery: int) -> sparse.csr_array:
-    """(queries, gallery) the share that each listed candidate has of its list; -1 lists nothing."""
+    """(queries, gallery) share of each listed candidate in its list; -1 stands for no candidate."""
     from scipy import sparse
 
     there = candidates >= 0

@@ -26,7 +26,7 @@ from rungwise.metrics.rankings import Direction, positives_of
 from rungwise.metrics.sources import EmbeddingSource, SimilaritySource
 
 LIST_LENGTH = 30
-"""Of the lists that are kept: what the ladder paper's figure shows."""
+"""Length of the candidate lists that are kept: the length shown in the ladder paper's figure."""
 
 _CS_STEPS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _SAMPLE = 300
@@ -37,14 +37,14 @@ _BLOCK_VALUES = 1 << 22
 
 @dataclass(frozen=True)
 class RungSlice:
-    """Pairs of one rung, among a sample of image queries.
+    """Statistics of the pairs on one rung, in a sample of image queries.
 
     Attributes:
-        low: The lowest degree that belongs to it; -inf for the last rung.
-        pairs: How many of the sampled pairs are on it.
-        quantiles: 5, 25, 50, 75 and 95 % of their similarity.
-        percentile: Mean place of its captions in an image's ranking, 0 first and 100 last.
-        found: Share of its pairs whose caption stands in the first ten, in percent.
+        low: Lowest degree on the rung; -inf for the last rung.
+        pairs: Number of sampled pairs on the rung.
+        quantiles: Quantiles of the similarity of these pairs at 5, 25, 50, 75 and 95 %.
+        percentile: Mean place of the rung's captions in an image's ranking, 0 first and 100 last.
+        found: Percentage of the rung's pairs whose caption stands in the first ten.
     """
 
     low: float
@@ -56,12 +56,12 @@ class RungSlice:
 
 @dataclass(frozen=True)
 class Gap:
-    """Where images and captions lie, their vectors normalised.
+    """The gap between the modalities, measured on normalised vectors.
 
     Attributes:
-        distance: Between the mean image and the mean caption (Liang et al. 2022).
-        images: (n, 2) some of the images on the two directions in which all of them vary most.
-        captions: (n, 2) some of the captions.
+        distance: Distance between the mean image vector and the mean caption vector (Liang et al. 2022).
+        images: (n, 2) sampled images, projected on the two directions in which all vectors vary most.
+        captions: (n, 2) sampled captions, projected likewise.
     """
 
     distance: float
@@ -71,16 +71,17 @@ class Gap:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """All of a report but the numbers; of the protocol's first gallery where it has several.
+    """Everything that a report shows besides the numbers, for the protocol's first gallery.
 
     Attributes:
-        data: The gallery.
-        folds: The protocol's galleries, this one first.
-        lists: What stands first for every query.
-        thresholds: Degrees that cut the rungs; empty without relevance.
-        rungs: One more than thresholds; empty without relevance, or where rankings are no similarities.
-        coherence: Per direction, (K, CS@K); empty without relevance.
-        gap: None where there are no embeddings of one width.
+        data: Images and captions of the gallery.
+        folds: All galleries of the protocol, the one described here first.
+        lists: First candidates of every query, per direction.
+        thresholds: Falling degrees that separate the rungs; empty without relevance.
+        rungs: One entry more than there are thresholds; empty without relevance, or where rankings have no
+            similarities.
+        coherence: Per direction, points (K, CS@K); empty without relevance.
+        gap: None unless both sides are embeddings of the same width.
     """
 
     data: ImageCaptions
@@ -93,7 +94,7 @@ class Diagnostics:
     _lists_of_fold: Callable[[Fold], Mapping[Direction, TopCandidates]] | None = field(default=None, repr=False)
 
     def lists_of(self, gallery: int) -> Mapping[Direction, TopCandidates]:
-        """What stands first for every query of a gallery, by its number; all but the first are read when asked for."""
+        """First candidates of every query of a gallery, by its number; only those of the first are read beforehand."""
         if gallery == 0 or self._lists_of_fold is None:
             return self.lists
         return self._lists_of_fold(self.folds[gallery])
@@ -109,20 +110,20 @@ def diagnose(
     protocol: str | Protocol = "full",
     thresholds: Sequence[float] = (),
 ) -> Diagnostics:
-    """What the numbers of :func:`~rungwise.evaluation.evaluate` do not show of the same rankings.
+    """Describe the rankings that :func:`~rungwise.evaluation.evaluate` measures: lists, rungs, coherence, modality gap.
 
     Args:
-        scores: What :func:`~rungwise.evaluation.inputs.scores.similarity_source` answers, or ``similarity``, or
-            ``image_embeddings`` and ``text_embeddings``, as ``evaluate`` takes them.
-        data: All images and captions; a collection without texts is enough for everything but their slices.
-        relevance: Degrees, as ``evaluate`` takes them; NaN where a pair has none; the curves of CS are then left out.
-        positives: As ``evaluate`` takes them.
-        called_right: Likewise.
-        protocol: A protocol or its name.
-        thresholds: Falling degrees that cut the rungs. Default: so that 0.1, 1 and 10 % of the pairs lie above.
+        scores: A source from :func:`~rungwise.evaluation.inputs.scores.similarity_source`, or a mapping with
+            ``similarity``, or with ``image_embeddings`` and ``text_embeddings``, as ``evaluate`` takes them.
+        data: All images and captions. Captions may be without texts; only statistics of the texts are then left out.
+        relevance: Degrees as ``evaluate`` takes them. Where some are NaN, the curves of CS are left out.
+        positives: Right candidates per direction, as ``evaluate`` takes them.
+        called_right: Human positives, as ``evaluate`` takes them.
+        protocol: A protocol or its name; the first of its galleries is described.
+        thresholds: Falling degrees that separate the rungs. Default: 0.1, 1 and 10 % of the pairs lie above them.
 
     Raises:
-        UserError: As ``evaluate``, and if thresholds do not fall.
+        UserError: If ``evaluate`` would refuse the same input, or thresholds do not fall.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
     >>> found = diagnose({"similarity": np.eye(2)}, data, relevance=np.eye(2), thresholds=[0.5])
@@ -158,12 +159,13 @@ def diagnose(
 def false_negatives_by_gallery(
     found: Diagnostics, *, right_from: float | None = None, galleries: int | None = None
 ) -> list[list[FalseNegative]]:
-    """False negatives of each gallery, whose positions count in that gallery.
+    """False negatives of each gallery, with positions counted within that gallery.
 
     Args:
-        found: What :func:`diagnose` answered.
-        right_from: See :func:`~rungwise.evaluation.analysis.false_negatives.find_false_negatives`.
-        galleries: Of how many, from the first; None takes all.
+        found: Diagnostics of the rankings.
+        right_from: The degree from which a candidate is right; None decides per query, as
+            :func:`~rungwise.evaluation.analysis.false_negatives.find_false_negatives` says.
+        galleries: Number of galleries to look at, from the first; None takes all.
 
     >>> data = ImageCaptions(("a", "b"), ("pup", "dog"), np.arange(2))
     >>> found = diagnose({"similarity": np.eye(2)}, data, relevance=np.ones((2, 2)))
@@ -181,14 +183,9 @@ def false_negatives_by_gallery(
 
 
 def in_positions_of_data(found: Diagnostics, by_gallery: Sequence[Sequence[FalseNegative]]) -> list[FalseNegative]:
-    """False negatives of all galleries in one list, whose positions count in the data.
+    """False negatives of all galleries in one list, with positions counted within the whole data.
 
-    Args:
-        found: What :func:`diagnose` answered.
-        by_gallery: What :func:`false_negatives_by_gallery` answered for it.
-
-    Returns:
-        Each direction by falling excess over the needed degree, then by rank.
+    Each direction is sorted by falling excess over the needed degree, then by rank.
 
     >>> from rungwise.evaluation.protocols import ConsecutiveFolds
     >>> data = ImageCaptions(tuple("abcd"), ("pup", "dog", "cat", "kitten"), np.arange(4))
@@ -216,7 +213,7 @@ def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
 def _gallery(
     source: SimilaritySource, data: ImageCaptions, relevance: Any, fold: Fold
 ) -> tuple[SimilaritySource, ImageCaptions, CheckedDegrees | None]:
-    """Similarities, data and degrees of a fold."""
+    """Similarities, data and degrees of one fold."""
     degrees = checked_degrees(relevance, source.shape, gaps=True)
     if (len(fold.images), len(fold.captions)) == source.shape:
         return source, data, degrees
@@ -243,7 +240,7 @@ def _part_of(data: ImageCaptions, fold: Fold) -> ImageCaptions:
 def _rungs(
     source: SimilaritySource, relevance: CheckedDegrees, thresholds: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[RungSlice, ...]]:
-    """Thresholds, and what a sample of image queries says of each rung, where values are similarities."""
+    """Thresholds, and the statistics of each rung in a sample of image queries."""
     images, captions = source.shape
     asked = evenly_spread(images, _SAMPLE)
     everything = np.arange(captions)
@@ -278,7 +275,7 @@ def _rungs(
 
 
 def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
-    """Degrees at the shares, falling; fewer where degrees are so coarse that shares coincide."""
+    """Default thresholds, falling; fewer than three where degrees are so coarse that they coincide."""
     cuts = np.quantile(degrees, [1 - share for share in _SHARES], method="higher")
     return tuple(sorted({float(cut) for cut in cuts if cut > degrees.min()}, reverse=True))
 

@@ -18,15 +18,15 @@ from rungwise.metrics.rankings import Direction
 
 @dataclass(frozen=True)
 class FalseNegative:
-    """One such candidate.
+    """A candidate ranked high that the annotation calls wrong and the relevance source right.
 
     Attributes:
-        direction: Which way the query runs.
-        query: Its position.
-        candidate: Its position.
-        rank: From 1.
-        similarity: Of the model; NaN where it came as a ranked list.
-        degree: Of the relevance source.
+        direction: Direction of the query.
+        query: Position of the query.
+        candidate: Position of the candidate.
+        rank: Rank of the candidate, from 1.
+        similarity: Similarity that the model gives the pair; NaN where rankings came as lists.
+        degree: Degree of relevance of the pair.
         needed: The degree from which a candidate counts as right for this query.
     """
 
@@ -42,16 +42,17 @@ class FalseNegative:
 def find_false_negatives(
     lists: TopCandidates, *, top: int = 10, right_from: float | None = None
 ) -> list[FalseNegative]:
-    """Look through the first candidates of every query.
+    """Find false negatives among the first candidates of every query.
 
     Args:
-        lists: What the model ranks first, with degrees.
-        top: How many candidates of each query to look at.
-        right_from: The degree from which a candidate is right. Default: as relevant as the least relevant candidate
-            that the annotation calls right for the same query, which must be above 0.
+        lists: The model's first candidates, with degrees; without degrees nothing is found.
+        top: Number of candidates of each query to look at.
+        right_from: The degree from which a candidate is right. By default it must be as relevant as the least relevant
+            candidate that the annotation calls right for the same query, and that degree must be above 0.
 
     Returns:
-        By falling excess over the needed degree, then by rank. A pair without a degree (NaN) is never right.
+        False negatives by falling excess over the needed degree, then by rank. A pair without a degree (NaN) is never
+        right.
 
     >>> from rungwise.evaluation.analysis.top_candidates import top_candidates_of
     >>> scores, degrees = np.array([[0.9, 0.8], [0.7, 0.1]]), np.array([[1.0, 0.2], [1.0, 1.0]])
@@ -83,12 +84,9 @@ def find_false_negatives(
 
 
 def write_false_negatives(path: Path, found: Sequence[FalseNegative], data: ImageCaptions) -> None:
-    r"""A CSV with ids and texts; all or nothing. A similarity that is not known is left empty.
+    r"""Write a CSV with ids and texts, or no file at all. An unknown similarity is left empty.
 
     A text that a spreadsheet would take for a formula has an apostrophe before it: captions may be a stranger's.
-
-    Raises:
-        UserError: If it cannot be written.
 
     >>> import tempfile
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a pup"), np.array([0, 1]))

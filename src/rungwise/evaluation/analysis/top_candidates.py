@@ -1,4 +1,4 @@
-"""What stands first for every query of a gallery, how relevant it is, and how often each candidate is found."""
+"""The first candidates of every query of a gallery, their relevance, and how often each candidate is found."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ class TopCandidates:
     """The first candidates of every query of one direction.
 
     Attributes:
-        direction: Which way the queries run.
-        candidates: (queries, k) positions, best first; -1 behind the end of a ranked list.
-        scores: (queries, k) similarity; NaN where a ranked list says the order alone.
-        annotated: (queries, k) bool, the annotation calls it right.
-        degrees: (queries, k) relevance, NaN behind the end of a list, or None where there is none.
+        direction: Direction of the queries.
+        candidates: (queries, k) positions of candidates, best first; -1 behind the end of a ranked list.
+        scores: (queries, k) similarities; NaN where rankings came as lists.
+        annotated: (queries, k) whether the annotation calls the candidate right.
+        degrees: (queries, k) degrees of relevance, NaN behind the end of a list; None without relevance.
         own_degrees: (queries,) the lowest degree among a query's annotated candidates, NaN where it has none.
         best_rank: (queries,) rank of the best annotated candidate, NaN where there is none, inf where none is listed.
-        margin: (queries,) its similarity less that of the best other candidate; NaN where similarity is not known.
-        occurrences: (candidates,) in how many lists of the first ten each candidate stands.
-        lengths: (queries,) how many candidates a ranking names: all of them, unless it came as a list.
+        margin: (queries,) similarity of the best annotated candidate less that of the best other one; NaN where
+            rankings came as lists.
+        occurrences: (candidates,) number of top-ten lists that each candidate stands in.
+        lengths: (queries,) number of candidates with a known place: all of them, unless rankings came as lists.
     """
 
     direction: Direction
@@ -49,12 +50,12 @@ class TopCandidates:
 
     @property
     def depth(self) -> int:
-        """How far down the rankings of all queries that have a right candidate are known."""
+        """Rank down to which the rankings of all queries with a right candidate are known."""
         return int(self.lengths[~np.isnan(self.best_rank)].min(initial=len(self.occurrences)))
 
     @property
     def hubness(self) -> float:
-        """Skewness of the occurrences: 0 where all candidates are found alike often, large where few hubs take all.
+        """Skewness of the occurrences: near 0 where all candidates are found equally often, large where hubs dominate.
 
         The k-occurrence skewness of Radovanovic et al. 2010, k = 10.
         """
@@ -73,11 +74,11 @@ def top_candidates_of(
     """The first candidates of every query, in both directions or in those that were ranked.
 
     Args:
-        similarity: (images, captions), or a source of it.
-        image_of_caption: (captions,) the image of each.
-        relevance: (images, captions) degrees, or what answers ``block``; NaN where a pair has no degree.
-        positives: The right candidates, where they are others than ``image_of_caption`` says.
-        k: How many candidates to keep of each query.
+        similarity: (images, captions) matrix, or a source of it.
+        image_of_caption: (captions,) position of each caption's image.
+        relevance: (images, captions) degrees, or an object with ``block``; NaN where a pair has no degree.
+        positives: Right candidates per direction, where they differ from what ``image_of_caption`` says.
+        k: Number of candidates to keep for each query.
 
     >>> lists = top_candidates_of([[0.9, 0.8, 0.1], [0.3, 0.2, 0.4]], [0, 1, 1], k=2)["i2t"]
     >>> lists.candidates.tolist(), lists.best_rank.tolist(), lists.margin.round(2).tolist()
@@ -145,7 +146,7 @@ def _in_block(
 
 
 def _leave_out_unlisted(found: dict[str, NDArray[Any]], lengths: NDArray[np.int64]) -> None:
-    """Take back what rows of a ranked list make up: similarities, and an order of what was not listed."""
+    """Remove what a ranked list does not say: similarities, and the order of candidates that were not listed."""
     for name, nothing in (("candidates", -1), ("annotated", False), ("degrees", np.nan), ("tens", -1)):
         if name in found:
             found[name][np.arange(found[name].shape[1]) >= lengths[:, None]] = nothing

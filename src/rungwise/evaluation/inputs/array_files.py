@@ -1,4 +1,4 @@
-"""Arrays of files that others wrote: numpy's, safetensors, Parquet and JSON."""
+"""Readers of arrays in files of numpy, safetensors, Parquet and JSON."""
 
 from __future__ import annotations
 
@@ -24,19 +24,8 @@ _ARCHIVE = b"PK"
 def read_numpy(path: Path, key: str | None, stays_in_file: bool = False) -> Any:
     """The array of a ``.npy`` file, mapped into memory, or one of an ``.npz`` file.
 
-    Args:
-        path: The file.
-        key: Which array, where there are several.
-        stays_in_file: Rows of a ``.npy`` file are read anew whenever they are asked for.
-
-    Raises:
-        UserError: If it cannot be read, or has no such array.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "two.npz"
-    >>> np.savez(file, images=np.eye(2), captions=np.eye(3))
-    >>> read_numpy(file, "captions").shape
-    (3, 3)
+    With ``stays_in_file``, rows of a ``.npy`` file are read anew whenever they are asked for. ``key`` names the array
+    where there are several.
     """
     try:
         with opened_file(path, None) as file:
@@ -52,22 +41,7 @@ def read_numpy(path: Path, key: str | None, stays_in_file: bool = False) -> Any:
 
 
 def read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
-    """A tensor of a file, as an array.
-
-    Args:
-        path: The file.
-        key: Which tensor, where there are several.
-
-    Raises:
-        UserError: If it cannot be read, or has no such tensor.
-
-    >>> import tempfile
-    >>> from safetensors.numpy import save_file
-    >>> file = Path(tempfile.mkdtemp()) / "images.safetensors"
-    >>> save_file({"images": np.eye(2)}, file)
-    >>> read_safetensors(file, None).shape
-    (2, 2)
-    """
+    """A tensor of a safetensors file, as an array; ``key`` names it where there are several."""
     from safetensors import SafetensorError, safe_open
 
     require_regular(path)
@@ -82,14 +56,12 @@ def read_safetensors(path: Path, key: str | None) -> NDArray[Any]:
 
 
 def read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """(items, D) vectors in a column of lists, and the ids beside them; none where no column is called as ids are.
+    """(items, D) vectors in a column of lists, and the ids beside them; no ids where no column is named like ids.
 
-    Args:
-        path: The file.
-        key: Which column, where its name does not say it.
+    ``key`` names the column of vectors, where it is not one of the usual names.
 
     Raises:
-        UserError: If it cannot be read, has no such column, or its lists are not of one length.
+        UserError: If the file cannot be read, has no such column, or its lists differ in length.
 
     >>> import tempfile
     >>> import pyarrow, pyarrow.parquet
@@ -122,7 +94,7 @@ def read_parquet(path: Path, key: str | None) -> tuple[NDArray[Any], tuple[str, 
 
 
 def _vectors_of(column: Any, path: Path, key: str, start: int, length: int | None) -> NDArray[Any]:
-    """(items, D) of a column of lists; ``start`` is its first row, and ``length`` the D of rows before it."""
+    """(items, D) vectors of a column of lists; ``start`` is its first row, ``length`` the D of earlier rows."""
     import pyarrow as pa
 
     values = column.flatten()
@@ -150,13 +122,7 @@ def _holds_lists(kind: Any) -> bool:
 
 
 def read_json_rows(path: Path) -> NDArray[np.float64]:
-    r"""A matrix of JSON: a list of lists of numbers, or a list in each line.
-
-    Args:
-        path: The file; lines if its name ends in ``.jsonl``.
-
-    Raises:
-        UserError: If it cannot be read, or is no matrix of numbers.
+    r"""A matrix from JSON: a list of lists of numbers, or with the suffix ``.jsonl`` one list in each line.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "scores.jsonl"

@@ -1,7 +1,7 @@
-"""What an auditor brings: embeddings, similarities, degrees and ownership from files of the usual kinds.
+"""Readers of what an auditor brings: embeddings, similarities, degrees and captions' images from common file types.
 
-Nothing is guessed from a file's size. What cannot be what it is said to be is refused with the file, the place and the
-remedy; arrays are memory-mapped where their file allows it.
+Nothing is guessed from a file's size. A file that cannot hold what it should is refused with its name, the place and
+the remedy. Arrays are memory-mapped where the file type allows it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Embeddings:
     """Vectors of a file, with ids where the file has them.
 
     Attributes:
-        vectors: (items, D), an array, memory-mapped where the file allows it; or its
+        vectors: (items, D) array, memory-mapped where the file allows it; or its
             :class:`~rungwise.core.formats.npy.NpyRows`.
-        ids: (items,) or empty.
-        path: For messages.
-        norms: Least and greatest length of a vector.
+        ids: (items,) ids of the vectors, or empty.
+        path: The file, named in messages.
+        norms: Smallest and largest norm of a vector.
     """
 
     vectors: Any
@@ -62,10 +62,10 @@ class Embeddings:
         )
 
     def ordered(self, ids: Sequence[str], what: str) -> Embeddings:
-        """The vectors in the order of a collection: by ids where the file has them, as they stand otherwise.
+        """The vectors in the order of a collection: by ids where the file has them, unchanged otherwise.
 
         Args:
-            ids: Of the collection.
+            ids: Ids of the collection's items.
             what: ``"images"`` or ``"captions"``, for messages.
 
         Raises:
@@ -98,10 +98,9 @@ def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool =
     """Embeddings of a ``.npy``, ``.npz``, ``.safetensors`` or ``.parquet`` file.
 
     Args:
-        path: The file. Parquet has a column of lists (``embedding``, ``vector``, ...), and may have one of ids.
-        key: Which array, tensor or column, where there are several.
-        stays_in_file: Vectors of a ``.npy`` file are read anew whenever they are asked for, so that none stays in
-            memory.
+        path: The file. Parquet has a column of lists (``embedding``, ``vector``, ...) and may have one of ids.
+        key: Name of the array, tensor or column, where there are several.
+        stays_in_file: Read vectors of a ``.npy`` file anew whenever they are asked for, so that none stays in memory.
 
     Raises:
         UserError: If the file cannot be read, has no such key, is no table of finite numbers, or an id stands twice.
@@ -132,15 +131,9 @@ def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool =
 
 
 def read_similarity(path: Path, key: str | None = None, *, stays_in_file: bool = False) -> Any:
-    """A similarity matrix (images, captions) of a ``.npy`` or ``.npz`` file, or JSON: one list of numbers an image.
+    """Similarity matrix (images, captions) of a ``.npy`` or ``.npz`` file, or of JSON with one list per image.
 
-    Args:
-        path: The file.
-        key: Which array, where there are several.
-        stays_in_file: As for :func:`read_embeddings`.
-
-    Raises:
-        UserError: If the file cannot be read, is no matrix of numbers, or a row has another length.
+    ``key`` and ``stays_in_file`` are those of :func:`read_embeddings`.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "similarity.json"
@@ -169,17 +162,15 @@ def read_relevance(
     data: ImageCaptions | None = None,
     stays_in_file: bool = False,
 ) -> Any:
-    """Degrees that ``rungwise relevance`` wrote (a folder), or a matrix of a ``.npy`` or ``.npz`` file.
+    """Degrees from a folder that ``rungwise relevance`` wrote, or from a ``.npy`` or ``.npz`` file.
 
     Args:
         path: Folder or file.
-        shape: (images, captions) of what is evaluated.
-        key: Which array, where there are several.
-        data: What is evaluated, where its captions are known: a folder that was made of others is refused.
-        stays_in_file: As for :func:`read_embeddings`; the degrees of a folder stay there in any case.
-
-    Raises:
-        UserError: If it cannot be read, is of another shape or was made of other captions.
+        shape: Number of images and captions that are evaluated.
+        key: Name of the array, where there are several.
+        data: The evaluated collection, where its captions are known; a folder made from other captions is refused.
+        stays_in_file: Read rows of a ``.npy`` file anew whenever they are asked for. The degrees of a folder stay there
+            in any case.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "degrees.npy"
@@ -208,7 +199,7 @@ def read_relevance(
 
 
 def read_owners(path: Path) -> NDArray[np.int64]:
-    r"""(captions,) the image of each: a ``.npy`` of whole numbers, a JSON list, or a text with one number a line.
+    r"""(captions,) positions of images from a ``.npy`` of integers, a JSON list, or a text with one number a line.
 
     Raises:
         UserError: If a value is no position.
@@ -246,14 +237,14 @@ def read_owners(path: Path) -> NDArray[np.int64]:
 
 
 def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """(captions,) owners where every image has the same number of captions, one image's captions after another's.
+    """(captions,) positions of images where each image has equally many captions, one image after another.
 
     Args:
-        per_image: Captions of each image.
-        shape: (images, captions) of what was given.
+        per_image: Number of captions of each image.
+        shape: Number of images and captions.
 
     Raises:
-        UserError: If the counts do not agree; a matrix that would fit transposed is called so.
+        UserError: If the counts do not agree; the message says so if the transposed matrix would fit.
 
     >>> owners_by_count(2, (2, 4))
     array([0, 0, 1, 1])
@@ -294,7 +285,7 @@ def _refuse_gaps(path: Path, start: int, rows: NDArray[Any]) -> None:
 
 
 def _norms(path: Path, vectors: Any) -> tuple[float, float]:
-    """Least and greatest length; every value is read, and refused unless it is finite."""
+    """Smallest and largest norm of the vectors; values that are not finite are refused."""
     low, high = float("inf"), 0.0
     run = max(1, _BLOCK_VALUES // vectors.shape[1])
     for start in range(0, len(vectors), run):
@@ -306,7 +297,7 @@ def _norms(path: Path, vectors: Any) -> tuple[float, float]:
 
 
 def split_key(argument: str) -> tuple[Path, str | None]:
-    """``FILE`` or ``FILE:KEY``; a colon that belongs to an existing file's name does not count.
+    """Split ``FILE:KEY`` into path and key; a colon in the name of an existing file does not count.
 
     >>> split_key("vectors.safetensors:image")
     (PosixPath('vectors.safetensors'), 'image')

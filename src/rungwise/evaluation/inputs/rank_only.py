@@ -1,4 +1,4 @@
-"""Rankings that are no similarities of one model: lists from elsewhere, shortlists that were ranked anew."""
+"""Sources of rankings without similarities of one model: lists from elsewhere, reranked shortlists."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores
 
 
 class RankOnly(ABC):
-    """A source that says in which order candidates stand, each direction by itself.
+    """A source that gives the order of candidates, for each direction separately.
 
-    It is a :class:`~rungwise.metrics.sources.SimilaritySource` whose values are no similarities. A family gives
+    A :class:`~rungwise.metrics.sources.SimilaritySource` whose values are no similarities. Subclasses give
     :meth:`blocks`, :meth:`select` and :meth:`reads`.
 
     Attributes:
-        shape: (images, captions).
-        directions: Those that are ranked.
+        shape: Number of images and captions.
+        directions: Directions that are ranked.
     """
 
     rank_only: ClassVar[bool] = True
@@ -31,35 +31,35 @@ class RankOnly(ABC):
 
     @abstractmethod
     def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Queries of a direction, at most ``chunk`` at a time, and (queries, all candidates) falling in their order."""
+        """At most ``chunk`` queries of a direction at a time, with (queries, all candidates) values that fall by rank."""
 
     @abstractmethod
     def select(self, images: Positions, captions: Positions) -> RankOnly:
-        """The part with these images and captions, in this order."""
+        """The source restricted to these images and captions, in this order."""
 
     @abstractmethod
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
-        """Why a measure cannot be had of these rankings; None if it can."""
+        """The reason why a measure cannot be taken of these rankings; None if it can."""
 
     def lengths(self, way: Direction) -> NDArray[np.int64]:
-        """(queries,) how many candidates of each query have a known place; all, unless a family says otherwise."""
+        """(queries,) number of candidates of each query with a known place; by default all of them."""
         queries, candidates = self.sizes(way)
         return np.full(queries, candidates, dtype=np.int64)
 
     def sizes(self, way: Direction) -> tuple[int, int]:
-        """How many queries and candidates a direction has."""
+        """Number of queries and of candidates in a direction."""
         return self.shape if way == "i2t" else (self.shape[1], self.shape[0])
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Images and (images, all captions), as sources of similarity answer."""
+        """Images and (images, all captions) values, as sources of similarity return them."""
         yield from self.blocks("i2t", chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Captions and (captions, all images)."""
+        """Captions and (captions, all images) values."""
         yield from self.blocks("t2i", chunk)
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """(pairs,) as in the rows."""
+        """(pairs,) values of single pairs, as in :meth:`rows`."""
         found = np.empty(len(images))
         for which, block in self.rows(1):
             here = np.flatnonzero(images == which[0])

@@ -1,7 +1,7 @@
 """Rankings that come as lists: a TREC run, or the JSON that the program of ECCV Caption takes.
 
-A list says the order of its first candidates and nothing about the others. So a measure that reads further than the
-lists go is refused, and nothing is made up for what was not listed.
+A list gives the order of its first candidates and nothing about the others. So a measure that reads further than the
+lists go is refused, and nothing is invented for what was not listed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ class RankedLists(RankOnly):
 
     Args:
         lists: Per direction, (queries,) lists of candidate positions; a direction may be absent.
-        shape: (images, captions).
-
-    Attributes:
-        shape: (images, captions).
-        directions: Those that have lists.
+        shape: Number of images and captions.
 
     Raises:
         UserError: If a position stands twice in a list or does not exist.
@@ -66,11 +62,11 @@ class RankedLists(RankOnly):
             self._lists[way] = own
 
     def lengths(self, way: Direction) -> NDArray[np.int64]:
-        """(queries,) how many candidates each list names."""
+        """(queries,) number of candidates in each list."""
         return np.array([len(one) for one in self._lists[way]], dtype=np.int64)
 
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
-        """Why a measure cannot be had of these lists; None if it can.
+        """The reason why a measure cannot be taken of these lists; None if it can.
 
         >>> from rungwise.metrics import MedR
         >>> lists = RankedLists({"i2t": [[2, 0], [1, 0]]}, (2, 3))
@@ -102,14 +98,14 @@ class RankedLists(RankOnly):
         return None
 
     def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Queries and (queries, all candidates) places turned into scores."""
+        """Queries and (queries, all candidates) scores made from places in the lists."""
         queries = self.sizes(way)[0]
         for start in range(0, queries, chunk):
             which = np.arange(start, min(start + chunk, queries))
             yield which, np.stack([self._row(way, int(query)) for query in which])
 
     def select(self, images: Positions, captions: Positions) -> RankedLists:
-        """The part with these images and captions, in this order; other candidates leave the lists."""
+        """The lists of these images and captions, in this order; other candidates are removed from them."""
         chosen: dict[Direction, tuple[Positions, Positions]] = {"i2t": (images, captions), "t2i": (captions, images)}
         lists: dict[Direction, list[NDArray[np.int64]]] = {}
         for way in self.directions:
@@ -133,14 +129,6 @@ def read_ranked_lists(paths: Sequence[Path], image_ids: Sequence[str], caption_i
 
     A query that is an image's id has captions as candidates, and the other way round; a file may hold both directions,
     or there is one file for each. A TREC run is ordered by falling score, equal scores by rank.
-
-    Args:
-        paths: One file or two.
-        image_ids: (images,).
-        caption_ids: (captions,).
-
-    Raises:
-        UserError: If a file has another form, an id is not known, or a candidate stands twice in a list.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "run.trec"
@@ -204,9 +192,9 @@ def _trec(path: Path) -> dict[str, list[str]]:
 def _direction(
     where: str, lists: Mapping[str, Sequence[str]], image_at: Finder, caption_at: Finder
 ) -> Direction | None:
-    """Which way all the lists run; None where they do not run one way.
+    """Direction of all the lists; None where they do not run one way.
 
-    COCO's numbers of images and of captions overlap, so a whole file, which is mostly of one direction, decides.
+    COCO's numbers of images and of captions overlap, so the whole file decides; most of its lists run in one direction.
     """
     ways: tuple[tuple[Direction, Finder, Finder], ...] = (("i2t", image_at, caption_at), ("t2i", caption_at, image_at))
     fits = [

@@ -1,7 +1,7 @@
-"""What ``evaluate`` takes as scores and degrees, checked against one another and made readable in blocks.
+"""Checks of the scores and degrees that ``evaluate`` takes, and access to them in blocks.
 
-One object of :func:`similarity_source` may be given to everything that reads the same scores, so that embeddings are
-looked through once.
+One source of :func:`similarity_source` may serve all functions that read the same scores, so that embeddings are
+checked once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,7 @@ def similarity_source(
     similarity_function: Any = None,
     images: int | None = None,
 ) -> SimilaritySource:
-    """What :func:`evaluate` reads similarities from; all arguments are its own.
-
-    Raises:
-        UserError: As :func:`evaluate`, if sizes do not agree.
-
-    >>> similarity_source(image_embeddings=np.eye(2), text_embeddings=np.eye(2), image_of_caption=[0, 1]).shape
-    (2, 2)
-    """
+    """Make the source that :func:`evaluate` reads similarities from; the arguments are those of ``evaluate``."""
     owners, function = checked_owners(image_of_caption), similarity_function
     if hasattr(function, "array"):  # a similarity as a value, known by what it can do so that torch is not imported
         function = None if function.product else function.array
@@ -71,14 +64,7 @@ def similarity_source(
 
 
 def checked_owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
-    """(captions,) the position of each caption's image.
-
-    Raises:
-        UserError: If there is not one position from 0 for each caption.
-
-    >>> checked_owners([0, 0, 1])
-    array([0, 0, 1])
-    """
+    """(captions,) position of each caption's image, checked to be integers from 0."""
     owners = np.asarray(image_of_caption)
     if owners.ndim != 1 or not owners.size or owners.dtype.kind not in "iu":
         raise UserError(
@@ -95,15 +81,15 @@ def checked_owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
 
 
 def checked_degrees(relevance: Any, shape: tuple[int, int], gaps: bool = False) -> CheckedDegrees | None:
-    """Degrees of all pairs, from a matrix or from anything with a ``block``; None stays None.
+    """Degrees of all pairs, from a matrix or from an object with ``block``; None stays None.
 
     Args:
-        relevance: As :func:`~rungwise.evaluation.evaluate` takes it.
-        shape: (images, captions).
-        gaps: Whether degrees may be NaN, where a pair has none.
+        relevance: Degrees as :func:`~rungwise.evaluation.evaluate` takes them.
+        shape: Number of images and captions.
+        gaps: Whether degrees may be NaN, for pairs without one.
 
     Raises:
-        UserError: If they are of another shape. Values that are not finite are refused when they are read.
+        UserError: If degrees are of another shape. Values that are not finite are refused when they are read.
 
     >>> checked_degrees(np.eye(2), (2, 2)).block(np.arange(1), np.arange(2))
     array([[1., 0.]])
@@ -127,12 +113,12 @@ def checked_degrees(relevance: Any, shape: tuple[int, int], gaps: bool = False) 
 
 
 def _vectors(embeddings: Any) -> tuple[Any, Norms | None]:
-    """The vectors, and their norms where they were found on reading a file."""
+    """The vectors, and their norms where a file was read and checked."""
     return (embeddings.vectors, embeddings.norms) if isinstance(embeddings, Embeddings) else (embeddings, None)
 
 
 def _sliceable(matrix: Any, what: str) -> Any:
-    """The matrix without a copy: arrays and maps as they are, tensors as they are unless numpy can share them."""
+    """The matrix without a copy: arrays, maps and tensors unchanged, anything else as an array."""
     if hasattr(matrix, "shape") and hasattr(matrix, "__getitem__"):
         return matrix
     try:

@@ -1,4 +1,4 @@
-"""Two stages: one similarity ranks everything, another model puts the first K candidates of every query in a new order.
+"""Reranking: one similarity ranks everything, another model reorders the first K candidates of every query.
 
 For a query q, with S of the first stage and T of the second::
 
@@ -6,12 +6,12 @@ For a query q, with S of the first stage and T of the second::
     ranking(q)   = shortlist(q) by falling T(q, .), where that is equal by falling S(q, .);
                    behind it all others, by falling S(q, .)
 
-A caption's shortlist holds images and an image's holds captions, so that a pair may stand in one of the two alone: no
-matrix of scores gives both rankings. T is asked for the pairs that stand in a shortlist of either direction, once each.
+A caption's shortlist holds images and an image's holds captions, so a pair may stand in only one of the two: no single
+matrix of scores gives both rankings. T is asked once for each pair that stands in a shortlist of either direction.
 
-As values, what is not on the shortlist keeps S, and the shortlist stands above it at equal steps. Two candidates have
-the same value only where neither model tells them apart. So measures of order, Kendall's tau-b in CS@K among them, are
-those of this ranking; measures that read the scores of one model have nothing to read, and are refused.
+In the values of this source, candidates outside the shortlist keep S, and those on it stand above them at equal steps.
+Two candidates have the same value only where neither model tells them apart. So measures of order, Kendall's tau-b in
+CS@K among them, are those of this ranking; measures that read the scores of one model are refused.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rungwise.metrics.rankings import DIRECTIONS, Direction, Positives, Scores
 from rungwise.metrics.sources import MatrixSource, SimilaritySource
 
 TOP = 50
-"""Candidates of each query that are ranked anew, unless told otherwise."""
+"""Number of candidates of each query that are reranked by default."""
 
 _BLOCK_VALUES = 1 << 22
 
 
 class ScoresPairs(Protocol):
-    """What the second stage asks of a model: :class:`rungwise.models.contracts.PairScores`, for one."""
+    """A second stage that scores single pairs, such as :class:`rungwise.models.contracts.PairScores`."""
 
     def pairs(self, images: Positions, captions: Positions) -> Any:
         """(pairs,) scores of single pairs, by positions."""
@@ -48,22 +48,17 @@ class ScoresPairs(Protocol):
 
 
 class Reranked(RankOnly):
-    """The rankings of one similarity, whose first K candidates another model puts in a new order.
+    """Rankings of one similarity whose first K candidates another model reorders.
 
     Give it to :func:`rungwise.evaluate` as ``similarity``. Under a protocol of several galleries, shortlists are made
     within each gallery. Nothing is computed before it is read, and no pair is scored twice.
 
     Args:
-        first: Ranks everything: what :func:`~rungwise.evaluation.similarity_source` answers, or a matrix of shape
-            (images, captions).
-        second: Scores pairs of the same images and captions: what ``model.on(data)`` answers, or a matrix.
-        top: K; a smaller gallery is ranked anew as a whole.
-        second_hash: Hash of the second model, for the result.
-
-    Attributes:
-        first: The source that ranks everything.
-        top: K.
-        second_hash: Of the second model.
+        first: Source that ranks everything, from :func:`~rungwise.evaluation.similarity_source`, or an (images,
+            captions) matrix.
+        second: Scorer of pairs of the same images and captions, as ``model.on(data)`` returns it, or a matrix.
+        top: Size K of a shortlist; a smaller gallery is reranked as a whole.
+        second_hash: Hash of the second model, stored in the result.
 
     Raises:
         UserError: If K is less than 1, sizes differ, or the first stage has no similarities.
@@ -90,24 +85,24 @@ class Reranked(RankOnly):
 
     @property
     def seconds(self) -> float:
-        """What the second stage has taken so far, all parts of the data together."""
+        """Seconds that the second stage has taken so far, over all parts of the data."""
         return self._second.memory.seconds
 
     @property
     def pairs_scored(self) -> int:
-        """How many different pairs stand in the shortlists of either direction."""
+        """Number of different pairs in the shortlists of both directions."""
         pairs = [
             np.ravel_multi_index(_as_pairs(way, own.candidates), self.shape) for way, own in self._shortlists.items()
         ]
         return len(np.unique(np.concatenate(pairs)))
 
     def select(self, images: Positions, captions: Positions) -> Reranked:
-        """The part with these images and captions, whose shortlists are made anew; what was scored is not forgotten."""
+        """The source restricted to these images and captions; shortlists are made anew, and pair scores are reused."""
         second = self._second.select(images, captions)
         return Reranked(self.first.select(images, captions), second, self.top, second_hash=self.second_hash)
 
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
-        """Why a measure cannot be had of two stages; None if it can."""
+        """The reason why a measure cannot be taken of two stages; None if it can."""
         if not measure.reads_ends:
             return None
         return f"{measure} reads the scores of one model, and these rankings are of two; ask for other measures"
@@ -127,7 +122,7 @@ class Reranked(RankOnly):
 
     @cached_property
     def _shortlists(self) -> dict[Direction, _Shortlists]:
-        """Of both directions; all their pairs are scored together."""
+        """Shortlists of both directions; all their pairs are scored together."""
         found = {way: self._best_by_first(way) for way in DIRECTIONS}
         pairs = [_as_pairs(way, candidates) for way, (candidates, _) in found.items()]
         images, captions = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -151,11 +146,11 @@ class Reranked(RankOnly):
 
 @dataclass(frozen=True)
 class _Shortlists:
-    """Of the queries of one direction.
+    """Shortlists of the queries of one direction.
 
     Attributes:
-        candidates: (queries, K) by the first stage, best first.
-        steps: (queries, K) how many steps each stands above what is not on the shortlist.
+        candidates: (queries, K) positions by the first stage, best first.
+        steps: (queries, K) number of steps by which each candidate stands above those outside the shortlist.
     """
 
     candidates: NDArray[np.int64]
@@ -163,14 +158,14 @@ class _Shortlists:
 
 
 def steps_of(second: Scores, first: Scores) -> NDArray[np.int64]:
-    """(queries, K) places on a shortlist, counted from its end; equal only where both models score alike.
-
-    Args:
-        second: (queries, K) scores that decide.
-        first: (queries, K) scores that decide where those are equal, falling.
+    """(queries, K) places on a shortlist, counted from its end; equal only where both models score equally.
 
     >>> steps_of(np.array([[0.1, 0.7, 0.7, 0.7]]), np.array([[0.9, 0.8, 0.5, 0.5]]))
     array([[1, 3, 2, 2]])
+
+    Args:
+        second: (queries, K) scores that decide the order.
+        first: (queries, K) falling scores that break ties.
     """
     order = np.argsort(-second, axis=1, kind="stable")
     sorted_second, sorted_first = (np.take_along_axis(scores, order, axis=1) for scores in (second, first))
@@ -182,13 +177,13 @@ def steps_of(second: Scores, first: Scores) -> NDArray[np.int64]:
 
 
 def _as_pairs(way: Direction, candidates: NDArray[np.int64]) -> tuple[Positions, Positions]:
-    """Images and captions of all pairs of shortlists, query by query."""
+    """Positions of images and captions of all pairs in shortlists, query by query."""
     queries = np.repeat(np.arange(len(candidates)), candidates.shape[1])
     return (queries, candidates.ravel()) if way == "i2t" else (candidates.ravel(), queries)
 
 
 class _Memory:
-    """Pairs that were scored, by number (image x captions + caption), ascending; and the seconds that this took."""
+    """Scores of pairs by number (image x captions + caption), ascending; and the seconds spent on them."""
 
     def __init__(self, scorer: ScoresPairs, shape: tuple[int, int]) -> None:
         self.scorer = scorer
@@ -225,12 +220,12 @@ class _Memory:
 
 @dataclass(frozen=True)
 class _OnceEach:
-    """The second stage for a part of the data.
+    """The second stage restricted to a part of the data.
 
     Attributes:
-        memory: Of all parts.
-        images: Positions of the part's images among all.
-        captions: Likewise.
+        memory: Scores of pairs, shared by all parts.
+        images: Positions of the part's images in the whole data.
+        captions: Positions of the part's captions in the whole data.
     """
 
     memory: _Memory
@@ -239,7 +234,7 @@ class _OnceEach:
 
     @classmethod
     def of(cls, second: Any, shape: tuple[int, int]) -> _OnceEach:
-        """For all of the data."""
+        """The second stage for all of the data."""
         scorer = second if hasattr(second, "pairs") else MatrixSource(np.asarray(second))
         own = tuple(getattr(scorer, "shape", shape))
         if own != shape:
@@ -253,5 +248,5 @@ class _OnceEach:
         return self.memory.scores(self.images[images], self.captions[captions])
 
     def select(self, images: Positions, captions: Positions) -> _OnceEach:
-        """The part of this part."""
+        """The stage restricted further, to positions within this part."""
         return _OnceEach(self.memory, self.images[images], self.captions[captions])

@@ -1,1 +1,1 @@
-"""What counts as right besides the annotation: people's judgements and shared class labels."""
+"""What counts as right besides the annotation: human judgements and shared class labels."""

@@ -1,4 +1,4 @@
-"""What people called right, counted beside the annotation."""
+"""Human positives: pairs that people called right, counted beside the annotation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rungwise.relevance.human.alignment import place_judgements
 class HumanPositives:
     """Pairs that people called right.
 
-    What the annotation calls right stays right, whatever people said of it.
+    What the annotation calls right stays right, whatever people judged.
 
     Attributes:
-        pairs: (n, 2) positions (image, caption).
-        graders: Who judged.
+        pairs: (n, 2) positions of image and caption.
+        graders: Names of those who judged.
         right_from: The mean grade from which a pair counts as right.
         hashes: SHA-256 of each judgement file, by its name.
         issues: Judgements that were left out.
@@ -44,18 +44,18 @@ class HumanPositives:
     issues: tuple[Issue, ...] = ()
 
     def __str__(self) -> str:
-        """In a line, as a result has it."""
+        """The line that stands in a result."""
         digest = digest_of_parts([" ".join(sorted(self.hashes.values()))])[:16]
         pairs = f"{len(self.pairs)} pair{'' if len(self.pairs) == 1 else 's'}"
         people = f"{len(self.graders)} people" if len(self.graders) > 1 else "a person"
         return f"{pairs} that {people} called right (mean grade from {self.right_from:g}, judgements {digest})"
 
     def beside(self, right: RightAnswers, fold: Fold) -> dict[Direction, Positives]:
-        """What is right already, and what people called right.
+        """Positives of a gallery together with what people called right.
 
         Args:
-            right: By positions in the gallery.
-            fold: Which images and captions of the collection the gallery has.
+            right: Positives already known, with positions in the gallery.
+            fold: Images and captions of the collection that make the gallery.
 
         >>> from rungwise.metrics.rankings import positives_of
         >>> owners = np.array([0, 1, 1])
@@ -73,10 +73,10 @@ class HumanPositives:
         }
 
     def judging(self, added: Mapping[str, int]) -> JudgementRecord:
-        """As a result keeps it.
+        """The record that a result keeps of these judgements.
 
         Args:
-            added: Per direction, how many right answers these are more than the annotation has.
+            added: Per direction, the number of right answers beyond the annotation's.
         """
         return JudgementRecord(dict(self.hashes), self.graders, self.right_from, len(self.pairs), dict(added))
 
@@ -84,7 +84,7 @@ class HumanPositives:
 def read_human_positives(
     paths: Path | str | Sequence[Path | str], data: ImageCaptions, right_from: float | None = None
 ) -> HumanPositives:
-    """What people called right, from judgement files or from the grades of an index.
+    """Read human positives from judgement files or from the grades of an index.
 
     Args:
         paths: One file or several of one kind.
@@ -93,7 +93,8 @@ def read_human_positives(
             1 of the grades of an index.
 
     Raises:
-        UserError: As :func:`~rungwise.relevance.human.alignment.place_judgements`, or if ``right_from`` is no number.
+        UserError: If :func:`~rungwise.relevance.human.alignment.place_judgements` refuses the files, or ``right_from``
+            is no number.
     """
     placed = place_judgements(paths, data)
     bound = placed.right_from if right_from is None else right_from
@@ -103,7 +104,7 @@ def read_human_positives(
 
 
 def _places(of: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where positions stand in an ascending list, and which do."""
+    """Places of positions in an ascending list, and whether each is in it."""
     if not len(of):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     place = np.minimum(np.searchsorted(of, wanted), len(of) - 1)

@@ -1,7 +1,7 @@
-"""Right candidates that are others than "the captions written for the image": people's, or shared class labels.
+"""Right candidates other than the captions written for an image: from human judgements or shared class labels.
 
-The two directions are apart, as the files are: ECCV Caption checked 1,261 images' captions and 1,332 captions' images,
-and a query that was not checked has no positive and is left out of every mean.
+The two directions are separate, as in the files: ECCV Caption checked captions of 1,261 images and images of 1,332
+captions. A query that was not checked has no positive and is left out of every mean.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ RightAnswers = Mapping[Direction, Positives]
 def positives_from_json(
     image_to_caption: Path | str, caption_to_image: Path | str, data: ImageCaptions
 ) -> tuple[dict[Direction, Positives], tuple[Issue, ...]]:
-    r"""The positives of CrissCrossed Captions or ECCV Caption, in the JSON that the latter's authors publish.
+    r"""Positives of CrissCrossed Captions or ECCV Caption, in the JSON that the authors of ECCV Caption publish.
 
     Args:
-        image_to_caption: ``{image id: [caption ids]}``.
-        caption_to_image: ``{caption id: [image ids]}``.
-        data: The collection that was judged, COCO's ``sentid`` as caption ids; an image is also known by its number.
+        image_to_caption: File of ``{image id: [caption ids]}``.
+        caption_to_image: File of ``{caption id: [image ids]}``.
+        data: The judged collection, with COCO's ``sentid`` as caption ids; an image is also known by its number.
 
     Returns:
         The positives, and the ids that the collection lacks: ECCV Caption names two captions that are not among the
@@ -60,15 +60,12 @@ def positives_from_labels(
     image_of_caption: ArrayLike | None = None,
     caption_labels: Sequence[str | int | Sequence[str | int]] | None = None,
 ) -> dict[Direction, Positives]:
-    """Whatever shares a class label is right, in both directions (Wikipedia and Pascal style).
+    """Positives where everything that shares a class label is right, in both directions (Wikipedia and Pascal style).
 
     Args:
-        labels: (images,) the label of each image, or its several labels.
-        image_of_caption: (captions,) the position of each caption's image, whose labels it has.
-        caption_labels: (captions,) labels of the captions themselves, instead.
-
-    Raises:
-        UserError: If labels and positions do not fit.
+        labels: (images,) label of each image, or its several labels.
+        image_of_caption: (captions,) position of each caption's image, whose labels it takes.
+        caption_labels: (captions,) labels of the captions themselves, instead of ``image_of_caption``.
 
     >>> found = positives_from_labels(["art", "sport", "art"], [0, 1, 2])
     >>> found["i2t"].candidate, found["i2t"].counts
@@ -83,7 +80,7 @@ def positives_from_labels(
 
 
 def positives_from_lists(answers: Sequence[Iterable[int] | NDArray[np.int64]]) -> Positives:
-    """Positives from one list of candidate positions a query; a position that stands twice counts once.
+    """Positives from one list of candidate positions per query; a position that stands twice counts once.
 
     >>> positives_from_lists([[2, 0, 2], []]).candidate
     array([0, 2])
@@ -94,10 +91,7 @@ def positives_from_lists(answers: Sequence[Iterable[int] | NDArray[np.int64]]) -
 
 
 def check_positives(positives: RightAnswers, images: int, captions: int) -> None:
-    """Refuse positives of other data.
-
-    Raises:
-        UserError: If the number of queries or a position does not fit.
+    """Refuse positives whose number of queries or whose positions do not fit the data.
 
     >>> check_positives({way: positives_from_lists([[5]]) for way in DIRECTIONS}, 1, 1)
     Traceback (most recent call last):

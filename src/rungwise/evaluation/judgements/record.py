@@ -1,4 +1,4 @@
-"""What a result says of people's judgements that were counted as right."""
+"""The record of human judgements in a result."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from rungwise.evaluation.statistics.json_numbers import IN_FILE, Number
 
 @dataclass(frozen=True)
 class JudgementRecord:
-    """Judgements of people that a result counts.
+    """Human judgements that a result counts.
 
     Attributes:
         hashes: SHA-256 of each judgement file, by its name.
-        graders: Who judged.
+        graders: Names of those who judged.
         right_from: The mean grade from which a pair counts as right.
-        called_right: How many pairs people called right.
-        added: Per direction, how many right answers these are more than the annotation has, over all galleries.
-        before: Numbers by name with the annotation alone; empty where nobody measured them.
-
-    >>> JudgementRecord({}, ("Ada",), 3.0, 2, {"i2t": 1, "t2i": 1}).graders
-    ('Ada',)
+        called_right: Number of pairs that people called right.
+        added: Per direction, the number of right answers beyond the annotation's, over all galleries.
+        before: Numbers by name with the annotation alone; empty where they were not measured.
     """
 
     __pydantic_config__ = IN_FILE

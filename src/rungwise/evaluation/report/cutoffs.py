@@ -1,4 +1,4 @@
-"""What a report shows of where relevance ends: how well single queries are cut, and which degrees are over-rated."""
+"""Figures of where relevance ends: how well single queries are cut, and which expected degrees are too high."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ _NAMES = ("0", "to 20", "to 40", "to 60", "to 80", "to 100", "100")
 
 
 def plots_of_ends(result: Result) -> list[str]:
-    """Figures, one for each measure that has one; none where nothing of the kind was measured.
-
-    >>> from rungwise.evaluation import evaluate
-    >>> plots_of_ends(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
-    []
-    """
+    """One figure for each measure of where relevance ends that has one; empty where none was measured."""
     return [*_cuts(result), *_bins(result)]
 
 
@@ -55,7 +50,7 @@ def _bins(result: Result) -> Iterator[str]:
 
 
 def _measured(result: Result, family: type[CutF1] | type[ECE]) -> list[str]:
-    """Measures of a family that have values for every query in both directions, in their order."""
+    """Measures of a family that have values for every query in both directions, in the result's order."""
     names = [name.partition("/")[2] for name in result.numbers if name.startswith("t2i/")]
     known = set(result.numbers) if result.has_queries else set()
     return [name for name in names if f"i2t/{name}" in known and isinstance(parse(name), family)]

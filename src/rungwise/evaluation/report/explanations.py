@@ -1,4 +1,4 @@
-"""What a report shows of why pictures were found first: which of their regions answered which words of a caption.
+"""Report section on why pictures were found first: which of their regions answered which words of a caption.
 
 Regions that say little to a word fade to grey, so that it can be read without colours, too.
 """
@@ -21,27 +21,22 @@ from rungwise.evaluation.report.parts import section
 from rungwise.similarity.explanation import Explanation
 
 Explain = Callable[[Picture | FeatureRows, str], Explanation]
-"""Which regions of a picture answered which words of a text; raises UserError where the picture cannot be read."""
+"""Function that says which regions of a picture answered which words; UserError where the picture is unreadable."""
 
 _QUERIES = 3
-"""Of each kind."""
+"""Number of queries shown with a right first hit, and with a wrong one."""
 _WORDS = 4
 _SIDE = 224
 _FADED = 0.82
-"""How far a region fades that says nothing to a word."""
+"""Opacity of the veil over a region that says nothing to a word."""
 _REGIONS = 3
-"""That are named by their numbers where nobody knows where they lie."""
+"""Number of regions listed by their numbers where their boxes are unknown."""
 
 
 def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
-    """Caption queries with a right and with a wrong first hit, and which of its regions answered which words.
+    """HTML section with caption queries whose first hit is right or wrong, and the regions that answered their words.
 
-    Args:
-        found: Of the rankings.
-        explain: Asks the model.
-
-    Returns:
-        HTML; empty where no captions are ranked.
+    It is empty where no caption queries are ranked.
     """
     lists = found.lists.get("t2i")
     if lists is None:
@@ -57,9 +52,9 @@ def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
 
 
 def _chosen(lists: TopCandidates) -> tuple[list[int], list[int]]:
-    """Queries with a right first hit, by their lead; and those with a wrong one whose right one follows soonest.
+    """Queries with a right first hit, by their lead; and those with a wrong one, by the rank of a right candidate.
 
-    Of each kind, no picture is shown twice.
+    Within each kind, no picture is shown twice.
     """
     known = np.flatnonzero(~np.isnan(lists.best_rank) & (lists.lengths > 0))
     margin = np.nan_to_num(lists.margin[known])
@@ -96,7 +91,7 @@ def _card(data: ImageCaptions, lists: TopCandidates, query: int, explain: Explai
 
 
 def _drawn(reasons: Explanation, picture: Picture, name: str) -> Iterator[str]:
-    """A picture for each word."""
+    """One picture for each decisive word."""
     from rungwise.data.pictures.decoding import (
         thumbnail,  # brings torch along, which a page without pictures does not need
     )
@@ -110,7 +105,7 @@ def _drawn(reasons: Explanation, picture: Picture, name: str) -> Iterator[str]:
 
 
 def _veil(reasons: Explanation, word: int) -> str:
-    """What fades the regions of a picture, in thousandths of its sides."""
+    """SVG that fades the regions of a picture, in thousandths of its sides."""
     assert reasons.boxes is not None
     boxes = np.round(1000 * reasons.boxes).astype(int)
     left, top, right, bottom = boxes.T
@@ -128,14 +123,14 @@ def _veil(reasons: Explanation, word: int) -> str:
 
 
 def _outside(boxes: np.ndarray) -> str:
-    """What of the picture the model did not see."""
+    """SVG that fades the part of the picture that the model did not see."""
     (left, top), (right, bottom) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
     path = f"M0 0H1000V1000H0ZM{left} {top}V{bottom}H{right}V{top}Z"
     return f'<path d="{path}" fill-opacity="{_FADED}"/>'
 
 
 def _listed(reasons: Explanation) -> str:
-    """The words with the numbers of regions, where nobody knows where these lie."""
+    """The words with the numbers of their regions, where the regions have no boxes."""
     lines = []
     for word in reasons.decisive(_WORDS):
         first = np.argsort(-reasons.weights[word], kind="stable")[:_REGIONS].tolist()

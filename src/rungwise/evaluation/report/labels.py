@@ -1,4 +1,4 @@
-"""What a report shows where right is what shares a class label: curves, numbers by class, and confusions of classes."""
+"""Report sections for the protocol labels: curves, numbers by class, and confusions of classes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rungwise.metrics import AP11, P
 
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _SHOWN = 100
-"""Classes in tables; of more, those with the most queries."""
+"""Largest number of classes in a table; those with the most queries are taken."""
 
 _TITLED = 40
-"""Classes up to which each cell says in words what it is: a page of more would be mostly that."""
+"""Largest number of classes for which each cell has a tooltip: with more, the page would be mostly tooltips."""
 
 _KINDS = {"i2t": ("image", "captions"), "t2i": ("caption", "images")}
 
 
 def curve_measures(images: int, captions: int) -> tuple[str, ...]:
-    """What the curves of a report read, besides the numbers that are asked for.
+    """Names of the measures that a report's curves read, besides those that are asked for.
 
     The precision of the whole gallery is the share of right candidates, which a random order has everywhere.
 
@@ -41,12 +41,12 @@ def curve_measures(images: int, captions: int) -> tuple[str, ...]:
 
 
 def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> list[str]:
-    """The sections of a report under the protocol labels; without labels of the data, of the curves alone.
+    """Sections of a report under the protocol labels; where the data have no labels, only the curves.
 
     Args:
-        result: The numbers to show by class.
-        found: What :func:`~rungwise.evaluation.diagnose` says of the same rankings.
-        curves: A result of the same rankings that holds what :func:`curve_measures` names, or a part of it.
+        result: Result with the numbers to show by class.
+        found: Diagnostics of the same rankings.
+        curves: Result of the same rankings with all or some of the measures that :func:`curve_measures` names.
 
     >>> from rungwise.data.collection import ImageCaptions
     >>> from rungwise.evaluation import diagnose, evaluate, positives_from_labels
@@ -101,7 +101,7 @@ def _scope_curve(curves: Result) -> list[str]:
 
 
 def _largest(classes: tuple[ClassNumbers, ...]) -> tuple[ClassNumbers, ...]:
-    """The classes of most queries, in the order that they have."""
+    """Classes with the most queries, in their given order."""
     kept = {one.label for one in sorted(classes, key=lambda one: -one.queries)[:_SHOWN]}
     return tuple(one for one in classes if one.label in kept)
 
@@ -187,7 +187,7 @@ def _heat(found: Confusion, shown: Sequence[int], query: str, results: str) -> s
 
 
 def _strength(value: float, highest: float) -> str:
-    """How strongly a cell is coloured, 0 to 100, as the page's style reads it."""
+    """Style attribute for the colour strength of a cell, 0 to 100."""
     strength = 0 if np.isnan(value) else round(100 * value / highest)
     return f' style="--p:{strength}"' if strength else ""
 
@@ -215,7 +215,7 @@ def _words(found: Confusion, shown: Sequence[int]) -> str:
 
 
 def _most_asked(found: Confusion) -> list[int]:
-    """The classes to show, by name."""
+    """Positions of the classes to show, in the order of their names."""
     most: NDArray[np.int64] = np.argsort(-found.queries, kind="stable")[:_SHOWN]
     return sorted(most.tolist())
 

@@ -1,6 +1,6 @@
 """A result as one HTML file that needs no other: tables, plots, queries with pictures, false negatives.
 
-Nothing is asked of the network and there is no script; light or dark follows the reader's system.
+The page makes no request and has no script; light or dark follows the reader's system.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from rungwise.evaluation.tables.results import (
 from rungwise.metrics.rankings import Direction
 
 _SIDE = 132
-"""Pixels of the longer side of a picture on the page."""
+"""Length in pixels of a picture's longer side on the page."""
 
 _SHOWN = 3
-"""Queries of each kind and direction."""
+"""Number of queries shown of each kind and direction."""
 
 _RESULTS = 5
 _FALSE_NEGATIVES = 9
@@ -62,20 +62,20 @@ def report_page(
     curves: Result | None = None,
     explain: Explain | None = None,
 ) -> str:
-    """The page.
+    """HTML of a report.
 
     Args:
-        result: The numbers.
-        found: What :func:`~rungwise.evaluation.diagnose` says of the same rankings.
-        false_negatives: What :func:`~rungwise.evaluation.analysis.false_negatives.find_false_negatives` found.
-        published: Rows of papers to set beside.
+        result: Numbers to show.
+        found: Diagnostics of the same rankings, from :func:`~rungwise.evaluation.diagnose`.
+        false_negatives: False negatives of the same rankings.
+        published: Rows of papers to set beside the numbers.
         intervals: Bounds to print beside the numbers.
-        beside: The same of another model on the same gallery, for the figure of two models.
-        names: Of the two models.
-        has_texts: Whether captions have texts of their own, so that their length means something.
-        curves: Under the protocol labels, a result of the same rankings that holds the measures which
-            :func:`~rungwise.evaluation.report.labels.curve_measures` names; default ``result``, as far as it has them.
-        explain: Which regions answered which words, of a model that can say.
+        beside: Diagnostics of another model on the same gallery, for the figure of two models.
+        names: Names of the two models.
+        has_texts: Whether captions have texts, so that they can be shown and their lengths plotted.
+        curves: Under the protocol labels, a result of the same rankings with the measures that
+            :func:`~rungwise.evaluation.report.labels.curve_measures` names. Default: ``result``, as far as it has them.
+        explain: Function that explains a pair by regions and words; None for models that cannot.
 
     >>> from rungwise.evaluation import evaluate
     >>> from rungwise.evaluation.analysis.diagnostics import diagnose
@@ -238,7 +238,7 @@ def _rungs(found: Diagnostics) -> str:
 
 
 def _bounds(thresholds: Sequence[float]) -> list[str]:
-    """Degrees of each rung in words."""
+    """Texts of the range of degrees on each rung."""
     if not thresholds:
         return ["all"]
     between = [f"{low:.4g} to below {high:.4g}" for high, low in pairwise(thresholds)]
@@ -246,7 +246,7 @@ def _bounds(thresholds: Sequence[float]) -> list[str]:
 
 
 def _two_models(page: _Page, other: Diagnostics, names: tuple[str, str]) -> str:
-    """The figure of Zhou et al. 2020: what two models rank first for the same query, marked by rung."""
+    """Section after the figure of Zhou et al. 2020: first candidates of two models for the same query, by rung."""
     ways: list[Direction] = [way for way in page.found.lists if way in other.lists]
     blocks = []
     for way in ways[-1:]:
@@ -278,7 +278,7 @@ def _most_different(mine: TopCandidates, theirs: TopCandidates) -> list[int]:
 
 
 class _Page:
-    """Queries and candidates as HTML, each picture encoded once."""
+    """Writer of queries and candidates as HTML; each picture is encoded once."""
 
     def __init__(self, found: Diagnostics, has_texts: bool) -> None:
         self.found = found
@@ -287,7 +287,7 @@ class _Page:
         self.thumbnail = cache(_thumbnail)
 
     def queries(self, false_negatives: Sequence[FalseNegative]) -> list[str]:
-        """The best, the worst and the most disputed queries."""
+        """Sections of the best, the worst and the most disputed queries."""
         counts: dict[Direction, dict[int, int]] = {}
         for one in false_negatives:
             own = counts.setdefault(one.direction, {})
@@ -335,7 +335,7 @@ class _Page:
         return f"<li>{shown}<small>{right}{degree}{_similarity(lists.scores[query, place])}</small></li>"
 
     def strip(self, lists: TopCandidates, query: int) -> str:
-        """The first candidates as cells, each marked by its rung."""
+        """List cells of the first candidates of a query, each marked by its rung."""
         cells = []
         for place, candidate in enumerate(lists.candidates[query, : lists.lengths[query]].tolist()):
             value = float("nan") if lists.degrees is None else float(lists.degrees[query, place])
@@ -347,7 +347,7 @@ class _Page:
         return "".join(cells)
 
     def legend(self) -> str:
-        """Which colour is which rung."""
+        """Legend of the colours of the rungs."""
         if not self.found.thresholds:
             return "<p class=legend>outlined: right by the annotation</p>"
         keys = "".join(
@@ -362,12 +362,12 @@ class _Page:
         return self._colour(sum(degree < cut for cut in self.found.thresholds))
 
     def _colour(self, rung: int) -> str:
-        """The last rung is always grey, and rungs beyond the colours share the one before."""
+        """Class of a rung's colour. The last rung is always grey; rungs beyond the colours share the one before it."""
         last = len(RUNG_COLOURS) - 1
         return f"r{last if rung == len(self.found.thresholds) else min(rung, last - 1)}"
 
     def query_head(self, way: Direction, query: int) -> str:
-        """The query itself, with what was annotated for it."""
+        """Head of a query with its annotated counterpart."""
         if way == "i2t":
             own = np.flatnonzero(self.data.image_of_caption == query)[:2].tolist()
             texts = "".join(f"<p>{escape(self.data.captions[caption])}</p>" for caption in own if self.has_texts)
@@ -385,13 +385,13 @@ class _Page:
         return self.picture(candidate) or f"<span>{escape(self.data.image_ids[candidate])}</span>"
 
     def picture(self, image: int) -> str:
-        """An image of the gallery, or nothing where it has no file."""
+        """HTML of an image of the gallery; empty where it has no file."""
         if not self.data.paths:
             return ""
         return self.thumbnail(self.data.paths[image], self.data.image_ids[image])
 
     def false_negatives(self, found: Sequence[FalseNegative]) -> str:
-        """The first of them, with pictures."""
+        """Section of the first false negatives, with pictures."""
         counts = {way: sum(one.direction == way for one in found) for way in WAYS}
         note = (
             f"Among the first ten candidates, {counts['i2t']:,} captions of image queries and {counts['t2i']:,} images"
@@ -411,7 +411,7 @@ class _Page:
 
 
 def _similarity(score: float) -> str:
-    """Nothing where a ranked list says the order alone."""
+    """Text of a similarity; empty where rankings came as lists."""
     return "" if np.isnan(score) else f"S {score:.3f}"
 
 

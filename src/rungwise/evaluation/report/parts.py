@@ -1,4 +1,4 @@
-"""Parts that the sections of a report are made of."""
+"""HTML parts of the sections of a report."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from html import escape
 
 
 def section(title: str, content: str, note: str = "") -> str:
-    """A part of the page under a heading, with a remark in small print where there is one.
+    """Section of the page: a heading, a remark in small print if given, and the content.
 
     Args:
-        title: Plain text.
-        content: HTML.
-        note: Plain text.
+        title: Heading in plain text.
+        content: Content in HTML.
+        note: Remark in plain text.
 
     >>> section("Numbers", "<p>1</p>", "a & b")
     '<section><h2>Numbers</h2><p class=note>a &amp; b</p><p>1</p></section>'
@@ -21,7 +21,7 @@ def section(title: str, content: str, note: str = "") -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Plain cells as a table that scrolls sideways where the page is too narrow.
+    """HTML table of plain cells that scrolls sideways where the page is too narrow.
 
     >>> table(["measure"], [["R@1 <"]]).partition("<tbody>")[2]
     '<tr><td>R@1 &lt;</td></tr></tbody></table></div>'

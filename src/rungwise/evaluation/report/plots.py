@@ -1,4 +1,4 @@
-"""Plots as inline SVG: no script, no font, no outside request; colours come from the page, so dark pages stay dark.
+"""Plots as inline SVG without script, fonts or requests; the page gives the colours, so dark pages stay dark.
 
 A page that shows them defines the classes ``axis``, ``grid``, ``s0`` and ``s1`` (first and second series) and gives
 text its colour. Numbers of an axis are few and round.
@@ -19,13 +19,13 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 42
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its range, and whether it is logarithmic.
+    """Range and scale of one axis.
 
     Attributes:
-        label: What it shows, with its unit.
-        low: Least value.
-        high: Greatest value.
-        logarithmic: Distances are ratios; ``low`` must then be above 0.
+        label: Label of the axis, with its unit.
+        low: Lower end of the range.
+        high: Upper end of the range.
+        logarithmic: Whether the scale is logarithmic; ``low`` must then be above 0.
 
     >>> Axis("rank", 1, 100, logarithmic=True).at(10), Axis("share", 0, 100).ticks()
     (0.5, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
@@ -37,7 +37,7 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Place of a value, 0 at the low end and 1 at the high one."""
+        """Place of a value on the axis, 0 at the lower end and 1 at the upper one."""
         if self.high == self.low:
             return 0.5
         if self.logarithmic:
@@ -45,7 +45,7 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
-        """Round values in the range, about five."""
+        """About five round values in the range."""
         if self.logarithmic:
             powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
             return [10.0**power for power in powers] or [self.low]
@@ -68,18 +68,15 @@ def lines(
     levels: Mapping[str, float] | None = None,
     levels_name: str = "",
 ) -> str:
-    """Curves, one a series, with a legend.
+    """Figure of curves with a legend.
 
     Args:
         series: Points of each curve by its name.
-        x: Of all of them.
-        y: Of all of them.
-        title: Above the figure.
-        levels: Series to a value that a dashed line across the figure shows in the colour of the series.
-        levels_name: What the dashed lines are.
-
-    >>> "polyline" in lines({"i2t": [(1, 20), (10, 60)]}, Axis("K", 1, 10, True), Axis("R@K", 0, 100), "recall")
-    True
+        x: Horizontal axis.
+        y: Vertical axis.
+        title: Title above the figure.
+        levels: Value of a dashed line across the figure for a series, in the colour of the series.
+        levels_name: Meaning of the dashed lines, for the legend.
     """
     marks = [
         f'<polyline class="s{number}" points="{" ".join(f"{_x(x, a):.1f},{_y(y, b):.1f}" for a, b in points)}"/>'
@@ -95,11 +92,7 @@ def lines(
 
 
 def bars(series: Mapping[str, Sequence[float]], groups: Sequence[str], y: Axis, title: str, x_label: str) -> str:
-    """Groups of bars, one bar a series in each.
-
-    >>> bars({"i2t": [3, 1]}, ["1", "2-5"], Axis("queries", 0, 3), "ranks", "rank").count("<rect")
-    2
-    """
+    """Figure of groups of bars, each group with one bar per series."""
     marks = []
     room = (WIDTH - LEFT - RIGHT) / max(1, len(groups))
     wide = 0.8 * room / max(1, len(series))
@@ -122,11 +115,7 @@ def bars(series: Mapping[str, Sequence[float]], groups: Sequence[str], y: Axis, 
 
 
 def scatter(series: Mapping[str, Points], x: Axis, y: Axis, title: str) -> str:
-    """Dots, one colour a series.
-
-    >>> scatter({"images": [(0, 0), (1, 1)]}, Axis("", 0, 1), Axis("", 0, 1), "gap").count("<circle")
-    2
-    """
+    """Figure of dots, with one colour per series."""
     marks = [
         f'<circle class="s{number}" cx="{_x(x, a):.1f}" cy="{_y(y, b):.1f}" r="2"/>'
         for number, points in enumerate(series.values())
@@ -136,11 +125,7 @@ def scatter(series: Mapping[str, Points], x: Axis, y: Axis, title: str) -> str:
 
 
 def spreads(groups: Sequence[str], quantiles: Sequence[Sequence[float]], y: Axis, title: str, x_label: str) -> str:
-    """A box a group: 5, 25, 50, 75 and 95 % of its values.
-
-    >>> spreads(["1"], [[0.0, 0.2, 0.5, 0.6, 1.0]], Axis("S", 0, 1), "by rung", "rung").count("<rect")
-    1
-    """
+    """Figure of boxes, one per group, from 5, 25, 50, 75 and 95 % quantiles."""
     room = (WIDTH - LEFT - RIGHT) / max(1, len(groups))
     marks = []
     for group, (name, values) in enumerate(zip(groups, quantiles, strict=True)):

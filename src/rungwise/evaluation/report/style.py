@@ -1,4 +1,4 @@
-"""The looks of a report, besides those of every page."""
+"""Style sheet of a report, added to that of every page."""
 
 from __future__ import annotations
 

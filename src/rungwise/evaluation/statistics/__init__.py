@@ -1,1 +1,1 @@
-"""How sure a number is, class by class and part by part."""
+"""Intervals, cross-validation and numbers by class."""

@@ -1,4 +1,4 @@
-"""The numbers of a result class by class: which labels a model finds, and which it does not."""
+"""Numbers of a result class by class: which labels a model finds, and which it does not."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ class ClassNumbers:
     """The numbers of the queries of one class in one direction.
 
     Attributes:
-        label: Of the class.
-        queries: How many have it.
-        numbers: Measure, such as ``MAP@50``, to its number over these queries; NaN where none of them has a value.
-
-    >>> ClassNumbers("art", 12, {"MAP": 31.4}).numbers["MAP"]
-    31.4
+        label: Name of the class.
+        queries: Number of queries that have the class.
+        numbers: Value of each measure, such as ``MAP@50``, over these queries; NaN where none of them has a value.
     """
 
     __pydantic_config__ = IN_FILE
@@ -39,11 +36,11 @@ class ClassNumbers:
 
 @dataclass(frozen=True)
 class ByClass:
-    """What :func:`by_class` found.
+    """Numbers of all classes, as :func:`by_class` finds them.
 
     Attributes:
-        classes: Per direction, the classes by name; of a direction that was not measured nothing is here.
-        without_label: Per direction, how many queries have no label, and so are in no class.
+        classes: Classes by name, per direction; a direction that was not measured is absent.
+        without_label: Per direction, the number of queries without a label, which are in no class.
 
     >>> ByClass({"i2t": (ClassNumbers("art", 12, {"MAP": 31.4}),)}, {"i2t": 3}).notes()
     ['i2t: queries without a label, which are in no class: 3']
@@ -55,7 +52,7 @@ class ByClass:
     without_label: Mapping[str, int] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
-        """What is to be known of the classes, one line each."""
+        """Remarks on the classes, one line each."""
         return [
             f"{way}: queries without a label, which are in no class: {count}"
             for way, count in self.without_label.items()
@@ -64,27 +61,27 @@ class ByClass:
 
 
 class Measured(PerQuery, Protocol):
-    """What is read of a result here; :class:`~rungwise.evaluation.result.Result` has it."""
+    """What :func:`by_class` reads of a :class:`~rungwise.evaluation.result.Result`."""
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        """Name to number."""
+        """Values by name."""
         ...
 
     @property
     def has_queries(self) -> bool:
-        """Whether values per query are here."""
+        """Whether there are values per query."""
         ...
 
 
 def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]) -> ByClass:
-    """Every measure of a result over the queries of each class; sums such as rsum have none.
+    """Take every measure of a result over the queries of each class; sums such as rsum have no classes.
 
     A query with several labels counts in each of its classes. A caption has the labels of its image.
 
     Args:
-        result: Of one gallery, with values per query.
-        labels: (images,) the label of each image, or its several labels, or none.
+        result: Result of one gallery, with values per query.
+        labels: (images,) label of each image, or its several labels, or none.
 
     Raises:
         UserError: If the result has no values per query, is of several galleries, or is of more images than labels.
@@ -130,7 +127,7 @@ def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]
 
 
 def _members(labels: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Each class by name with the queries that have it, ascending."""
+    """Each class by name, with the positions of its queries, ascending."""
     found: dict[str, list[int]] = {}
     for query, own in enumerate(labels):
         for label in own:

@@ -1,4 +1,4 @@
-"""What a calibration is worth on queries that it was not fitted on: each part is judged by the others."""
+"""Cross-validation of a calibration: each part of the queries is judged by a fit on the others."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from rungwise.metrics.rankings import JudgedQueries, Positives, Rankings, Scores
 _FOLDS = 3
 _AT_ONCE = 256
 _BEST = 10
-"""Hits that people look at, of which the calibration error is told apart."""
+"""Number of top hits for which the calibration error is reported separately."""
 
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Of queries that were judged by a calibration fitted on others.
+    """Values of queries that were judged by a calibration fitted on others.
 
     Attributes:
-        relevant: (queries,) candidates that are relevant; judged ones alone.
-        right: (queries,) hits shown that are relevant.
-        cuts: (queries,) hits shown.
-        cut_f1: By method, in percent: ``"flat"`` the best flat threshold of the other queries; ``"calibration"``;
-            ``"captions"`` the same where likeness with captions is known, if it is; ``"best"`` the best cut of each
-            query, which no method can know.
-        shown: By method, the mean number of hits shown.
-        ece: Of expected degrees, as a share of the scale: over all candidates, and over the ten best hits.
-        none_auroc: How well belief tells queries with something relevant from those without; NaN without both kinds.
+        relevant: (queries,) number of relevant candidates, among judged ones.
+        right: (queries,) number of relevant hits shown.
+        cuts: (queries,) number of hits shown.
+        cut_f1: F1 of the cut in percent, by method: ``"flat"`` is the best flat threshold of the other queries;
+            ``"calibration"``; ``"captions"`` is the calibration with caption similarity, where that is known;
+            ``"best"`` is the best cut of each query, which no method can know.
+        shown: Mean number of hits shown, by method.
+        ece: Expected calibration error of the degrees, as a share of the scale: over all candidates, and over the ten
+            best hits.
+        none_auroc: Area under the ROC curve of belief, between queries with something relevant and queries without; NaN
+            unless there are both.
     """
 
     relevant: NDArray[np.int64]
@@ -47,7 +49,7 @@ class CrossValidation:
 
 
 def has_enough(relevance: Scores, relevant_from: float, groups: NDArray[np.int64]) -> bool:
-    """Whether something can be learnt from every two thirds of the queries; arguments as of :func:`cross_validated`.
+    """Whether every two thirds of the queries are enough to fit on; arguments are those of :func:`cross_validated`.
 
     >>> has_enough(np.eye(20), 1, np.arange(20)), has_enough(np.eye(40), 1, np.arange(40))
     (False, True)
@@ -71,19 +73,20 @@ def cross_validated(
     unrelated: Scores | None = None,
     unrelated_known: Sequence[Known] | None = None,
 ) -> CrossValidation:
-    """Fit on two thirds of the queries and judge the rest, three times.
+    """Fit a calibration on two thirds of the queries and judge the rest, three times.
 
     Args:
-        similarity: (queries, candidates).
+        similarity: (queries, candidates) similarities.
         relevance: (queries, candidates) degrees; NaN where nobody judged.
         relevant_from: The least degree that counts as relevant.
-        groups: (queries,) queries of one group, such as the captions of one picture, are fitted or judged together.
-        known: (queries,) what is known of each beside its scores.
-        unrelated: (texts, candidates) scores of texts that fit nothing; see ``Calibration.fit``.
-        unrelated_known: (texts,) what is known of each of these.
+        groups: (queries,) group of each query. Queries of one group, such as the captions of one picture, are fitted or
+            judged together.
+        known: (queries,) what is known of each query besides its scores.
+        unrelated: (texts, candidates) scores of texts that fit nothing, as ``Calibration.fit`` takes them.
+        unrelated_known: (texts,) what is known of each of these texts.
 
     Raises:
-        UserError: As :meth:`rungwise.calibration.Calibration.fit`; and if there are fewer than two groups.
+        UserError: If :meth:`rungwise.calibration.Calibration.fit` refuses the data, or there are fewer than two groups.
 
     >>> rng = np.random.default_rng(0)
     >>> relevance = (rng.random((60, 200)) < 0.03).astype(float)
@@ -160,7 +163,7 @@ def _judged(
     measures: Sequence[Measure],
     relevant_from: float,
 ) -> _Judgements:
-    """What measures say of a method on some of the queries."""
+    """Values of measures, cuts and right hits of a method on some of the queries."""
     values: list[list[NDArray[np.float64]]] = [[] for _ in measures]
     cuts, right = [], []
     for start in range(0, len(queries), _AT_ONCE):
@@ -177,7 +180,7 @@ def _judged(
 
 
 def _folds(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(queries,) the fold of each; groups are dealt out in an order that a fixed seed draws."""
+    """(queries,) fold of each query; groups are assigned in an order drawn by a fixed seed."""
     names, group = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         raise UserError("groups: all queries are of one group; give queries of two pictures or more")

@@ -1,4 +1,4 @@
-"""How sure a number is: the bootstrap over images, for every measure and for sums of measures.
+"""Bootstrap intervals over images, for every measure and for sums of measures.
 
 The captions of one image are not independent, so images are drawn with replacement, and all queries of an image come as
 often as it was drawn (a cluster bootstrap; Davison and Hinkley 1997, section 3.8). Where a protocol has several folds,
@@ -18,48 +18,41 @@ from rungwise.core.errors import UserError
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
 
 _CELLS = 1 << 21
-"""Weights that are held at a time: draws x queries."""
+"""Number of weights (draws x queries) held in memory at a time."""
 
 Numbers = NDArray[np.float64]
 
 
 class PerQuery(Protocol):
-    """What is read of a result here: its numbers query by query, and whose the queries are."""
+    """What is read of a result: its numbers, their values per query, and the queries' images."""
 
     @property
     def gallery(self) -> Mapping[str, tuple[int, ...]]:
-        """Candidates of each fold by direction."""
+        """Number of candidates in each fold, by direction."""
         ...
 
     def __getitem__(self, name: str) -> float:
-        """The number of this name; KeyError if it was not measured."""
+        """Value of the number with this name; KeyError if it was not measured."""
         ...
 
     def per_query(self, name: str) -> NDArray[np.float64]:
-        """(queries,) one value per query, folds one after another; KeyError if there are none."""
+        """(queries,) values of a measure, folds one after another; KeyError if there are none."""
         ...
 
     def image_of_query(self, direction: str) -> NDArray[np.int64]:
-        """(queries,) the image that a query is, or was written for."""
+        """(queries,) position of the image that each query is, or was written for."""
         ...
 
 
 class Interval(NamedTuple):
-    """From where to where a number lies at the chosen level, in the number's own unit.
-
-    >>> Interval(41.0, 43.5).high
-    43.5
-    """
+    """Lower and upper bound of a number at a confidence level, in the number's own unit."""
 
     low: float
     high: float
 
 
 def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
-    """The percentile interval of a number's draws; NaN where there is none.
-
-    Raises:
-        UserError: If the level does not lie between 0 and 1.
+    """Percentile interval of a number's draws; NaN where no draw has a value.
 
     >>> interval_of(np.arange(101.0), level=0.5)
     Interval(low=25.0, high=75.0)
@@ -76,16 +69,16 @@ def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
 def bootstrap(
     results: Sequence[PerQuery], names: Sequence[str], draws: int = 1000, seed: int = 0
 ) -> dict[str, Numbers]:
-    """Numbers of results as they come out when images are drawn with replacement, the same ones for all results.
+    """Numbers of results when images are drawn with replacement, the same ones for all results.
 
     Args:
-        results: Of the same queries.
-        names: Numbers such as ``"t2i/R@1"`` or ``"rsum"``.
-        draws: How often.
-        seed: Of the draws; the same seed gives the same draws.
+        results: Results of the same queries.
+        names: Names such as ``"t2i/R@1"`` or ``"rsum"``.
+        draws: Number of draws.
+        seed: Seed of the draws.
 
     Returns:
-        Name to (results, draws).
+        Arrays (results, draws) by name.
 
     Raises:
         KeyError: If a number was not measured, or there are no values per query.
@@ -109,11 +102,7 @@ def bootstrap(
 
 @dataclass(frozen=True)
 class MeasureTerm:
-    """What numbers are made of: a measure in one direction.
-
-    >>> MeasureTerm.of("t2i/R@1").measure
-    R(k=1)
-    """
+    """A measure in one direction, as numbers are made of."""
 
     name: str
     direction: Direction
@@ -121,7 +110,7 @@ class MeasureTerm:
 
     @classmethod
     def of(cls, name: str) -> MeasureTerm:
-        """Read a name such as ``i2t/R@1``."""
+        """Parse a name such as ``i2t/R@1``."""
         way, _, measure = name.partition("/")
         direction, parsed = next(d for d in DIRECTIONS if d == way), parse(measure)
         assert isinstance(parsed, Measure)
@@ -136,18 +125,19 @@ def redrawn(
     draws: int,
     seed: int,
 ) -> dict[str, Numbers]:
-    """Numbers under random weights of images: within folds, then their mean over folds, then sums.
+    """Numbers under random weights of images: aggregated within folds, averaged over folds, then summed.
 
     Args:
-        result: Whose queries these are.
-        names: Numbers of that result.
-        draw: Of a generator, how many draws, how many images: (draws, images) weights.
-        aggregated: Of a term, the queries of a fold, their (draws, queries) weights: (any, draws) numbers.
-        draws: How many in all.
-        seed: Of the draws.
+        result: Result that gives the queries, their images and the galleries.
+        names: Names of numbers of that result.
+        draw: Function of a generator, a number of draws and a number of images that returns (draws, images) weights.
+        aggregated: Function of a term, the queries of a fold and their (draws, queries) weights that returns (any,
+            draws) numbers.
+        draws: Number of draws in all.
+        seed: Seed of the draws.
 
     Returns:
-        Name to (any, draws).
+        Arrays (any, draws) by name.
 
     Raises:
         KeyError: If a number was not measured, or there are no values per query.
@@ -174,7 +164,7 @@ def redrawn(
 
 @dataclass(frozen=True)
 class _Fold:
-    """Which queries a fold holds, and which of the fold's images each belongs to."""
+    """Queries of a fold, and the image within the fold that each belongs to."""
 
     images: int
     queries: dict[Direction, slice]

@@ -1,4 +1,4 @@
-"""What results hold, as JSON has it: NaN, which JSON does not know, is null there."""
+"""Numbers of results in JSON, where NaN is null."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, WrapValidator
 
 IN_FILE = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
-"""For ``__pydantic_config__`` of a dataclass that a file holds: each part has the type that it must have."""
+"""Value for ``__pydantic_config__`` of a dataclass that a file holds: types are checked strictly."""
 
 Number = Annotated[float, WrapValidator(lambda value, read: math.nan if value is None else read(value))]
-"""A number of a file; NaN where the file says null."""
+"""Number of a file; NaN where the file says null."""
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it: of dataclasses their public fields that are not None, of NaN null.
+    """Plain values for JSON: dataclasses as mappings of their public fields, NaN as None.
 
     >>> as_json({"i2t/R@1": math.nan, "gallery": (3, 4)})
     {'i2t/R@1': None, 'gallery': [3, 4]}

@@ -1,4 +1,4 @@
-"""What people's judgements changed: numbers with the annotation alone beside those with what people called right."""
+"""Tables of what human judgements changed: numbers with the annotation alone beside those with human positives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def change_cells(result: Result) -> list[tuple[str, str, str, str]]:
-    """Name, number with the annotation alone, number with people's judgements, and the difference; a row each.
+    """Rows of name, number with the annotation alone, number with human positives, and the difference.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import HumanPositives, evaluate_with_people
@@ -35,7 +35,7 @@ def change_cells(result: Result) -> list[tuple[str, str, str, str]]:
 
 
 def render_change(result: Result) -> Table | None:
-    """The same as a table, at most 80 columns wide; None where nobody measured the annotation alone."""
+    """Table of :func:`change_cells`, at most 80 columns wide; None where the annotation alone was not measured."""
     rows = change_cells(result)
     if not rows or result.judgements is None:
         return None

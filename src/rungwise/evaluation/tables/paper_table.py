@@ -1,7 +1,7 @@
-"""A printed table with ours in it: blocks of one protocol, one test set and one source of degrees each.
+"""A printed table of a paper with our results in it, in blocks of one protocol, test set and source of degrees each.
 
-Numbers of different protocols, galleries, datasets or captions an image never stand in one block. What of ours fits no
-block is listed with the reason.
+Numbers of different protocols, galleries, datasets or captions per image never stand in one block. Results of ours that
+fit no block are listed with the reason.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rungwise.metrics.rankings import DIRECTIONS
 
 @dataclass(frozen=True)
 class Ours:
-    """Results of one run, or of several that differ in their seed alone, under one protocol.
+    """Our results of one run, or of several runs that differ only in their seed, under one protocol.
 
     Attributes:
-        name: What the line is called.
-        results: One a seed, of the same data, split and protocol.
+        name: Name of the line.
+        results: One result per seed, of the same data, split and protocol.
         stands_for: Printed rows that the run reproduces.
-        notes: In what it differs from them, a sentence each.
+        notes: Differences from the printed rows, one sentence each.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of a line.
+    """One number of a line.
 
     Attributes:
-        value: On the scale of results.
+        value: Number on the scale of results.
         deviation: Standard deviation over runs, where there are several.
-        doubt: What a printed number contradicts; empty for most.
+        doubt: Statement of what a printed number contradicts; empty for most.
     """
 
     value: float
@@ -54,13 +54,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableLine:
-    """A line of a block.
+    """One line of a block.
 
     Attributes:
-        name: Whose numbers these are.
-        cells: By canonical name; a number that is not known is left out.
-        ours: Whether it is ours, not the paper's.
-        notes: Numbers of notes of the table, from 1.
+        name: Name of the method.
+        cells: Cells by canonical name; an unknown number is absent.
+        ours: Whether the numbers are ours and not the paper's.
+        notes: Numbers of the table's notes that apply, from 1.
     """
 
     name: str
@@ -71,12 +71,12 @@ class TableLine:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines that may be compared.
+    """Lines that may be compared with one another.
 
     Attributes:
         title: Test set, protocol and source of degrees.
-        names: Canonical names of the numbers, in columns.
-        lines: The paper's, each with ours that stand for it below.
+        names: Canonical names of the columns.
+        lines: The paper's lines, each followed by ours that stand for it.
     """
 
     title: str
@@ -86,15 +86,15 @@ class Block:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of a paper, with ours.
+    """A table of a paper together with our results.
 
     Attributes:
-        paper: Short name.
-        title: Of the paper.
-        table: Such as ``"Table 1"``.
-        blocks: In the order of the paper; those of ours alone, of other features, last.
-        notes: What lines of ours are, numbered from 1.
-        left_out: What of ours stands nowhere, and why, a sentence each.
+        paper: Short name of the paper.
+        title: Title of the paper.
+        table: Number of the table, such as ``"Table 1"``.
+        blocks: Blocks in the order of the paper; blocks of ours alone, with other features, come last.
+        notes: Notes on lines of ours, numbered from 1.
+        left_out: Results of ours that stand nowhere, with the reason, one sentence each.
     """
 
     paper: str
@@ -107,13 +107,13 @@ class PaperTable:
 
 @dataclass
 class _Building:
-    """Notes and reasons while the table is built."""
+    """Notes and reasons collected while the table is built."""
 
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def numbered(self, notes: Iterable[str]) -> tuple[int, ...]:
-        """Numbers of notes, equal ones once."""
+        """Numbers of notes; equal notes share a number."""
         found = []
         for note in notes:
             if note not in self.notes:
@@ -123,19 +123,16 @@ class _Building:
 
 
 _Key = tuple[str, int, str, str]
-"""Of a block: dataset, test images, protocol, source of degrees."""
+"""Key of a block: dataset, number of test images, protocol, source of degrees."""
 
 
 def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable:
-    """The rows of a printed table, ours below those that they stand for.
+    """Rows of a printed table, with our lines below those that they stand for.
 
     Args:
-        paper: Short name.
-        table: Its number, roman or arabic.
+        paper: Short name of the paper.
+        table: Number of the table, roman or arabic.
         ours: Results of runs that stand for rows of this table.
-
-    Raises:
-        UserError: If there is no such paper or table.
 
     >>> found = paper_table("ladder_loss", "1")
     >>> [block.title for block in found.blocks][:2]
@@ -175,11 +172,7 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable
 def _lines_of(
     one: Ours, rows: Sequence[PublishedRow], paper: str, building: _Building
 ) -> list[tuple[PublishedRow, TableLine]]:
-    """Lines of ours, each with the printed row that it stands below.
-
-    Raises:
-        UserError: If there is none; the message says what differs.
-    """
+    """Our lines, each with the printed row that it stands below; UserError says why there is none."""
     result = one.results[0]
     own = [row for row in one.stands_for if any(row is other for other in rows)]
     if not own:
@@ -206,7 +199,7 @@ def _lines_of(
 
 
 def _of_same_test(result: Result, own: Sequence[PublishedRow], paper: str) -> list[PublishedRow]:
-    """See ``of_same_protocol``; data that are none of theirs are refused here."""
+    """Rows of the same protocol as ``of_same_protocol`` finds them; other data are refused."""
     known = sorted({row.dataset for row in own})
     if not result.dataset:
         raise UserError(f"{paper}: its rows are of {' and '.join(known)}, this result of other data")
@@ -214,7 +207,7 @@ def _of_same_test(result: Result, own: Sequence[PublishedRow], paper: str) -> li
 
 
 def _of_other_features(result: Result, own: Sequence[PublishedRow], paper: str) -> list[PublishedRow]:
-    """Rows of fixed features: ours are of other ones, and stand apart whatever the size of the gallery."""
+    """Rows with fixed features: ours have other ones, and stand apart whatever the size of the gallery."""
     found = [row for row in own if row.dataset == result.dataset and row.protocol == result.protocol]
     if not found or result.split != "test":
         theirs = " or ".join(sorted({f"{row.dataset}, protocol {row.protocol}, split 'test'" for row in own}))
@@ -255,7 +248,7 @@ def _printed_line(row: PublishedRow) -> TableLine:
 
 
 def _cell(results: Sequence[Result], name: str) -> Cell | None:
-    """Mean and deviation of a number over results; None where one of them lacks it."""
+    """Mean and standard deviation of a number over results; None where one of them lacks it."""
     values = [_number(result, name) for result in results]
     if any(math.isnan(value) for value in values):
         return None
@@ -264,7 +257,7 @@ def _cell(results: Sequence[Result], name: str) -> Cell | None:
 
 
 def _number(result: Result, name: str) -> float:
-    """A number of a result; a sum or a mean of both directions is made where the terms were measured."""
+    """A number of a result; a sum or a mean of both directions is computed where its terms were measured."""
     if name in result.numbers or "/" in name:
         return result.numbers.get(name, math.nan)
     measure = parse(name)

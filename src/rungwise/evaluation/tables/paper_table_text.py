@@ -1,4 +1,4 @@
-"""A printed table with ours in it as text: for a terminal of 80 columns, Markdown, or JSON."""
+"""Text of a printed table with our results: for a terminal of 80 columns, Markdown, or JSON."""
 
 from __future__ import annotations
 
@@ -12,19 +12,13 @@ from rungwise.evaluation.tables.results import WAYS
 
 WIDTH = 80
 _LEAST_NAME = 24
-"""Characters that a name gets at least; where the numbers leave fewer, the columns are cut into groups."""
+"""Smallest width of a name in characters; where the numbers leave less, the columns are cut into groups."""
 
 _DOUBT, _OURS = "?", "> "
 
 
 def table_text(table: PaperTable, width: int = WIDTH) -> str:
-    """Lines for a terminal, none longer than the width; columns that do not fit stand in groups below each other.
-
-    >>> from rungwise.evaluation.tables.paper_table import paper_table
-    >>> text = table_text(paper_table("ladder_loss", "1"))
-    >>> max(map(len, text.splitlines())) <= 80
-    True
-    """
+    """Lines for a terminal, none longer than the width; columns that do not fit stand in groups below one another."""
     parts = ["\n".join(wrap(f"{table.table} of {table.title}", width))]
     for block in table.blocks:
         parts.append("\n".join(wrap(block.title, width)))
@@ -36,7 +30,7 @@ def table_text(table: PaperTable, width: int = WIDTH) -> str:
 
 
 def table_markdown(table: PaperTable) -> str:
-    """A table for each block, notes below.
+    """Markdown with one table for each block, and the notes below.
 
     >>> from rungwise.evaluation.tables.paper_table import paper_table
     >>> print(table_markdown(paper_table("sam", "1")).splitlines()[4])
@@ -54,17 +48,12 @@ def table_markdown(table: PaperTable) -> str:
 
 
 def table_json(table: PaperTable) -> str:
-    """Everything, with unrounded numbers.
-
-    >>> from rungwise.evaluation.tables.paper_table import paper_table
-    >>> json.loads(table_json(paper_table("convse", "I")))["blocks"][0]["title"]
-    'coco, 1,000 images, protocol coco-1k-5fold'
-    """
+    """JSON of the whole table, with unrounded numbers."""
     return json.dumps(asdict(table), indent=1)
 
 
 def _groups(block: Block, width: int) -> list[tuple[str, ...]]:
-    """The columns, in groups that fit beside a name: all, else by direction, else as many as fit."""
+    """Columns in groups that fit beside a name: all in one, else by direction, else as many as fit."""
     if _fits(block, block.names, width):
         return [block.names]
     groups = []
@@ -92,7 +81,7 @@ def _sizes(block: Block, names: Sequence[str]) -> list[int]:
 
 
 def _group(block: Block, names: Sequence[str], width: int) -> list[str]:
-    """Heading and lines of some columns, the directions above the measures."""
+    """Heading and lines of some columns, with the directions above the measures."""
     sizes = _sizes(block, names)
     lines = [line for line in block.lines if any(name in line.cells for name in names)]
     room = width - sum(size + 1 for size in sizes)
@@ -130,7 +119,7 @@ def _text(cell: Cell | None, name: str) -> str:
 
 
 def _below(table: PaperTable) -> list[list[str]]:
-    """Doubts; notes; what stands nowhere."""
+    """Lines below the table: doubts, notes, and what stands nowhere."""
     doubts = dict.fromkeys(
         f"{_DOUBT} {line.name}, {name}: {cell.doubt}"
         for block in table.blocks

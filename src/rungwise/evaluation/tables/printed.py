@@ -1,4 +1,4 @@
-"""Printed tables by their numbers, and the rows in them that a reference names."""
+"""Look-up of printed tables by number, and of the rows that a reference names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from rungwise.evaluation.tables.published_rows import PublishedRow, printed
 
 
 def tables_of(paper: str) -> tuple[str, ...]:
-    """The result tables of a paper, as it numbers them.
-
-    Raises:
-        UserError: If no such paper is known.
+    """Result tables of a paper, by the names that it gives them; UserError for an unknown paper.
 
     >>> tables_of("convse")
     ('Table I', 'Table II', 'Table III', 'Table IV')
@@ -22,10 +19,7 @@ def tables_of(paper: str) -> tuple[str, ...]:
 
 
 def table_named(paper: str, number: str) -> str:
-    """A table as its paper numbers it, by its number in roman or arabic figures.
-
-    Raises:
-        UserError: If the paper is not known or has no such table; the message lists those that there are.
+    """A paper's own name of a table, found by its number in roman or arabic figures.
 
     >>> table_named("convse", "2"), table_named("convse", "ii"), table_named("sam", "Table 3")
     ('Table II', 'Table II', 'Table 3')
@@ -40,14 +34,14 @@ def table_named(paper: str, number: str) -> str:
 
 
 def matching(reference: Mapping[str, Any]) -> tuple[PublishedRow, ...]:
-    """The rows that a reference names: ``{paper, table, row | method, backbone, finetuned, train_set, ...}``.
+    """Rows that a reference names: ``{paper, table, row | method, backbone, finetuned, train_set, ...}``.
 
     Args:
-        reference: ``paper`` and ``table``, and any of ``dataset``, ``test_images`` and the facts of a row; yes and no
+        reference: ``paper`` and ``table``, and any of ``dataset``, ``test_images`` and the facts of a row. Yes and no
             may come as the truth values that YAML makes of them.
 
     Returns:
-        Rows of one table. Several where a printed line has measures of several protocols.
+        Rows of one table; several where a printed line has measures of several protocols.
 
     Raises:
         UserError: If the table has no row of these facts; the message names the first fact that none has.
@@ -83,6 +77,6 @@ _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5", "vi": "6"}
 
 
 def _figure(table: str) -> str:
-    """The number of a table, in arabic figures."""
+    """Number of a table in arabic figures."""
     bare = table.strip().lower().removeprefix("table").strip()
     return _ROMAN.get(bare, bare)

@@ -1,4 +1,4 @@
-"""Rows that papers print, to be set beside ours where both are of one protocol, and refused where they are not.
+"""Rows that papers print, set beside our results where both are of one protocol, and refused where they are not.
 
 ``published.csv`` holds every number of the result tables of the papers in :data:`PAPERS`: paper, table and row, method,
 backbone, whether it was fine-tuned, training set, dataset, number of test images, direction, metric with its k, the
@@ -26,16 +26,16 @@ PAPERS: Mapping[str, str] = {
     "convse": "Contrastive Learning of Visual-Semantic Embeddings (Jain and Verma)",
     "cmal2r": "Cross-Modal Learning to Rank with Adaptive Listwise Constraint (Qu et al.)",
 }
-"""Short name to title: the sources of the rows."""
+"""Titles of the papers by short name."""
 
 FEATURES: Mapping[tuple[str, str], str] = {
     ("cmal2r", "wikipedia"): "4,096-d fc7 of a CNN and 100-d word2vec, 2,000 training and 866 test pairs",
     ("cmal2r", "pascal_voc2007"): "512-d GIST and 399-d word frequencies, 5,000 training and 4,919 test pairs",
 }
-"""Of a paper and a dataset: the fixed features that its rows are made from, where a paper trains on such."""
+"""Fixed features that the rows of a (paper, dataset) are made from, where a paper trains on such."""
 
 CORRELATION = "pearson"
-"""Protocol of the printed correlations with people's ratings: no ranking, so that no result is of it."""
+"""Protocol of the printed correlations with human ratings. They are no rankings, so no result has this protocol."""
 
 _METRICS = {
     "recall": "R@{k}",
@@ -49,39 +49,39 @@ _METRICS = {
     "ncs_non_gt_sum": "Nsum(non_gt)",
     "pearson_r": "Pearson",
 }
-"""Names of measures."""
+"""Names of measures by metric in the file."""
 
 _FRACTIONS = ("coherent_score", "pearson_r")
-"""Printed as fractions and shown so; others that are printed as fractions are shares, shown as percent."""
+"""Metrics that are printed and shown as fractions; others printed as fractions are shares, shown as percent."""
 
 _CAPTIONS_AN_IMAGE = {"one-caption-per-image": 1, "labels": 1}
-"""Of the published test sets under a protocol; 5 under any other."""
+"""Captions per image of the published test sets by protocol; 5 under any other."""
 
 _DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
 
 _NO_SETTING = (
     "as_printed", "why=", "5-fold", "1-fold", "full_5K", "test_images", "backbone_by", "average", "stat=", "printed=",
 )  # fmt: skip
-"""Marks of a number, and what protocol and columns say: not what a row was made with."""
+"""Parts of a setting that mark a number or repeat protocol and columns, and do not describe how a row was made."""
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a paper's table, as far as it is of one protocol: a printed line may be several of these.
+    """One row of a paper's table under one protocol; a printed line of several protocols makes several rows.
 
     Attributes:
-        paper: Short name.
-        table: Such as ``"Table 1"``.
-        method: With backbone, fine-tuning, training set and setting as far as the paper says them.
-        dataset: Such as ``"coco"``.
-        test_images: In the gallery; 0 where there is none.
-        protocol: The protocol here under which the row was made.
-        numbers: Canonical name to value, on the scale of results here (rates 0..100, correlations -1..1).
+        paper: Short name of the paper.
+        table: Number of the table, such as ``"Table 1"``.
+        method: Method with backbone, fine-tuning, training set and setting, as far as the paper says them.
+        dataset: Name of the dataset, such as ``"coco"``.
+        test_images: Number of images in the gallery; 0 without a gallery.
+        protocol: Protocol of rungwise under which the row was made.
+        numbers: Values by canonical name, on the scale of our results (rates 0..100, correlations -1..1).
         facts: What the paper says of the row, by name: ``row``, ``method``, ``backbone``, ``finetuned`` (yes or no),
             ``train_set``, and settings such as ``tau`` or ``L``.
-        relevance: What graded measures of the row took their degrees from; empty where the paper has one source.
-        deviations: Canonical name to standard deviation, where the row is the mean of several runs.
-        doubts: Canonical name to what its printed number contradicts.
+        relevance: Source of the degrees of graded measures; empty where the paper has only one.
+        deviations: Standard deviations by canonical name, where the row is the mean of several runs.
+        doubts: Statements of what a printed number contradicts, by canonical name.
     """
 
     paper: str
@@ -98,16 +98,13 @@ class PublishedRow:
 
     @property
     def features(self) -> str:
-        """The fixed features that the row was made from; empty where pictures were read."""
+        """Fixed features that the row was made from; empty where pictures were read."""
         return FEATURES.get((self.paper, self.dataset), "")
 
 
 @cache
 def published(paper: str) -> tuple[PublishedRow, ...]:
-    """All rows of a paper that are measures of rankings.
-
-    Raises:
-        UserError: If no such paper is known; the message lists those that are.
+    """All rows of a paper that are measures of rankings; UserError for an unknown paper.
 
     >>> row = published("ladder_loss")[2]
     >>> row.method, row.protocol, row.numbers["i2t/CS@100"]
@@ -118,10 +115,7 @@ def published(paper: str) -> tuple[PublishedRow, ...]:
 
 @cache
 def printed(paper: str) -> tuple[PublishedRow, ...]:
-    """All rows of a paper, correlations with people's ratings too.
-
-    Raises:
-        UserError: See :func:`published`.
+    """All rows of a paper, including correlations with human ratings; UserError for an unknown paper.
 
     >>> row = next(row for row in printed("convse") if row.deviations)
     >>> row.method, row.dataset, row.numbers["rsum"], row.deviations["rsum"]
@@ -170,10 +164,10 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
     """The rows of a paper that may stand beside a result: same test set, gallery size, folds and captions.
 
     Args:
-        result: Ours.
-        paper: Short name.
-        dataset: Such as ``"coco"``, where the result's protocol does not say it.
-        split: Of the data that were evaluated, where it is known; published rows are of test splits.
+        result: Our result.
+        paper: Short name of the paper.
+        dataset: Name such as ``"coco"``, where the result's protocol does not imply it.
+        split: Split of the evaluated data, where it is known; published rows are of test splits.
 
     Raises:
         UserError: If the paper has no row of this protocol; the message says what differs.
@@ -191,14 +185,7 @@ def published_beside(result: Result, paper: str, *, dataset: str | None = None, 
 def of_same_protocol(
     result: Result, rows: Iterable[PublishedRow], paper: str, *, dataset: str | None = None, split: str = ""
 ) -> list[PublishedRow]:
-    """Those of some rows that may stand beside a result; see :func:`published_beside`.
-
-    Args:
-        result: Ours.
-        rows: Of one paper.
-        paper: What to call them in a refusal.
-        dataset: See there.
-        split: See there.
+    """Those of some rows of a paper that may stand beside a result, with arguments of :func:`published_beside`.
 
     Raises:
         UserError: If none may; the message says what differs.
@@ -252,7 +239,7 @@ def of_same_protocol(
 
 
 class _Gathered:
-    """The numbers of a row while the file is read."""
+    """Numbers of a row, collected while the file is read."""
 
     def __init__(self, facts: Mapping[str, str]) -> None:
         self.facts = facts
@@ -262,7 +249,7 @@ class _Gathered:
 
 
 def _name(cells: Mapping[str, str]) -> str:
-    """The canonical name of a number."""
+    """Canonical name of a number."""
     measure = _METRICS[cells["metric"]].format(k=cells["k"])
     if cells["metric"] == "pearson_r":
         return f"{measure}({cells['setting'].removeprefix('pairs=')})"
@@ -270,7 +257,7 @@ def _name(cells: Mapping[str, str]) -> str:
 
 
 def _protocol(cells: Mapping[str, str]) -> str:
-    """Under which protocol a row was made, as its paper and its authors' program say."""
+    """Protocol under which a row was made, according to its paper and its authors' program."""
     if cells["metric"] == "pearson_r":
         return CORRELATION
     if cells["metric"] == "map":
@@ -288,7 +275,7 @@ def _protocol(cells: Mapping[str, str]) -> str:
 
 
 def _settings(cells: Mapping[str, str]) -> list[str]:
-    """The parts of the setting that tell a row from others."""
+    """Parts of the setting that distinguish a row from others."""
     if cells["metric"] == "pearson_r":  # its setting says of which pairs, and is in the number's name
         return []
     return [part for part in cells["setting"].split(";") if part and not part.startswith((*_NO_SETTING, "phi="))]
@@ -307,7 +294,7 @@ def _facts(cells: Mapping[str, str]) -> tuple[dict[str, str], str]:
 
 
 def _method(cells: Mapping[str, str]) -> str:
-    """What tells a row from others: its values' marks (suspect, inferred) do not."""
+    """Description that distinguishes a row from others; marks of single values (suspect, inferred) are left out."""
     tuned = {"yes": "fine-tuned", "no": "", "": ""}[cells["finetuned"]]
     trained = f"trained on {cells['train_set']}" if cells["train_set"] not in ("", "?") else ""
     mean = "mean of 5 runs" if "stat=" in cells["setting"] else ""

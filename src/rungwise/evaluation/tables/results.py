@@ -1,4 +1,4 @@
-"""A result as a table: for the terminal, Markdown, LaTeX, CSV or JSON."""
+"""Tables of a result: for the terminal, Markdown, LaTeX, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -20,30 +20,21 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TextFormat = Literal["markdown", "latex", "csv", "json"]
-"""What :func:`format_result` writes."""
+"""Formats that :func:`format_result` writes."""
 
 WAYS = {"i2t": "image to text", "t2i": "text to image"}
 """Names of the directions in headings."""
 
 
 _MEASURES_BESIDE = 6
-"""In a table by class: what 80 columns hold beside the names of classes."""
+"""Number of measures in a table by class that fit into 80 columns beside the names of classes."""
 
 Intervals = Mapping[str, tuple[float, float]]
-"""Name of a number to its lower and upper bound, such as ``Result.intervals()`` gives."""
+"""Lower and upper bound of a number by its name, as ``Result.intervals()`` gives them."""
 
 
 def render_table(result: Result, intervals: Intervals | None = None) -> Table:
-    """Both directions side by side, sums below; at most 80 columns wide without intervals.
-
-    >>> import numpy as np
-    >>> from rich.console import Console
-    >>> from rungwise.evaluation import evaluate
-    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1", "MedR"], data_name="two")
-    >>> table = render_table(result)
-    >>> table.title, table.row_count
-    ('two, protocol full', 2)
-    """
+    """Table with both directions side by side and sums below; at most 80 columns wide without intervals."""
     from rich.table import Table
 
     table = Table(title=title_of(result), caption="\n".join(notes_of(result)))
@@ -59,13 +50,7 @@ def render_table(result: Result, intervals: Intervals | None = None) -> Table:
 
 
 def render_by_class(result: Result) -> list[Table]:
-    """One table a direction, one row a class, at most 80 columns wide; none where classes were not asked for.
-
-    >>> import numpy as np
-    >>> from rungwise.evaluation import evaluate
-    >>> render_by_class(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
-    []
-    """
+    """One table per direction with a row per class, at most 80 columns wide; none where classes were not asked for."""
     from rich import box
     from rich.table import Table
 
@@ -90,13 +75,7 @@ def render_by_class(result: Result) -> list[Table]:
 
 
 def class_cells(result: Result) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Per direction, by the title of its table, heading and rows of the numbers by class as they print.
-
-    >>> import numpy as np
-    >>> from rungwise.evaluation import evaluate
-    >>> class_cells(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
-    {}
-    """
+    """Heading and rows of the numbers by class as they print, by the title of each direction's table."""
     found = {}
     for way, classes in result.by_class.classes.items() if result.by_class else ():
         measures = [name.partition("/")[2] for name in result.numbers if name.startswith(f"{way}/")]
@@ -113,7 +92,7 @@ def class_cells(result: Result) -> dict[str, tuple[list[str], list[list[str]]]]:
 
 
 def render_published(result: Result, ours: str, rows: Sequence[PublishedRow]) -> str:
-    """Lines for a terminal: numbers in columns, ours first, and whose they are last, since that may be long.
+    """Lines for a terminal: numbers in columns, ours first, and the name last, since that may be long.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -137,14 +116,14 @@ def format_result(
     ours: str = "ours",
     intervals: Intervals | None = None,
 ) -> str:
-    r"""The table as text, with published rows after it where there are any.
+    r"""Text of the table, followed by published rows if there are any.
 
     Args:
-        result: What to write.
-        form: ``"markdown"``; ``"latex"`` (needs no package); ``"csv"`` with unrounded numbers; ``"json"`` with these
-            and everything that says what they are.
-        rows: What papers print.
-        ours: What our row is called.
+        result: Result to write.
+        form: Format: ``"latex"`` needs no package; ``"csv"`` has unrounded numbers; ``"json"`` has these and everything
+            that says what they are.
+        rows: Rows that papers print.
+        ours: Name of our row.
         intervals: Bounds to print beside the numbers.
 
     >>> import numpy as np
@@ -183,11 +162,7 @@ def format_result(
 
 
 def card_facts(result: Result, intervals: Intervals | None = None) -> dict[str, Any]:
-    """A result in plain values, for the card of its model; see :func:`rungwise.models.add_evaluation`.
-
-    Args:
-        result: What was found.
-        intervals: Bounds to show beside the numbers.
+    """Plain values of a result for the model card that :func:`rungwise.models.add_evaluation` writes.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -212,24 +187,18 @@ def card_facts(result: Result, intervals: Intervals | None = None) -> dict[str, 
 
 
 def _named(ours: str, result: Result) -> str:
-    """A name that also says that a second model orders the best candidates."""
+    """Name of our row, which also says that a second model orders the best candidates."""
     return ours if result.reranking is None else f"{ours}, the first {result.reranking.top} reranked"
 
 
 def title_of(result: Result) -> str:
-    """What was evaluated and how.
-
-    >>> import numpy as np
-    >>> from rungwise.evaluation import evaluate
-    >>> title_of(evaluate(similarity=np.eye(2), image_of_caption=[0, 1]))
-    'protocol full'
-    """
+    """Title of a table: the data and the protocol."""
     title = _named(f"protocol {result.protocol}", result)
     return f"{result.data_name}, {title}" if result.data_name else title
 
 
 def cells_of(result: Result, intervals: Intervals | None = None) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows as they print, both directions side by side, sums last; bounds follow their number.
+    """Heading and rows as they print: both directions side by side, sums last, bounds behind their number.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -258,7 +227,7 @@ def cells_of(result: Result, intervals: Intervals | None = None) -> tuple[list[s
 
 
 def _sense(measure: str, unit: str) -> str:
-    """The unit; of errors, which only this tells from shares, that 0 is best."""
+    """The unit; for errors, which only this tells from shares, with the remark that 0 is best."""
     try:
         error = unit == FRACTION and not parse(measure).higher_is_better
     except UserError:  # a measure that this program does not know
@@ -267,7 +236,7 @@ def _sense(measure: str, unit: str) -> str:
 
 
 def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows of ours beside others', for the numbers that both have.
+    """Heading and rows of our numbers beside published ones, for the numbers that both have.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -285,16 +254,12 @@ def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> 
 
 
 def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
-    """One line a paper.
-
-    >>> sources_of([])
-    []
-    """
+    """One line per paper with its title."""
     return [f"{paper}: {PAPERS[paper]}" for paper in dict.fromkeys(row.paper for row in rows)]
 
 
 def notes_of(result: Result) -> list[str]:
-    """The gallery, what was right, what a second model did, where degrees came from, and values that are rulings.
+    """Notes below a table: gallery, what was right, reranking, source of degrees, and values set by convention.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import evaluate
@@ -328,7 +293,7 @@ def notes_of(result: Result) -> list[str]:
 
 
 def number_text(value: float, unit: str) -> str:
-    """A number as tables show it; a dash for NaN, and no sign where all digits are 0.
+    """Text of a number in tables; a dash for NaN, and no sign where all digits are 0.
 
     >>> number_text(56.72, "percent"), number_text(0.23456, "correlation"), number_text(-0.04, "percent")
     ('56.7', '0.2346', '0.0')
