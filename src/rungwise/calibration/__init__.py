@@ -1,4 +1,4 @@
-"""From the scores of one query to degrees of relevance, rungs, and the place where relevance ends."""
+"""Calibration: from the scores of one query to degrees of relevance, rungs, and the place where relevance ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Ways to end a result list that one number decides, and the best that any way can do.
+"""Baselines: ways to end a result list that one number decides, and the best that any way can do.
 
-Each baseline has a number that its ``fit`` chooses on validation queries: the one of the highest mean CutF1, among
-all numbers that make a difference. Its belief that anything is relevant is the score of the best hit, but for the
-largest gap, whose belief is that gap.
+Each baseline has a number that its ``fit`` chooses on validation queries: the one of the highest mean CutF1, among all
+numbers that make a difference. Its belief that anything is relevant is the score of the best hit; that of the largest
+gap is the gap.
 
     CutF1 = 200 |relevant among the shown| / (|shown| + |relevant|), 100 if both are 0; relevant: degree >= t
 """
@@ -23,7 +23,7 @@ from rungwise.metrics.rankings import Direction, Scores
 
 @dataclass(frozen=True)
 class FlatThreshold:
-    """Show what scores at least so much.
+    """Show the hits whose score reaches a threshold.
 
     >>> similarity = np.tile([0.9, 0.5, 0.1], (20, 1))
     >>> method = FlatThreshold.fit(similarity, np.tile([1.0, 0.0, 0.0], (20, 1)), relevant_from=1)
@@ -35,22 +35,22 @@ class FlatThreshold:
 
     @classmethod
     def fit(cls, similarity: ArrayLike, relevance: ArrayLike, relevant_from: float) -> FlatThreshold:
-        """Choose the threshold by (queries, candidates) arrays; errors as of ``Calibration.fit``."""
+        """Choose the threshold by (queries, candidates) arrays; errors are those of ``Calibration.fit``."""
         falling, values = _validation(similarity, relevance, relevant_from)
         return cls(_best_threshold(falling, values))
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge a block of queries, as :class:`rungwise.metrics.ends.Ends` says."""
         return JudgedQueries((scores >= self.least).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
-        """Its name and number."""
+        """Name and threshold."""
         return f"FlatThreshold({self.least:.4g})"
 
 
 @dataclass(frozen=True)
 class ShareOfBest:
-    """Show what scores at least such a share of the best hit; nothing where that is not above 0.
+    """Show the hits whose score reaches a share of the best hit's; nothing where the best score is not above 0.
 
     >>> ShareOfBest(0.5).judge(np.array([[0.1, 0.8, 0.4]]), "t2i", np.array([0])).cuts
     array([2])
@@ -60,22 +60,22 @@ class ShareOfBest:
 
     @classmethod
     def fit(cls, similarity: ArrayLike, relevance: ArrayLike, relevant_from: float) -> ShareOfBest:
-        """Choose the share; see :meth:`FlatThreshold.fit`."""
+        """Choose the share, as :meth:`FlatThreshold.fit` chooses a threshold."""
         falling, values = _validation(similarity, relevance, relevant_from)
         return cls(_best_threshold(_shares(falling), values))
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge a block of queries, as :class:`rungwise.metrics.ends.Ends` says."""
         return JudgedQueries((_shares(scores) >= self.share).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
-        """Its name and number."""
+        """Name and share."""
         return f"ShareOfBest({self.share:.4g})"
 
 
 @dataclass(frozen=True)
 class LargestGap:
-    """End before the largest gap between two hits that follow each other, among so many first hits.
+    """End the list before the largest gap between neighbouring hits, among the first ``within`` gaps.
 
     >>> LargestGap(3).judge(np.array([[0.9, 0.8, 0.3, 0.2]]), "t2i", np.array([0])).cuts
     array([2])
@@ -85,7 +85,7 @@ class LargestGap:
 
     @classmethod
     def fit(cls, similarity: ArrayLike, relevance: ArrayLike, relevant_from: float) -> LargestGap:
-        """Choose how far to look; see :meth:`FlatThreshold.fit`."""
+        """Choose the number of gaps, as :meth:`FlatThreshold.fit` chooses a threshold."""
         falling, values = _validation(similarity, relevance, relevant_from)
         gaps = falling[:, :-1] - falling[:, 1:]
         so_far = np.maximum.accumulate(gaps, axis=1)
@@ -95,7 +95,7 @@ class LargestGap:
         return cls(int(np.take_along_axis(values, cuts, axis=1).mean(axis=0).argmax()) + 1)
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge a block of queries, as :class:`rungwise.metrics.ends.Ends` says."""
         falling = _falling(scores)[:, : self.within + 1].astype(np.float64)
         if falling.shape[1] < 2:
             return JudgedQueries(np.ones(len(falling), np.int64), np.zeros(len(falling)))
@@ -103,13 +103,13 @@ class LargestGap:
         return JudgedQueries(gaps.argmax(axis=1) + 1, np.asarray(gaps.max(axis=1), np.float64))
 
     def __repr__(self) -> str:
-        """Its name and number."""
+        """Name and number of gaps."""
         return f"LargestGap({self.within})"
 
 
 @dataclass(frozen=True)
 class TopK:
-    """Show so many hits for every query.
+    """Show the same number of hits for every query.
 
     >>> TopK(10).judge(np.array([[0.9, 0.8, 0.3]]), "t2i", np.array([0])).cuts
     array([3])
@@ -119,26 +119,26 @@ class TopK:
 
     @classmethod
     def fit(cls, similarity: ArrayLike, relevance: ArrayLike, relevant_from: float) -> TopK:
-        """Choose the number of hits; see :meth:`FlatThreshold.fit`."""
+        """Choose the number of hits, as :meth:`FlatThreshold.fit` chooses a threshold."""
         _, values = _validation(similarity, relevance, relevant_from)
         return cls(int(values.mean(axis=0).argmax()))
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge a block of queries, as :class:`rungwise.metrics.ends.Ends` says."""
         return JudgedQueries(np.full(len(scores), min(self.k, scores.shape[1])), _best(scores))
 
     def __repr__(self) -> str:
-        """Its name and number."""
+        """Name and number of hits."""
         return f"TopK({self.k})"
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """The best number of hits for each query, by the degrees themselves: what no method can exceed with these scores.
+    """The best number of hits for each query by its true degrees: what no method can exceed with these scores.
 
     Attributes:
         relevance: (queries, candidates) degrees, NaN where nobody judged.
-        relevant_from: The least degree that counts as relevant.
+        relevant_from: The smallest degree that counts as relevant.
 
     >>> relevance = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     >>> Oracle(relevance, 1).judge(np.array([[0.9, 0.8, 0.3], [0.9, 0.8, 0.3]]), "t2i", np.array([0, 1])).cuts
@@ -149,11 +149,7 @@ class Oracle:
     relevant_from: float
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`.
-
-        Raises:
-            UserError: If the degrees are not those of these queries and candidates.
-        """
+        """Judge a block of queries; UserError if the degrees do not fit these queries and candidates."""
         if scores.shape[1] != self.relevance.shape[1] or (len(queries) and queries.max() >= len(self.relevance)):
             raise UserError(
                 f"relevance: shape {self.relevance.shape}, but query {queries.max()} has {scores.shape[1]} candidates;"
@@ -164,7 +160,7 @@ class Oracle:
         return JudgedQueries(cuts, np.asarray((degrees >= self.relevant_from).any(axis=1), np.float64))
 
     def __repr__(self) -> str:
-        """Its name and from which degree on a candidate is relevant."""
+        """Name and smallest relevant degree."""
         return f"Oracle({self.relevant_from:g})"
 
 
@@ -172,12 +168,12 @@ def f1_of_cuts(scores: Scores, degrees: NDArray[np.floating], relevant_from: flo
     """CutF1 of showing the first k hits, for every k.
 
     Args:
-        scores: (queries, candidates).
-        degrees: (queries, candidates); a NaN is left out of the hits that are shown.
-        relevant_from: The least degree that counts as relevant.
+        scores: (queries, candidates) similarities.
+        degrees: (queries, candidates) true degrees; hits with NaN are not counted as shown.
+        relevant_from: The smallest degree that counts as relevant.
 
     Returns:
-        (queries, candidates + 1) in percent, of k = 0, 1, 2, ...
+        (queries, candidates + 1) percentages for k = 0, 1, 2, ...
 
     >>> f1_of_cuts(np.array([[0.9, 0.8, 0.3]]), np.array([[1.0, np.nan, 0.0]]), 0.5).round(1)
     array([[  0. , 100. , 100. ,  66.7]])
@@ -200,11 +196,11 @@ def _validation(similarity: ArrayLike, relevance: ArrayLike, relevant_from: floa
 
 
 def _best_threshold(numbers: Values, values: Values) -> float:
-    """The threshold of the highest mean value: halfway between two numbers that lead to different cuts.
+    """The threshold of the highest mean value, halfway between two numbers that lead to different cuts.
 
     Args:
-        numbers: (queries, candidates) falling; the first k of a query are shown by a threshold of their last or less.
-        values: (queries, candidates + 1) of each cut.
+        numbers: (queries, candidates) falling numbers; a threshold shows the hits whose number reaches it.
+        values: (queries, candidates + 1) value of each cut.
     """
     order = np.argsort(-numbers, axis=None, kind="stable")
     ordered = numbers.ravel()[order]
@@ -227,6 +223,6 @@ def _best(scores: Scores) -> Values:
 
 
 def _shares(scores: Scores) -> Values:
-    """Of the best; minus infinity where that is not above 0."""
+    """Scores as shares of the best; minus infinity where that is not above 0."""
     best = _best(scores)[:, None]
     return np.asarray(np.divide(scores, best, out=np.full(scores.shape, -np.inf), where=best > 0))

@@ -1,4 +1,4 @@
-"""From the scores of one query to expected degrees, rungs, and how many hits to show."""
+"""Calibration: from the scores of one query to expected degrees, rungs, and the number of hits to show."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from rungwise.metrics.ends import JudgedQueries
 from rungwise.metrics.rankings import Direction, Scores
 
 _LOOKED_AT = 1000
-"""Hits that may be shown; those after them count by their expected number."""
+"""Largest number of hits that may be shown; later ones count by their expected number of relevant ones."""
 
 _LEAST = 1e-9
-"""A belief is taken for at least this where something is divided by it."""
+"""Lower bound of a belief where something is divided by it."""
 
 _BULK = 1.0
-"""Standard deviations over the centre within which no hit stands out, however many have the same score."""
+"""Standard deviations over the centre within which no hit stands out, even if many have the same score."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Says of one query's scores how relevant each hit is, and where relevance ends.
+    """Estimates from one query's scores how relevant each hit is, and where relevance ends.
 
-    Made by :meth:`fit` from judged pairs, by :meth:`unsupervised` without any, or by :meth:`load`.
+    It is made by :meth:`fit` from judged pairs, by :meth:`unsupervised` without any, or by :meth:`load`.
 
     Attributes:
-        relevant_from: The least degree that counts as relevant.
-        scale: Least and highest degree; expected degrees are between them.
-        boundaries: Least expected degree of the rungs 1 and 2; see :mod:`rungwise.calibration.rung_names`.
-        source: By what it was made, one line for people.
-        model_fingerprint: Of the model whose scores it reads; empty for any.
-        learnt: From judged pairs; None of an unsupervised calibration.
+        relevant_from: The smallest degree that counts as relevant.
+        scale: Smallest and highest degree, between which expected degrees lie.
+        boundaries: Smallest expected degrees of the rungs 1 and 2 (:mod:`rungwise.calibration.rung_names`).
+        source: One line for people on how the calibration was made.
+        model_fingerprint: Fingerprint of the model whose scores it reads; empty for any model.
+        learnt: What was learnt from judged pairs; None of an unsupervised calibration.
         standard: What queries reach that fit nothing; None if it is not known.
 
     >>> rng = np.random.default_rng(0)
@@ -71,21 +71,22 @@ class Calibration:
 
     @classmethod
     def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
-        """A calibration that knows no labels.
+        """A calibration without any judgements.
 
-        With scores of unrelated queries, hits are shown that stand higher over the query's centre than the best hits of
-        nine in ten of them, and at least two thirds as high as the best hit. A degree is the probability to stand
-        higher than the best hits of ten of them, times the share of the height of the query's best hit. See
-        :mod:`rungwise.calibration.unrelated_standard`.
+        With scores of unrelated queries (:mod:`rungwise.calibration.unrelated_standard`), those hits are shown that
+        stand higher over the query's centre than the best hits of nine in ten unrelated queries, and at least two
+        thirds as high as the query's best hit. A degree is the probability of standing higher than the best hits of ten
+        unrelated queries, times the hit's height as a share of the best hit's.
 
-        Without, a degree is one minus the local false discovery rate: the probability that the hit does not belong to
-        the bulk of the query's own scores. See :mod:`rungwise.calibration.null_distribution` and
-        :mod:`rungwise.calibration.false_discovery`. Few hits stand out of the bulk so clearly.
+        Without them, a degree is one minus the local false discovery rate: the probability that the hit does not belong
+        to the bulk of the query's own scores (:mod:`rungwise.calibration.null_distribution`,
+        :mod:`rungwise.calibration.false_discovery`). Few hits stand out of the bulk so clearly.
 
         Args:
-            unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts that fit nothing, with all candidates
-                of the index or a sample of them.
-            model_fingerprint: Of the model that gave them; empty if the calibration should be taken for any.
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts that fit nothing, with all
+                candidates of the index or a sample of them.
+            model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
+                any.
 
         Raises:
             UserError: If there are fewer than 10 texts, or their scores are constant or not finite.
@@ -116,22 +117,23 @@ class Calibration:
         source: str = "judged pairs",
         model_fingerprint: str = "",
     ) -> Calibration:
-        """Learn from queries whose candidates somebody, or a relevance source, has judged.
+        """Learn from queries whose candidates were judged by people or by a relevance source.
 
         Args:
             similarity: (queries, candidates) scores of a model.
             relevance: (queries, candidates) degrees on any scale; NaN for a pair that nobody judged.
-            relevant_from: The least degree that counts as relevant.
-            known: (queries,) what is known of each beside its scores; candidates in the order of ``similarity``.
-            unrelated: (texts, candidates) scores of ``UNRELATED`` or other texts to which none of these candidates, or
-                of a sample of them, is relevant: by them it learns to tell queries to which nothing is.
-            unrelated_known: (texts,) what is known of each of these, in the same way.
-            source: By what pairs were judged, one line for people.
-            model_fingerprint: Of the model that gave the scores; empty if the calibration should be taken for any.
+            relevant_from: The smallest degree that counts as relevant.
+            known: (queries,) what is known of each query besides its scores; candidates in the order of ``similarity``.
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts to which none of these candidates,
+                or of a sample of them, is relevant. They teach to recognise queries to which nothing is relevant.
+            unrelated_known: (texts,) what is known of each of these texts.
+            source: One line for people on how pairs were judged.
+            model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
+                any.
 
         Raises:
-            UserError: In one line: fewer than 20 queries, one candidate, scores that are constant or not finite,
-                degrees that are all the same or never relevant, or shapes that do not fit.
+            UserError: If there are fewer than 20 queries or only one candidate, scores are constant or not finite,
+                degrees are all the same or never relevant, or shapes do not fit.
 
         >>> Calibration.fit(np.zeros((3, 4)), np.zeros((3, 4)))
         Traceback (most recent call last):
@@ -153,11 +155,11 @@ class Calibration:
         """Expected degree of each candidate of one query.
 
         Args:
-            scores: (candidates,) of one query, in any order.
-            known: Of the query and these candidates, in the same order.
+            scores: (candidates,) scores of the query, in any order.
+            known: What is known of the query and these candidates, in the same order.
 
         Returns:
-            (candidates,) in the same order, within :attr:`scale`.
+            (candidates,) degrees in the same order, within :attr:`scale`.
 
         Raises:
             UserError: If there are fewer than two scores, or one is not finite.
@@ -165,30 +167,30 @@ class Calibration:
         return self._whole(scores, known)[0]
 
     def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
-        """The rung of each candidate of one query: 1, 2, 3 as in ``RUNGS``, 4 after the end; see :meth:`degrees`."""
+        """Rung of each candidate of a query: 1, 2, 3 as in ``RUNGS``, 4 after the end; arguments of :meth:`degrees`."""
         degrees, best, cut, _ = self._whole(scores, known)
         rungs = np.full(len(degrees), BEYOND)
         rungs[best[:cut]] = self._rungs(degrees[best[:cut]], cut)
         return rungs
 
     def cut(self, scores: ArrayLike, known: Known | None = None) -> int:
-        """How many of the best candidates of one query to show, 0 for "nothing relevant"; see :meth:`degrees`."""
+        """Number of best candidates of one query to show, 0 for "nothing relevant"; arguments of :meth:`degrees`."""
         return self._whole(scores, known)[2]
 
     def belief(self, scores: ArrayLike, known: Known | None = None) -> float:
-        """That any candidate of one query is relevant, 0..1; see :meth:`degrees`."""
+        """Belief that any candidate of one query is relevant, 0..1; arguments of :meth:`degrees`."""
         return self._whole(scores, known)[3]
 
     def judge(
         self, scores: Scores, direction: Direction, queries: NDArray[np.int64], known: Sequence[Known] | None = None
     ) -> JudgedQueries:
-        """Judge a block of queries by all of their scores; see :class:`rungwise.metrics.ends.Ends`.
+        """Judge a block of queries by all of their scores, as :class:`rungwise.metrics.ends.Ends` says.
 
         Args:
-            scores: (queries, candidates).
-            direction: Makes no difference.
-            queries: (queries,) where they stand in ``known``.
-            known: Of all queries.
+            scores: (queries, candidates) similarities.
+            direction: Direction of the queries, which makes no difference.
+            queries: (queries,) positions in ``known``.
+            known: What is known of all queries.
         """
         degrees = np.empty(scores.shape)
         cuts, beliefs = np.zeros(len(scores), np.int64), np.zeros(len(scores))
@@ -198,7 +200,7 @@ class Calibration:
         return JudgedQueries(cuts, beliefs, degrees)
 
     def informed(self, known: Sequence[Known]) -> Informed:
-        """This calibration together with what is known of all queries of a collection, for measures."""
+        """The calibration together with what is known of all queries of a collection, for measures."""
         return Informed(self, tuple(known))
 
     def judge_hits(
@@ -207,9 +209,9 @@ class Calibration:
         """Judge the best hits of one query, as a search finds them.
 
         Args:
-            scores: (hits,) of the best candidates, falling.
+            scores: (hits,) falling scores of the best candidates.
             background: Scores of the query with a fixed sample of all candidates.
-            known: Of the query and these hits.
+            known: What is known of the query and these hits.
 
         Raises:
             UserError: If a score is not finite or higher than the one before, or there are fewer than two candidates.
@@ -227,10 +229,7 @@ class Calibration:
         return QueryJudgement(degrees, self._rungs(degrees, cut), cut, belief)
 
     def check(self, fingerprint: str) -> None:
-        """Refuse a model whose scores this calibration was not made for.
-
-        Raises:
-            UserError: In one line.
+        """Refuse a model for whose scores this calibration was not made.
 
         >>> from dataclasses import replace
         >>> replace(Calibration.unsupervised(), model_fingerprint="ab12").check("cd34")
@@ -244,25 +243,21 @@ class Calibration:
             )
 
     def save(self, path: Path | str) -> None:
-        """Write it as JSON.
-
-        Raises:
-            UserError: If the file cannot be written.
-        """
+        """Write the calibration as JSON."""
         json_file.write(self._as_json(), Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> Calibration:
-        """Read what :meth:`save` wrote; what the file says is checked.
+        """Read and check a file that :meth:`save` wrote.
 
         Raises:
-            MissingFileError: If there is none.
-            UserError: In one line, if it is damaged, of an unknown version or no calibration.
+            MissingFileError: If the file does not exist.
+            UserError: If the file is damaged, of an unknown version or no calibration.
         """
         return cls(**json_file.read(Path(path)))
 
     def __str__(self) -> str:
-        """One line: its source and the beginning of a hash of all it says."""
+        """Source and beginning of the hash of all content, in one line."""
         return f"calibration by {self.source}, hash {self._hash[:16]}"
 
     @cached_property
@@ -273,7 +268,7 @@ class Calibration:
         return json_file.as_json({field.name: getattr(self, field.name) for field in fields(self)})
 
     def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
-        """Degrees in the order given, the best candidates in falling order of score, the cut and the belief."""
+        """Degrees in the given order, positions of the best candidates by falling score, the cut and the belief."""
         values = np.asarray(scores)
         checked = _checked(values, len(values) if values.ndim else 0)
         null = Null.of(Background(checked, len(checked)))
@@ -332,24 +327,24 @@ class Informed:
     """A calibration that knows more of each query of a collection than its scores.
 
     Attributes:
-        calibration: That judges.
-        known: (queries,) of each query; what it says of candidates is in their order in the collection.
+        calibration: The calibration that judges.
+        known: (queries,) what is known of each query; entries of candidates are in the collection's order.
     """
 
     calibration: Calibration
     known: tuple[Known, ...]
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """Judge a block of queries; see :class:`rungwise.metrics.ends.Ends`."""
+        """Judge a block of queries, as :class:`rungwise.metrics.ends.Ends` says."""
         return self.calibration.judge(scores, direction, queries, self.known)
 
     def __str__(self) -> str:
-        """One line."""
+        """The calibration's line, with a remark."""
         return f"{self.calibration}, with what is known of the queries"
 
 
 def _best_first(scores: Values, most: int) -> NDArray[np.int64]:
-    """Places of the best scores in falling order, of equal ones the first first."""
+    """Positions of the best scores in falling order; of equal scores, the lower position first."""
     if len(scores) <= most:
         return np.argsort(-scores, kind="stable")
     least = np.partition(scores, len(scores) - most)[len(scores) - most]

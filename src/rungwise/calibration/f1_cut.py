@@ -1,19 +1,19 @@
-"""How many hits to show, so that the expected F1 is highest.
+"""The number of hits to show so that the expected F1 is highest.
 
-A list that is cut by a threshold on F1 depends on all probabilities at once (Lewis 1995, "Evaluating and optimizing
-autonomous text classification systems"; Ye, Chai, Lee and Chieu 2012, "Optimizing F-measures"). If hit i is relevant
-with probability p_i independently of the others, and M counts the relevant ones among all candidates,
+The best cut by F1 depends on all probabilities at once (Lewis 1995, "Evaluating and optimizing autonomous text
+classification systems"; Ye, Chai, Lee and Chieu 2012, "Optimizing F-measures"). If hit i is relevant with probability
+p_i independently of the others, and M counts the relevant ones among all candidates,
 
     E[F1 of the first k] = sum over i <= k of 2 p_i E[1 / (k + 1 + M without i)].
 
 With E[u^M] = prod(1 - p_i + p_i u) and 1 / (c + M) = integral of u^(c + M - 1) over 0..1, this is one integral per k,
 taken at the points of a Gauss-Legendre rule for all k at once.
 
-The hits of one query are not independent. Its scores do not tell whether it has two relevant candidates or two
-hundred: if the tenth hit is relevant, so is probably the twentieth. Therefore the log-odds of all hits of a query are
-shifted together by a normally distributed amount, and the expectation is taken over it. Without that, too much is shown
-to a query with few relevant candidates. The standard deviation of the shift is learnt; see
-:mod:`rungwise.calibration.learning.shift`.
+The hits of one query are not independent. Its scores do not tell whether it has two relevant candidates or two hundred:
+if the tenth hit is relevant, so probably is the twentieth. Therefore the log-odds of all hits of a query are shifted
+together by a normally distributed amount, and the expectation is taken over it; without that, too much is shown to a
+query with few relevant candidates. The standard deviation of the shift is learnt
+(:mod:`rungwise.calibration.learning.shift`).
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from rungwise.calibration.judgement import Values
 from rungwise.calibration.logistic import sigmoid
 
 _EXACT = 64
-"""Hits whose part is integrated; after them k is so large that two terms of a series are enough."""
+"""Number of hits whose part is integrated; behind them k is so large that two terms of a series are enough."""
 
 _POINTS, _HITS_PER_POINT = 20, 40
-"""Of the rule, and one more for so many hits: enough for an error below 1e-5."""
+"""Points of the integration rule, and hits per additional point: enough for an error below 1e-5."""
 
 _SHIFTS = 5
-"""Points of the Gauss-Hermite rule that stands for all shifts."""
+"""Number of points of the Gauss-Hermite rule over the shift."""
 
 _LEAST, _MOST = 1e-12, 1 - 1e-6
-"""Probabilities that are shifted are kept within these, so that their odds are finite."""
+"""Bounds of the probabilities that are shifted, so that their odds are finite."""
 
 _SURE = 0.9
-"""Belief from which something is shown, however little of it is expected to be right."""
+"""Belief from which something is shown, even if little of it is expected to be right."""
 
 
 def expected_f1(probabilities: Values, beyond: float = 0.0, shift: float = 0.0) -> Values:
     """Expected F1 of showing the first k hits, for every k, if anything is relevant.
 
     Args:
-        probabilities: (hits,) that each hit is relevant, in falling order of score.
-        beyond: How many more are expected to be relevant among the candidates that are no hits here.
-        shift: Standard deviation of the shift of all log-odds of the query.
+        probabilities: (hits,) probability that each hit is relevant, in falling order of score.
+        beyond: Expected number of relevant candidates that are not among these hits.
+        shift: Standard deviation of the common shift of the query's log-odds.
 
     Returns:
-        (hits + 1,) in 0..1, of k = 0, 1, 2, ...
+        (hits + 1,) values in 0..1 for k = 0, 1, 2, ...
 
     >>> expected_f1(np.array([1.0, 1.0, 0.0])).round(3)
     array([0.   , 0.667, 1.   , 0.8  ])
@@ -71,16 +71,16 @@ def expected_f1(probabilities: Values, beyond: float = 0.0, shift: float = 0.0) 
 
 
 def best_cut(probabilities: Values, beyond: float = 0.0, belief: float = 1.0, shift: float = 0.0) -> int:
-    """How many hits to show: those of the highest expected F1, or none.
+    """Number of hits to show: the one of the highest expected F1, or none.
 
     Where nothing is relevant, showing nothing has an F1 of 1 and showing anything one of 0. None are shown if that is
     expected to be more, and the belief that anything is relevant is below .9.
 
     Args:
-        probabilities: (hits,) that each hit is relevant if anything is, in falling order of score.
-        beyond: As for :func:`expected_f1`.
-        belief: That anything is relevant.
-        shift: As for :func:`expected_f1`.
+        probabilities: (hits,) probability that each hit is relevant if anything is, in falling order of score.
+        beyond: Expected number of relevant candidates that are not among these hits.
+        belief: Probability that anything is relevant.
+        shift: Standard deviation of the common shift of the query's log-odds.
 
     Returns:
         The smallest of equally good numbers.
@@ -96,7 +96,7 @@ def best_cut(probabilities: Values, beyond: float = 0.0, belief: float = 1.0, sh
 
 
 def _independent(probabilities: Values, beyond: Values) -> Values:
-    """(cases, hits + 1) expected F1 of every k if each of (cases, hits) is relevant independently of the others."""
+    """(cases, hits + 1) expected F1 of every k for (cases, hits) independent probabilities."""
     first, rest = probabilities[:, :_EXACT], probabilities[:, _EXACT:]
     values = np.zeros((len(probabilities), probabilities.shape[1] + 1))
     points, weighted_powers = _rule(first.shape[1])
@@ -131,7 +131,7 @@ def _shifts() -> tuple[Values, Values]:
 
 @lru_cache(maxsize=8)
 def _rule(hits: int) -> tuple[Values, Values]:
-    """(points,) on 0..1, and (points, hits) their weights times the powers 1, 2, ... of each point.
+    """(points,) points on 0..1, and (points, hits) their weights times the powers 1, 2, ... of each point.
 
     The points are those of Gauss and Legendre for t in x = 1 - (1 - t)^2, which packs them towards 1, where high powers
     live.

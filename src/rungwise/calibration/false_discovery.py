@@ -1,10 +1,10 @@
-"""Which hits stand out of a query's null distribution, without a single label.
+"""Local false discovery rates: which hits stand out of a query's null distribution, without a single label.
 
 The local false discovery rate of a hit (Efron 2004) is the probability that it is irrelevant: the density of irrelevant
 scores over that of all scores. In tail probabilities, the first is flat and the second falls, and its best falling
-estimate is that of Grenander (as in Strimmer 2008, "fdrtool"). Between two hits that follow each other lies one hit; if
-the null expects e irrelevant ones there, e is the rate. Pooling such e until they rise with the rank is Grenander's
-estimate: blocks of n hits where E irrelevant ones are expected, with a rate of E / n.
+estimate is that of Grenander (as in Strimmer 2008, "fdrtool"). Between two neighbouring hits lies one hit; if the null
+expects e irrelevant ones there, e is the rate. Pooling such e until they rise with the rank is Grenander's estimate:
+blocks of n hits where E irrelevant ones are expected, with a rate of E / n.
 
 The estimate picks the densest blocks, and pure noise has dense ones, too. So a block counts only as far as n hits are
 unlikely under the null, by the likelihood ratio of two Poisson distributions with means n and E.
@@ -17,18 +17,18 @@ import numpy as np
 from rungwise.calibration.judgement import Values
 
 _DOUBT = 2.0
-"""Logarithm of the odds against a block before it is seen; what it means for pure noise, tests/calibration says."""
+"""Logarithm of the prior odds against a block; tests/calibration shows its effect on pure noise."""
 
 
 def false_discovery_rates(expected_false: Values) -> Values:
-    """The probability that each hit is irrelevant; see the module.
+    """Probability that each hit is irrelevant.
 
     Args:
-        expected_false: (hits,) how many irrelevant candidates are expected at each hit's score or higher, hits in
-            falling order of score.
+        expected_false: (hits,) number of irrelevant candidates expected at each hit's score or higher, hits in falling
+            order of score.
 
     Returns:
-        (hits,) in 0..1, never falling.
+        (hits,) probabilities, never falling.
 
     >>> false_discovery_rates(np.array([1e-6, 2e-6, 1.5, 2.5])).round(2)
     array([0., 0., 1., 1.])
@@ -47,12 +47,9 @@ def false_discovery_rates(expected_false: Values) -> Values:
 
 
 def chance_of_noise(expected_false: Values) -> float:
-    """The probability that noise alone has hits that stand out as much, by the test of Simes (1986).
+    """Probability that noise alone has hits that stand out as much, by the test of Simes (1986).
 
-    It is the least of ``expected_false[k - 1] / k``: under pure noise, it is below p in p of all queries.
-
-    Args:
-        expected_false: See :func:`false_discovery_rates`.
+    It is the smallest ``expected_false[k - 1] / k``; under pure noise, a share p of all queries falls below p.
 
     >>> chance_of_noise(np.array([0.5, 0.6, 0.9]))
     0.3
@@ -63,10 +60,10 @@ def chance_of_noise(expected_false: Values) -> float:
 
 
 def belief_from(chance: float) -> float:
-    """How far to believe that something stands out, from the chance of noise.
+    """Belief that something stands out, from the chance of noise.
 
-    Where the odds were even before, this bounds them from above (Sellke, Bayarri and Berger 2001, "Calibration of p
-    values"): 1 / (1 - e p ln p) for p < 1/e; from there it falls to 0 at p = 1.
+    With even prior odds, this bounds it from above (Sellke, Bayarri and Berger 2001, "Calibration of p values"): 1 / (1
+    - e p ln p) for p < 1/e; from there it falls to 0 at p = 1.
 
     >>> round(belief_from(0.001), 2), round(belief_from(0.05), 2), belief_from(1.0)
     (0.98, 0.71, 0.0)

@@ -1,4 +1,4 @@
-"""A calibration as a JSON file; whatever is read is checked first."""
+"""JSON file of a calibration; everything that is read is checked."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ from rungwise.core.untrusted_files import parse_json, read_bytes
 
 _FORMAT, _VERSION = "rungwise-calibration", 1
 _LONGEST = 1000
-"""Characters of a text in the file."""
+"""Largest number of characters of a text in the file."""
 _MOST_CANDIDATES = 1 << 53
 _LARGEST, _LEAST_DEVIATION = 1e30, 1e-12
 
 
 def as_json(fields: Mapping[str, Any]) -> dict[str, object]:
-    """As plain numbers, lists and texts, which JSON gives back to the bit.
-
-    Args:
-        fields: Those of a :class:`rungwise.calibration.Calibration`, by name.
-    """
+    """Plain values of a calibration's fields, which JSON gives back to the bit."""
     learnt, standard = fields["learnt"], fields["standard"]
     return {
         "format": _FORMAT,
@@ -40,22 +36,18 @@ def as_json(fields: Mapping[str, Any]) -> dict[str, object]:
 
 
 def write(value: dict[str, object], path: Path) -> None:
-    """Write a file with a checksum, whole or not at all.
-
-    Raises:
-        UserError: If the place cannot be written.
-    """
+    """Write a file with a checksum, or no file at all."""
     with replacing(path) as draft:
         whole = json.loads(sealed(value))
         draft.write_text(json.dumps(whole, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The fields of a :class:`rungwise.calibration.Calibration`, by name, read from a file and checked.
+    """Read and check a file; returns the fields of a :class:`rungwise.calibration.Calibration` by name.
 
     Raises:
-        MissingFileError: If there is none.
-        UserError: In one line, if it is damaged, of an unknown version or something else.
+        MissingFileError: If the file does not exist.
+        UserError: If the file is damaged, of an unknown version or no calibration.
     """
     text = read_bytes(path, "json_bytes")
     value = parse_json(text, path)

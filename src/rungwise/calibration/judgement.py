@@ -1,4 +1,4 @@
-"""What a calibration is asked about one query, and what it answers."""
+"""Values that go into and come out of the judgement of one query."""
 
 from __future__ import annotations
 
@@ -12,25 +12,22 @@ from rungwise.core.errors import UserError
 Values = NDArray[np.float64]
 
 RUNGS = ("exactly", "close", "loosely related")
-"""Names for people of the rungs 1, 2 and 3: how well a hit fits."""
+"""Names for people of the rungs 1, 2 and 3, which say how well a hit fits."""
 
 BEYOND = len(RUNGS) + 1
-"""The rung of every hit after the end of relevance."""
+"""Rung of every hit after the end of relevance."""
 
 
 @dataclass(frozen=True)
 class Background:
-    """The scores of a query with a fixed sample of all candidates: most of them are irrelevant to it.
+    """Scores of a query with a fixed sample of all candidates, most of which are irrelevant to it.
 
     Attributes:
-        scores: (sample,) in any order.
-        total: How many candidates there are, sampled or not.
+        scores: (sample,) scores in any order.
+        total: Number of candidates, sampled or not.
 
     Raises:
         UserError: If there are fewer candidates than scores, or a score is not finite.
-
-    >>> Background(np.array([0.1, 0.3, 0.2]), total=8091).total
-    8091
     """
 
     scores: NDArray[np.floating]
@@ -45,15 +42,12 @@ class Background:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a query and its hits beside the scores; None is not known.
+    """What is known of a query and its hits besides the scores; None stands for unknown.
 
     Attributes:
-        vector: (D,) the query's own, by the model's text side.
-        unknown_share: Share of its words that the model does not know, 0..1.
-        caption_scores: (hits,) likeness of the query with the best caption of each hit; NaN without a caption.
-
-    >>> Known(unknown_share=0.5).vector is None
-    True
+        vector: (D,) vector of the query from the model's text side.
+        unknown_share: Share of the query's words that the model does not know, 0..1.
+        caption_scores: (hits,) similarity of the query with the best caption of each hit; NaN without a caption.
     """
 
     vector: NDArray[np.floating] | None = None
@@ -63,16 +57,13 @@ class Known:
 
 @dataclass(frozen=True)
 class QueryJudgement:
-    """What a calibration says of the best hits of one query.
+    """Judgement of the best hits of one query.
 
     Attributes:
         degrees: (hits,) expected degrees of relevance, on the scale of the calibration.
-        rungs: (hits,) 1, 2 or 3 as :data:`RUNGS` names them; :data:`BEYOND` after the end of relevance.
-        cut: How many of the best hits to show; 0 for "nothing relevant".
-        belief: That a candidate is relevant at all, 0..1.
-
-    >>> QueryJudgement(np.array([0.9, 0.1]), np.array([1, 4]), cut=1, belief=0.95).cut
-    1
+        rungs: (hits,) 1, 2 or 3 as named in :data:`RUNGS`; :data:`BEYOND` after the end of relevance.
+        cut: Number of best hits to show; 0 for "nothing relevant".
+        belief: Belief that any candidate is relevant, 0..1.
     """
 
     degrees: Values

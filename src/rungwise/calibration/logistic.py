@@ -1,4 +1,4 @@
-"""Logistic regression of standardised features, and the checks of what a calibration's file holds of it."""
+"""Logistic regression of standardised features, and checks of its numbers in a calibration's file."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rungwise.core.errors import UserError
 
 _STEPS = 15
 _STRIDE, _SETTLED = 3.0, 1e-3
-"""The largest change of a coefficient in a step; the change at which a fit is done."""
+"""Largest change of a coefficient in a step, and the change at which a fit is done."""
 _BLOCK = 16_384
 _FLAT = 1e-9
-"""A spread below it is none, and a probability below it is taken for it."""
+"""Smallest spread that counts, and lower bound of a probability."""
 _CLIP = 4.0
-"""Standard deviations to which features are clipped: an unusual query is not extrapolated to."""
+"""Standard deviations to which features are clipped, so that an unusual query is not extrapolated to."""
 _FOLDS = 4
 _LONGEST = 65_536
-"""Numbers in a list that is read."""
+"""Largest number of entries in a list that is read."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Columns made comparable: mean 0 and standard deviation 1 in the fit, the unknown at 0.
+    """Standardisation of columns: mean 0 and standard deviation 1 in the fit, unknown values at 0.
 
     Attributes:
         centre: (F,) means.
@@ -40,7 +40,7 @@ class Scale:
 
     @classmethod
     def fit(cls, features: Values) -> Scale:
-        """By (rows, F) features; NaN is not known."""
+        """Fit to (rows, F) features; NaN stands for unknown."""
         known = np.isfinite(features)
         count = np.maximum(known.sum(axis=0), 1)
         centre = np.where(known, features, 0.0).sum(axis=0) / count
@@ -49,22 +49,18 @@ class Scale:
         return cls(centre, spread)
 
     def of(self, features: Values) -> Values:
-        """(rows, F) scaled, never NaN."""
+        """(rows, F) standardised features, never NaN."""
         scaled = (features - self.centre) / self.spread
         scaled[~np.isfinite(features)] = 0.0
         return np.clip(scaled, -_CLIP, _CLIP, out=scaled)
 
     def to_json(self) -> dict[str, list[float]]:
-        """Lists of numbers."""
+        """Plain values for JSON."""
         return {"centre": self.centre.tolist(), "spread": self.spread.tolist()}
 
     @classmethod
     def from_json(cls, value: object, columns: int, where: str) -> Scale:
-        """What :meth:`to_json` gave, for so many columns.
-
-        Raises:
-            UserError: If it is anything else; ``where`` says of what.
-        """
+        """Read values of :meth:`to_json` for ``columns`` columns; UserError, which names ``where``, for others."""
         parts = fields_of(value, ("centre", "spread"), where)
         centre, spread = (numbers_of(parts[name], f"{where}.{name}") for name in ("centre", "spread"))
         if len(centre) != columns or len(spread) != columns or (spread < _FLAT).any():
@@ -78,7 +74,7 @@ class Logistic:
 
     Attributes:
         weights: (1 + F,) or (1 + F + F (F + 1) / 2,) coefficients.
-        columns: F.
+        columns: Number F of columns.
     """
 
     weights: Values
@@ -88,7 +84,7 @@ class Logistic:
     def fit(
         cls, scaled: Values, target: Values, ridge: float, products: bool, start: Logistic | None = None
     ) -> Logistic:
-        """Newton's method; ``target`` in 0..1 may be fractional."""
+        """Fit by Newton's method; ``target`` in 0..1 may be fractional."""
         if start is None:
             weights = np.zeros(_width(scaled.shape[1], products))
             mean = float(np.clip(target.mean(), 1e-6, 1 - 1e-6))
@@ -112,7 +108,7 @@ class Logistic:
 
     @classmethod
     def fit_rising(cls, scaled: Values, target: Values, ridge: float, rising: Sequence[int]) -> Logistic:
-        """Without products; a column that must not fall, and does, is left out."""
+        """Fit without products; a column that must not fall and does is left out."""
         model = cls.fit(scaled, target, ridge, products=False)
         while falls := [one for one in rising if model.weights[1 + one] < 0]:
             scaled = scaled.copy()
@@ -122,28 +118,24 @@ class Logistic:
 
     @cached_property
     def _form(self) -> Values:
-        """(F, F) the coefficients of products, above and on the diagonal."""
+        """(F, F) coefficients of products, above and on the diagonal."""
         form = np.zeros((self.columns, self.columns))
         if len(self.weights) > 1 + self.columns:
             form[np.triu_indices(self.columns)] = self.weights[1 + self.columns :]
         return form
 
     def predict(self, scaled: Values) -> Values:
-        """(rows,) in 0..1."""
+        """(rows,) probabilities."""
         straight = scaled @ self.weights[1 : 1 + self.columns] + self.weights[0]
         return sigmoid(straight + np.einsum("ij,ij->i", scaled @ self._form, scaled))
 
     def to_json(self) -> list[float]:
-        """A list of numbers."""
+        """Plain values for JSON."""
         return [float(one) for one in self.weights]
 
     @classmethod
     def from_json(cls, value: object, columns: int, where: str) -> Logistic:
-        """What :meth:`to_json` gave, for so many columns.
-
-        Raises:
-            UserError: If it is anything else; ``where`` says of what.
-        """
+        """Read values of :meth:`to_json` for ``columns`` columns; UserError, which names ``where``, for others."""
         weights = numbers_of(value, where)
         if len(weights) not in {_width(columns, products) for products in (False, True)}:
             raise UserError(f"{where}: {len(weights)} numbers do not fit {columns} features; calibrate again")
@@ -151,14 +143,14 @@ class Logistic:
 
 
 def folds_of(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A fold for each row, the same for rows of a group."""
+    """(rows,) fold of each row, the same for rows of a group."""
     _, at = np.unique(groups, return_inverse=True)
     of_group = np.random.default_rng(0).permutation(int(at.max()) + 1) % _FOLDS
     return np.asarray(of_group[at])
 
 
 def _terms(scaled: Values, products: bool) -> Values:
-    """(rows, terms) 1, the columns, and their products."""
+    """(rows, terms) a column of 1, the columns, and their products."""
     parts = [np.ones((len(scaled), 1)), scaled]
     if products:
         first, second = np.triu_indices(scaled.shape[1])
@@ -167,7 +159,7 @@ def _terms(scaled: Values, products: bool) -> Values:
 
 
 def sigmoid(x: Values) -> Values:
-    """The probabilities that have these log-odds.
+    """Probabilities of log-odds, without overflow.
 
     >>> sigmoid(np.array([-800.0, 0.0, 800.0]))
     array([0. , 0.5, 1. ])
@@ -180,28 +172,14 @@ def _width(columns: int, products: bool) -> int:
 
 
 def fields_of(value: object, names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """The fields of an object that has these, and no others.
-
-    Raises:
-        UserError: If it is anything else; ``where`` says of what.
-
-    >>> fields_of({"bias": 1}, ("bias",), "calibration: rate")
-    {'bias': 1}
-    """
+    """Check that ``value`` is an object with exactly these fields; UserError, which names ``where``, otherwise."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise UserError(f"{where}: not the fields {', '.join(names)}; calibrate again")
     return value
 
 
 def numbers_of(value: object, where: str) -> Values:
-    """A list of finite numbers.
-
-    Raises:
-        UserError: If it is anything else; ``where`` says of what.
-
-    >>> numbers_of([1, 2.5], "calibration: rate")
-    array([1. , 2.5])
-    """
+    """Array of a list of finite numbers; UserError, which names ``where``, for anything else."""
     if not isinstance(value, list) or not 0 < len(value) <= _LONGEST:
         raise UserError(f"{where}: no list of 1 to {_LONGEST} numbers; calibrate again")
     if not all(isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 1e30 for one in value):
@@ -210,14 +188,7 @@ def numbers_of(value: object, where: str) -> Values:
 
 
 def names_of(value: object, where: str) -> tuple[str, ...]:
-    """A list of at most 64 texts.
-
-    Raises:
-        UserError: If it is anything else; ``where`` says of what.
-
-    >>> names_of(["best"], "calibration: belief")
-    ('best',)
-    """
+    """Tuple of a list of at most 64 texts; UserError, which names ``where``, for anything else."""
     if not isinstance(value, list) or not 0 < len(value) <= 64 or not all(isinstance(one, str) for one in value):
         raise UserError(f"{where}: no list of 1 to 64 names; calibrate again")
     return tuple(value)

@@ -1,11 +1,11 @@
-"""From which expected degree on a hit is called "exactly" or "close".
+"""The expected degrees from which a hit is called "exactly" or "close".
 
-A name should be right at least half of the time that it is given. Truly close is a hit of a degree that counts as
-relevant, ``relevant_from``; truly exact one of a degree in the upper half of what is left of the scale,
-``(relevant_from + highest) / 2``, which is ``relevant_from`` itself where that is the highest degree. Among the hits
+A name should be right at least half of the times that it is given. A hit is truly close if its degree counts as
+relevant (``relevant_from``), and truly exact if its degree lies in the upper half of the rest of the scale
+(``(relevant_from + highest) / 2``, which is ``relevant_from`` itself where that is the highest degree). Among the hits
 that a calibration was fitted on, the share of truly exact ones rises with the expected degree (made to, by isotonic
-regression); the boundary of "exactly" is where it reaches one half. If it never does, no hit is ever called so. "Close"
-likewise, and what is shown besides is "loosely related".
+regression); the boundary of "exactly" is where it reaches one half. If it never does, no hit is called so. "Close" is
+bounded likewise, and everything else that is shown is "loosely related".
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _RIGHT = 0.5
 
 
 def names_from(expected: Values, true: Values, relevant_from: float, highest: float) -> tuple[float, float]:
-    """The least expected degrees of "exactly" and of "close".
+    """The smallest expected degrees of "exactly" and of "close".
 
     Args:
-        expected: (hits,) what a calibration expects of judged hits.
-        true: (hits,) their degrees.
-        relevant_from: The least degree that counts as relevant.
+        expected: (hits,) degrees that a calibration expects of judged hits.
+        true: (hits,) true degrees.
+        relevant_from: The smallest degree that counts as relevant.
         highest: The highest degree of the scale.
 
     Returns:

@@ -1,12 +1,12 @@
-"""A standard for indexes without judgements: what queries reach that fit nothing.
+"""A standard for indexes without judgements: the heights that queries reach which fit nothing.
 
 The scores of one query alone hardly tell whether its best hits are right: they rise smoothly out of the bulk, whether
 the query means something in the index or not. What tells is how high they rise, compared with queries that fit nothing.
-The texts here are about things that pictures seldom show. The scores of each with the same candidates give the height
-of its best hit over its centre (the median). A hit of a query stands out as far as it is higher than those best hits;
-they are taken to be normally distributed.
+The texts here are about things that pictures seldom show. Their scores with the same candidates give the height of each
+one's best hit over its centre (the median). A hit of a query stands out as far as it is higher than those best hits,
+which are taken to be normally distributed.
 
-Of more candidates, the best is higher. Heights of single hits are taken to be normal in the tail, so the best of n is
+With more candidates, the best is higher. Heights of single hits are taken to be normal in the tail, so the best of n is
 near the quantile 1 - 1 / (2 n): it grows by their spread times the difference of these quantiles.
 """
 
@@ -21,16 +21,16 @@ from rungwise.calibration.judgement import Values
 from rungwise.core.errors import UserError
 
 _FEWEST = 10
-"""Texts of which a standard is made."""
+"""Smallest number of texts that make a standard."""
 
 _SHOWN = 0.9
-"""Share of unrelated queries whose best hit is lower than any that is shown."""
+"""Share of unrelated queries whose best hit must be lower than a hit that is shown."""
 
 _SHARE_OF_BEST = 2 / 3
-"""Of its height that a hit must have to be shown beside it."""
+"""Share of the best hit's height that a hit must have to be shown."""
 
 _QUERIES = 10
-"""Unrelated queries that a degree compares with."""
+"""Number of unrelated queries that a degree compares with."""
 
 _TAIL = (0.01, 0.001)
 """Shares of all heights between which the spread of the tail is measured."""
@@ -38,13 +38,13 @@ _TAIL = (0.01, 0.001)
 
 @dataclass(frozen=True)
 class Standard:
-    """How high the best hits of unrelated queries stand over the query's centre, in units of the scores.
+    """Heights of the best hits of unrelated queries over the query's centre, in units of the scores.
 
     Attributes:
-        best: Their mean height.
-        deviation: Their standard deviation.
-        spread: Of the heights of single hits, in the upper tail.
-        total: Among how many candidates.
+        best: Mean height of these best hits.
+        deviation: Standard deviation of these heights.
+        spread: Spread of the heights of single hits in the upper tail.
+        total: Number of candidates that the best hits were taken from.
 
     >>> scores = np.random.default_rng(0).normal(0.1, 0.05, (50, 2000))
     >>> standard = Standard.of(scores)
@@ -59,7 +59,7 @@ class Standard:
 
     @classmethod
     def of(cls, scores: ArrayLike) -> Standard:
-        """Measure it.
+        """Measure the standard.
 
         Args:
             scores: (texts, candidates) of unrelated texts with all candidates, or with a sample of them.
@@ -79,11 +79,11 @@ class Standard:
         )
 
     def standing_out(self, heights: Values, total: int) -> Values:
-        """The share of unrelated queries whose best hit is lower.
+        """Share of unrelated queries whose best hit is lower.
 
         Args:
             heights: (hits,) scores over the query's centre.
-            total: How many candidates there are.
+            total: Number of candidates.
         """
         from scipy.special import ndtr
 
@@ -91,23 +91,23 @@ class Standard:
         return np.asarray(ndtr((heights - self.best - grown) / self.deviation))
 
     def degrees(self, heights: Values, highest: float, total: int) -> Values:
-        """How far hits are as high as the best, and higher than what ten unrelated queries reach; 0..1.
+        """Degrees in 0..1: how near hits come to the best one, and how surely they exceed ten unrelated queries.
 
         Args:
             heights: (hits,) scores over the query's centre.
-            highest: Of the query's best hit.
-            total: How many candidates there are.
+            highest: Height of the query's best hit.
+            total: Number of candidates.
         """
         if highest <= 0:
             return np.zeros(len(heights))
         return np.asarray(self.standing_out(heights, total) ** _QUERIES * np.clip(heights / highest, 0.0, 1.0))
 
     def cut(self, heights: Values, total: int) -> int:
-        """How many hits to show.
+        """Number of hits to show.
 
         Args:
-            heights: (hits,) scores of the best hits over the query's centre, falling.
-            total: How many candidates there are.
+            heights: (hits,) falling scores of the best hits over the query's centre.
+            total: Number of candidates.
         """
         high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= _SHARE_OF_BEST * heights[0])
         return int(np.count_nonzero(high))
@@ -128,7 +128,7 @@ def checked_unrelated(scores: ArrayLike) -> Values:
 
 
 def _quantile(share: float) -> float:
-    """Of the standard normal distribution, beyond which this share lies."""
+    """Quantile of the standard normal distribution beyond which this share lies."""
     from scipy.special import ndtri
 
     return float(-ndtri(share))
@@ -184,4 +184,4 @@ UNRELATED = (
     "The word has its origin in late Latin.",
     "The budget deficit is expected to widen next year.",
 )
-"""Texts about what pictures seldom show."""
+"""Texts about things that pictures seldom show."""

@@ -1,4 +1,4 @@
-"""Measures of rankings: S and R in, one value per query out, numbers after.
+"""Measures of rankings: from similarities S and degrees of relevance R to values per query, and numbers of these.
 
 Words, which the modules keep to:
 
@@ -27,11 +27,11 @@ FAMILIES: tuple[type[Measure], ...] = families()
 """Every family of per-query measures of this package, in the order in which help lists them."""
 
 TOTALS: tuple[Total, ...] = (RSUM, NSUM, NSUM_NON_GT)
-"""Sums over both directions."""
+"""Sums of measures over both directions."""
 
 
 def parse(text: str) -> Measure | Total:
-    """The measure that prints as ``text``; a family is known as soon as its class is defined.
+    """Parse the printed form of a measure; a family is known as soon as its class is defined.
 
     Raises:
         UserError: If there is none; the message lists what there is.
@@ -43,7 +43,7 @@ def parse(text: str) -> Measure | Total:
 
 
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:
-    """Measures from values and names alike, each once, in the order given; a single name is that one measure.
+    """Measures from values and names alike, each once, in the given order; a single name is that one measure.
 
     >>> [str(measure) for measure in parse_all(["R@1", R(1), "MedR"])]
     ['R@1', 'MedR']

@@ -1,4 +1,4 @@
-"""Blocks of similarities and degrees as a caller's function answers them, checked and as floats."""
+"""Checks of blocks of similarities and degrees that a caller's function returns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rungwise.metrics.rankings import Scores
 Positions = NDArray[np.int64]
 
 Block = Callable[[Positions, Positions], Any]
-"""Answers (images, captions) positions with a (len(images), len(captions)) block."""
+"""Function that maps positions (images, captions) to a (len(images), len(captions)) block."""
 
 
 class CheckedDegrees:
-    """R of a collection or of a part of it, asked for exactly the blocks that a pass reads, which are checked.
+    """Degrees R of a collection or a part of it, asked for exactly the blocks that a pass reads, which are checked.
 
     Args:
-        block: Such as ``Relevance.block``.
+        block: Function that returns a block of degrees, such as ``Relevance.block``.
         images: Positions of the images.
         captions: Positions of the captions.
-        gaps: Whether degrees may be NaN, where a pair has none.
+        gaps: Whether degrees may be NaN, for pairs without one.
 
     >>> degrees = CheckedDegrees(lambda images, captions: np.add.outer(images, captions), np.arange(2), np.arange(3))
     >>> degrees.block(np.array([1]), np.array([0, 2]))
@@ -40,26 +40,16 @@ class CheckedDegrees:
         self._gaps = gaps
 
     def block(self, images: Positions, captions: Positions) -> Scores:
-        """(len(images), len(captions)) degrees."""
+        """(len(images), len(captions)) checked degrees."""
         return checked_block(self._block, self._images[images], self._captions[captions], "relevance", self._gaps)
 
     def select(self, images: Positions, captions: Positions) -> CheckedDegrees:
-        """The part with these images and captions, in this order."""
+        """The degrees of these images and captions, in this order."""
         return CheckedDegrees(self._block, self._images[images], self._captions[captions], self._gaps)
 
 
 def checked_block(block: Block, images: Positions, captions: Positions, what: str, gaps: bool = False) -> Scores:
-    """The answer of a caller's block function as floats of the right shape.
-
-    Args:
-        block: The function.
-        images: Positions of the images.
-        captions: Positions of the captions.
-        what: ``"similarity"`` or ``"relevance"``, for messages.
-        gaps: Whether values may be NaN.
-
-    Raises:
-        UserError: If the shape is another one, or a value is not finite and must be.
+    """Block that a caller's function returns, as floats of the right shape.
 
     >>> checked_block(lambda i, c: np.zeros((len(c), len(i))), np.arange(2), np.arange(3), "similarity")
     Traceback (most recent call last):
@@ -77,10 +67,10 @@ def checked_block(block: Block, images: Positions, captions: Positions, what: st
 
 
 def as_floats(values: Any) -> Scores:
-    """A float32 or float64 array: these as they are, half precision widened, anything else as float64.
+    """Values as a float32 or float64 array: these unchanged, half precision widened, anything else as float64.
 
     Raises:
-        UserError: If these are no real numbers, or rows of unequal length.
+        UserError: If values are no real numbers, or rows differ in length.
 
     >>> as_floats(np.array([1, 2])).dtype, as_floats(np.array([1, 2], dtype=np.float16)).dtype
     (dtype('float64'), dtype('float32'))
@@ -100,7 +90,7 @@ def as_floats(values: Any) -> Scores:
 
 
 def as_slice(positions: Positions) -> slice | Positions:
-    """The slice that takes the same positions, where there is one, since slices do not copy.
+    """The slice of the same positions, where there is one, since slices do not copy; else the positions.
 
     >>> as_slice(np.array([3, 4, 5])), as_slice(np.array([3, 5]))
     (slice(3, 6, None), array([3, 5]))
@@ -113,9 +103,6 @@ def as_slice(positions: Positions) -> slice | Positions:
 
 def refuse_gaps(block: Scores, what: str, images: Positions) -> None:
     """Refuse NaN and infinities, naming the first row that has one.
-
-    Raises:
-        UserError: If a value is not finite.
 
     >>> refuse_gaps(np.array([[1.0], [float("nan")]]), "similarity", np.array([10, 11]))
     Traceback (most recent call last):

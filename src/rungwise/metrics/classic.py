@@ -1,6 +1,6 @@
-"""Measures that know right answers from wrong ones only: they read the ranks of a query's positives.
+"""Measures of right and wrong candidates: they read the ranks of a query's positives.
 
-A query without a positive gets NaN and is left out of the mean; how many were is reported.
+A query without a positive has NaN and is left out of the mean; the number of such queries is reported.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rungwise.metrics.rankings import Rankings
 
 @dataclass(frozen=True)
 class PositiveMeasure(Measure):
-    """A measure of where the positives stand."""
+    """A measure of the positives' ranks."""
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a positive, which have no value."""
+        """Number of queries without a positive, which have no value."""
         none = int((rankings.positives.counts == 0).sum())
         return {"no positive, left out": none} if none else {}
 
@@ -42,7 +42,7 @@ class R(PositiveMeasure):
     name: ClassVar[str] = "R"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0 or 100."""
+        """(queries,) 0 or 100 for each query."""
         best = rankings.best_rank
         return np.where(np.isnan(best), np.nan, 100.0 * (best <= self.k))
 
@@ -62,7 +62,7 @@ class Recall(PositiveMeasure):
     name: ClassVar[str] = "Recall"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         hits = rankings.positives.sum_per_query(rankings.positive_ranks <= self.k)
         return 100.0 * rankings.positives.divide_by_counts(hits)
 
@@ -97,12 +97,12 @@ class MedR(MeanR):
     name: ClassVar[str] = "MedR"
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
-        """The floored median over queries that have a value."""
+        """Floored median over the queries that have a value."""
         known = values[~np.isnan(values)]
         return float(np.floor(np.median(known - 1)) + 1) if known.size else float("nan")
 
     def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The floored median of every draw."""
+        """(draws,) floored medians."""
         order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())]  # NaN sorts last
         if not order.size:
             return np.full(len(weights), np.nan)
@@ -124,7 +124,7 @@ class MRR(PositiveMeasure):
     name: ClassVar[str] = "MRR"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         return 100.0 / rankings.best_rank
 
 
@@ -145,7 +145,7 @@ class P(PositiveMeasure):
     name: ClassVar[str] = "P"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         positives = rankings.positives
         hits = positives.sum_per_query(rankings.positive_ranks <= self.k)
         return np.where(positives.counts > 0, 100.0 * hits / self.k, np.nan)
@@ -182,7 +182,7 @@ class MAP(PositiveMeasure):
             raise UserError("MAP(of_possible) is MAP: the full list holds every positive; write MAP, or such as MAP@50")
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         positives = rankings.positives
         precision = positives.place_in_query / rankings.positive_ranks
         if self.k is None:
@@ -194,7 +194,7 @@ class MAP(PositiveMeasure):
         return np.where(positives.counts > 0, 100.0 * values, np.nan)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a positive, and those with none among the first K, whose formula is 0 / 0."""
+        """Numbers of queries without a positive, and of those with none among the first K, whose formula is 0 / 0."""
         found = super().remarks(rankings)
         if self.k is not None and not self.of_possible:
             nothing = int((rankings.best_rank > self.k).sum())
@@ -227,7 +227,7 @@ class AP11(PositiveMeasure):
     parts: ClassVar[int] = LEVELS
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries, 11) 0..100."""
+        """(queries, 11) percentages, one for each level."""
         positives = rankings.positives
         values = np.full((len(positives.counts), LEVELS), np.nan)
         known = positives.counts > 0
@@ -242,15 +242,15 @@ class AP11(PositiveMeasure):
         return values
 
     def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(queries,) the mean over the levels."""
+        """(queries,) means over the levels."""
         return np.asarray(values.mean(axis=1))
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
-        """The mean over queries that have a value."""
+        """Mean over the queries that have a value."""
         return super().aggregate(self.of_query(values))
 
     def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(draws,) means where each query is there so many times."""
+        """(draws,) means, where each query counts as often as it was drawn."""
         return super().aggregate_draws(self.of_query(values), weights)
 
 
@@ -268,7 +268,7 @@ class MAPAtR(PositiveMeasure):
     name: ClassVar[str] = "MAP@R"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         positives = rankings.positives
         inside = rankings.positive_ranks <= positives.counts[positives.query]
         precision = np.where(inside, positives.place_in_query / rankings.positive_ranks, 0.0)
@@ -287,11 +287,11 @@ class RPrecision(PositiveMeasure):
     name: ClassVar[str] = "RPrecision"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         positives = rankings.positives
         inside = rankings.positive_ranks <= positives.counts[positives.query]
         return 100.0 * positives.divide_by_counts(positives.sum_per_query(inside))
 
 
 RSUM = Total("rsum", (R(1), R(5), R(10)))
-"""R@1 + R@5 + R@10 of both directions; 600 at best."""
+"""R@1 + R@5 + R@10 of both directions; 600 at most."""

@@ -13,16 +13,16 @@ from rungwise.core.compute.topk import taken, top_columns
 
 
 def tau_b(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Kendall's tau-b of each row, O(K log K); 0 where x or y is constant.
+    """Kendall's tau-b of each row in O(K log K); 0 where x or y is constant.
 
-    Lists whose x falls already, as retrieved ones do, are not sorted by it again.
+    Lists that already fall in x, as retrieved ones do, are not sorted again.
 
     Args:
-        x: (rows, K) finite.
-        y: (rows, K) finite.
+        x: (rows, K) finite values.
+        y: (rows, K) finite values.
 
     Returns:
-        (rows,) -1..1, the values of ``scipy.stats.kendalltau`` where that is not NaN.
+        (rows,) correlations in -1..1, the values of ``scipy.stats.kendalltau`` where that is not NaN.
 
     >>> tau_b(np.array([[1, 2, 3], [1, 1, 1]]), np.array([[1, 3, 2], [1, 2, 3]])).round(4)
     array([0.3333, 0.    ])

@@ -1,4 +1,4 @@
-"""Ranks and running lists, exact under ties (lower index first) and without a full sort."""
+"""Exact ranks and running lists of best candidates, without a full sort; ties go to the lower index."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rungwise.core.errors import UserError
 
 
 def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rank from 1 of one candidate of each row, by counting those before it.
+    """Rank from 1 of one candidate in each row, found by counting the candidates before it.
 
     Args:
-        scores: (rows, columns), finite.
-        column: (rows,) the candidate whose rank is asked.
+        scores: (rows, columns) finite scores.
+        column: (rows,) index of the candidate whose rank is wanted.
 
     Returns:
-        (rows,) 1 + greater scores + equal scores at a lower index.
+        (rows,) ranks: 1 + number of greater scores + number of equal scores at a lower index.
 
     >>> count_ranks(np.array([[0.5, 0.9, 0.5], [0.5, 0.9, 0.5]]), np.array([0, 2]))
     array([2, 3])
@@ -34,12 +34,12 @@ def count_ranks(scores: NDArray[Any], column: NDArray[np.int64]) -> NDArray[np.i
 
 
 class RunningRanks:
-    """Ranks from 1 of one row of each column, counted while blocks of rows go by.
+    """Ranks from 1 of one row in each column, counted while blocks of rows are passed in.
 
     Args:
-        row: (columns,) whose rank is asked, by its position among all rows.
-        own: (columns,) its score, bit for bit as it will come in its block.
-        rows: How many rows there are.
+        row: (columns,) position, among all rows, of the row whose rank is wanted.
+        own: (columns,) score of that row, bit for bit as it will appear in its block.
+        rows: Number of rows.
 
     >>> scores = np.array([[0.5, 0.1], [0.5, 0.7], [0.9, 0.7]])
     >>> running = RunningRanks(np.array([1, 2]), np.array([0.5, 0.7]), rows=3)
@@ -58,10 +58,10 @@ class RunningRanks:
         self.ranks = np.ones(len(row), dtype=np.int64)
 
     def add(self, start: int, block: NDArray[Any]) -> None:
-        """Count a block whose first row stands at position ``start``; blocks come in order.
+        """Count a block whose first row stands at position ``start``; blocks must come in order.
 
         Raises:
-            UserError: If an own score comes with other bits than were announced.
+            UserError: If a score of ``own`` appears with other bits in the block.
         """
         from rungwise.metrics import kernels
 
@@ -82,16 +82,16 @@ class RunningRanks:
 
 
 class RunningLists:
-    """The first k rows of each column by falling score, kept while blocks of rows go by; ties to the lower row.
+    """The first k rows of each column by falling score, kept while blocks of rows are passed in; ties to the lower row.
 
     Args:
-        columns: How many.
+        columns: Number of columns.
         k: Length of the lists.
 
     Attributes:
-        rows: (columns, k) int64 positions, best first.
-        scores: (columns, k) their scores.
-        beside: (columns, k) the entries that a second matrix has in these places.
+        rows: (columns, k) int64 positions of rows, best first.
+        scores: (columns, k) scores of these rows.
+        beside: (columns, k) entries of a second matrix at the same places.
 
     >>> lists = RunningLists(columns=2, k=1)
     >>> for start, row in enumerate(np.array([[0.5, 0.1], [0.5, 0.7]])):
@@ -106,7 +106,7 @@ class RunningLists:
         self.beside: NDArray[Any] = np.empty((columns, 0))
 
     def add(self, start: int, block: NDArray[Any], other: NDArray[Any]) -> None:
-        """Take a block whose first row stands at position ``start``, and the same part of a second matrix."""
+        """Add a block whose first row stands at position ``start``, with the same part of a second matrix."""
         from rungwise.metrics import kernels
 
         if not start:

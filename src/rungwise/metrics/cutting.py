@@ -1,8 +1,8 @@
-"""Measures of where relevance ends: how well a method cuts a ranking, and whether its expected degrees come true.
+"""Measures of where relevance ends: how well a method cuts a ranking, and whether its expected degrees are right.
 
-They read S, R and what a method (:class:`rungwise.metrics.ends.Ends`) says of each query: how many of the best hits it
-shows, its belief that anything is relevant, and the degree that it expects of each candidate. A candidate is relevant
-from a degree of ``t``, which belongs to the source of the degrees.
+They read S, R and the judgement of each query by a method (:class:`rungwise.metrics.ends.Ends`): how many of the best
+hits it shows, its belief that anything is relevant, and the degree that it expects of each candidate. A candidate is
+relevant from a degree of ``t``, which depends on the source of the degrees.
 
 Where people judged some pairs only, R is NaN elsewhere. Pairs without a degree are left out: a hit that nobody judged
 is neither right nor wrong (condensed lists; Sakai 2007). A query without any judged candidate has no value.
@@ -23,34 +23,34 @@ from rungwise.metrics.measures import FRACTION
 from rungwise.metrics.rankings import Rankings, Scores
 
 BINS = 10
-"""Of the expected calibration error, equally wide."""
+"""Number of equally wide bins of the expected calibration error."""
 
 _UNJUDGED = "not judged, left out"
 _BOUND = 1e-6
-"""How far a degree may pass the end of its scale: sums in single precision round."""
+"""Tolerance at the ends of a scale of degrees: sums in single precision round."""
 
 
 class EndMeasure(GradedMeasure):
-    """A measure of what a method says of where relevance ends."""
+    """A measure of a method's judgement of where relevance ends."""
 
     reads_ends: ClassVar[bool] = True
     takes_gaps: ClassVar[bool] = True
 
     @property
     def depth(self) -> int:
-        """Whole rows are read in any case; lists are made as long as a cut asks."""
+        """Length of the lists that are read: K, or 0, since whole rows are read in any case."""
         return getattr(self, "k", None) or 0
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """What a cut at ``t`` holds, query by query.
+    """Counts of hits and relevant candidates at a cut, query by query.
 
     Attributes:
-        right: (queries,) relevant hits before the cut.
-        shown: (queries,) hits before the cut that have a degree.
-        relevant: (queries,) relevant candidates.
-        known: (queries,) candidates that have a degree.
+        right: (queries,) number of relevant hits before the cut.
+        shown: (queries,) number of hits before the cut that have a degree.
+        relevant: (queries,) number of relevant candidates.
+        known: (queries,) number of candidates that have a degree.
     """
 
     right: NDArray[np.int64]
@@ -60,7 +60,7 @@ class _Cut:
 
     @classmethod
     def of(cls, rankings: Rankings, t: float) -> _Cut:
-        """Count; NaN is never at least ``t``."""
+        """Count; a degree of NaN is never relevant."""
         cuts = rankings.judged.cuts
         degrees = rankings.degrees_of_top(int(cuts.max(initial=0)))
         before = np.arange(degrees.shape[1]) < cuts[:, None]
@@ -70,16 +70,16 @@ class _Cut:
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
-        """(queries,) no candidate has a degree."""
+        """(queries,) whether no candidate has a degree."""
         return np.asarray(self.known == 0)
 
     def share(self, part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(queries,) in percent; 100 where the whole is empty, NaN where nothing was judged."""
+        """(queries,) shares in percent; 100 where the whole is empty, NaN where nothing was judged."""
         values = 100.0 * np.divide(part, whole, out=np.ones(len(part)), where=whole > 0)
         return np.where(self.unjudged, np.nan, values)
 
     def remarks(self, ruling: str, ruled: NDArray[np.bool_]) -> dict[str, int]:
-        """How many queries have no value, or theirs by a ruling."""
+        """Numbers of queries without a value, and of those whose value is set by a convention."""
         reasons = {_UNJUDGED: self.unjudged, ruling: ruled & ~self.unjudged}
         return {reason: int(which.sum()) for reason, which in reasons.items() if which.any()}
 
@@ -103,12 +103,12 @@ class CutF1(EndMeasure):
     name: ClassVar[str] = "CutF1"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         cut = _Cut.of(rankings, self.t)
         return cut.share(2 * cut.right, cut.shown + cut.relevant)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a judged candidate, and those of which rightly nothing is shown."""
+        """Numbers of queries without a judged candidate, and of those where rightly nothing is shown."""
         cut = _Cut.of(rankings, self.t)
         return cut.remarks("nothing relevant and nothing shown, counted 100", cut.shown + cut.relevant == 0)
 
@@ -128,12 +128,12 @@ class CutPrecision(EndMeasure):
     name: ClassVar[str] = "CutPrecision"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         cut = _Cut.of(rankings, self.t)
         return cut.share(cut.right, cut.shown)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a judged candidate, and those of which nothing is shown."""
+        """Numbers of queries without a judged candidate, and of those where nothing is shown."""
         cut = _Cut.of(rankings, self.t)
         return cut.remarks("nothing shown, counted 100", cut.shown == 0)
 
@@ -153,12 +153,12 @@ class CutRecall(EndMeasure):
     name: ClassVar[str] = "CutRecall"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         cut = _Cut.of(rankings, self.t)
         return cut.share(cut.right, cut.relevant)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a judged candidate, and those to which nothing is relevant."""
+        """Numbers of queries without a judged candidate, and of those to which nothing is relevant."""
         cut = _Cut.of(rankings, self.t)
         return cut.remarks("nothing relevant, counted 100", cut.relevant == 0)
 
@@ -187,27 +187,27 @@ class NoneAUROC(EndMeasure):
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """Beliefs of some methods are similarities; only their order counts."""
+        """No bounds: beliefs of some methods are similarities, and only their order counts."""
         return -np.inf, np.inf
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries, 2) belief, and whether something is relevant."""
+        """(queries, 2) belief, and 1 or 0 for whether a candidate is relevant."""
         something = (rankings.relevance >= self.t).any(axis=1).astype(np.float64)
         rows = np.stack([rankings.judged.beliefs, something], axis=1)
         rows[np.isnan(rankings.relevance).all(axis=1)] = np.nan
         return rows
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries without a judged candidate, and how many have nothing relevant."""
+        """Numbers of queries without a judged candidate, and of those to which nothing is relevant."""
         unjudged = np.isnan(rankings.relevance).all(axis=1)
         none = ~(rankings.relevance >= self.t).any(axis=1) & ~unjudged
         reasons = {_UNJUDGED: unjudged, "have nothing relevant": none}
         return {reason: int(which.sum()) for reason, which in reasons.items() if which.any()}
 
     def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(queries,) the share of the queries of the other kind beside which its belief is right (DeLong et al. 1988).
+        """(queries,) share of the queries of the other kind that are ordered rightly with this one.
 
-        The mean over the queries of either kind is the area.
+        The mean over the queries of either kind is the area (DeLong et al. 1988).
         """
         shares = np.full(len(values), np.nan)
         something, nothing = values[:, 1] == 1, values[:, 1] == 0
@@ -225,11 +225,11 @@ class NoneAUROC(EndMeasure):
         return rows
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
-        """The area; NaN without queries of both kinds."""
+        """Area under the ROC curve; NaN without queries of both kinds."""
         return float(self.aggregate_draws(values, np.ones((1, len(values))))[0])
 
     def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(draws,) areas where each query is there so many times."""
+        """(draws,) areas, where each query counts as often as it was drawn."""
         known = ~np.isnan(values[:, 0])
         values, weights = values[known], weights[:, known]
         nothing_at_all = np.full(len(weights), np.nan)
@@ -249,18 +249,18 @@ class NoneAUROC(EndMeasure):
 
 
 def _below(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(values,) the share of the others that is lower; equal ones count half."""
+    """(values,) share of the others that is lower; equal ones count half."""
     others = np.sort(others)
     both = np.searchsorted(others, values, "left") + np.searchsorted(others, values, "right")
     return np.asarray(both / (2 * len(others)))
 
 
 class ExpectedDegrees(EndMeasure):
-    """A measure of the degrees that a method expects, against those of the source.
+    """A measure of the degrees that a method expects, compared with those of the source.
 
     Attributes:
-        k: Of the so many best hits alone; None takes every candidate.
-        scale: The highest degree; errors are shares of it. None is 1.
+        k: Number of best hits to read; None reads every candidate.
+        scale: The highest degree, of which errors are shares; None stands for 1.
     """
 
     k: int | None
@@ -295,7 +295,7 @@ class ExpectedDegrees(EndMeasure):
         return np.asarray(expected, dtype=np.float64) / top, np.asarray(actual, dtype=np.float64) / top
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries of which no hit was judged."""
+        """Number of queries without a judged hit."""
         actual = rankings.relevance if self.k is None else rankings.degrees_of_top(self.k)
         unjudged = int(np.isnan(actual).all(axis=1).sum())
         return {_UNJUDGED: unjudged} if unjudged else {}
@@ -327,11 +327,11 @@ class ECE(ExpectedDegrees):
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """Differences have a sign; degrees that are cosines may lie a little below 0."""
+        """Bounds of signed differences; degrees that are cosines may lie a little below 0."""
         return -2.0, 2.0
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries, 10) sums of differences over the number of pairs."""
+        """(queries, 10) sums of differences in each bin over the number of pairs."""
         expected, actual = self._both(rankings)
         known = ~np.isnan(actual)
         bins = np.clip((expected * BINS).astype(np.int64), 0, BINS - 1)
@@ -342,15 +342,15 @@ class ECE(ExpectedDegrees):
         return np.asarray(np.divide(sums, pairs, out=np.full(sums.shape, np.nan), where=pairs > 0))
 
     def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(queries,) the error of each query alone."""
+        """(queries,) error of each query by itself."""
         return np.asarray(np.abs(values).sum(axis=1))
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
-        """The sum over bins of absolute mean differences; NaN without a judged query."""
+        """Sum over bins of absolute mean differences; NaN without a judged query."""
         return float(self.aggregate_draws(values, np.ones((1, len(values))))[0])
 
     def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(draws,) errors where each query is there so many times."""
+        """(draws,) errors, where each query counts as often as it was drawn."""
         known = ~np.isnan(values[:, 0])
         values, weights = values[known], weights[:, known]
         counts = weights.sum(axis=1)
@@ -377,11 +377,11 @@ class Brier(ExpectedDegrees):
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """Degrees that are cosines may lie a little below 0."""
+        """Bounds of squares; degrees that are cosines may lie a little below 0."""
         return 0.0, 4.0
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) mean squares."""
+        """(queries,) mean squared errors."""
         expected, actual = self._both(rankings)
         known = ~np.isnan(actual)
         squares = np.where(known, (expected - actual) ** 2, 0).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Methods that say where relevance ends: how many hits to show, and how relevant they take them to be."""
+"""The contract of methods that say where relevance ends, and checks of their judgements."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rungwise.metrics.rankings import Direction, JudgedQueries, Scores
 
 
 class Ends(Protocol):
-    """A method that says where relevance ends; a :class:`rungwise.calibration.Calibration` is one."""
+    """A method that says where relevance ends, such as :class:`rungwise.calibration.Calibration`."""
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """Judge a block of queries by all of their scores.
 
         Args:
-            scores: (queries, candidates) similarity.
-            direction: Which way the queries run.
-            queries: (queries,) where they stand among all, for a method that knows more of them than their scores.
+            scores: (queries, candidates) similarities.
+            direction: Direction of the queries.
+            queries: (queries,) positions among all queries, for a method that knows more of them than their scores.
         """
         ...
 
 
 def name_of_ends(ends: Ends) -> str:
-    """What results call a method: what it says of itself, or the name of its class.
+    """Name of a method in results: its text if its class defines one, else the name of the class.
 
     >>> class Mine:
     ...     pass
@@ -39,16 +39,16 @@ def name_of_ends(ends: Ends) -> str:
 
 
 def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-    """What a method says of a block of queries, once it is known to fit the block.
+    """Judgement of a block of queries by a method, checked against the block.
 
     Args:
-        ends: The method, which may be anybody's.
-        scores: (queries, candidates) similarity.
-        direction: Which way the queries run.
-        queries: (queries,) where they stand among all.
+        ends: The method, which may be a user's own.
+        scores: (queries, candidates) similarities.
+        direction: Direction of the queries.
+        queries: (queries,) positions among all queries.
 
     Raises:
-        UserError: If it answers other shapes, cuts beyond the candidates, or a number that is not finite.
+        UserError: If the method returns other shapes, cuts beyond the candidates, or numbers that are not finite.
 
     >>> class Nothing:
     ...     def judge(self, scores, direction, queries):

@@ -1,4 +1,4 @@
-"""Measures that know degrees of relevance: they read the retrieved lists and compare them with R."""
+"""Measures of graded relevance: they compare retrieved lists with the degrees R."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rungwise.metrics.relevant_sets import relevant_sets
 
 @dataclass(frozen=True)
 class GradedMeasure(Measure):
-    """A measure of the retrieved list against relevance degrees."""
+    """A measure of the retrieved list by degrees of relevance."""
 
     graded: ClassVar[bool] = True
 
@@ -34,7 +34,7 @@ class CorrelationMeasure(GradedMeasure):
         return rankings.scores_of_top(self.depth), rankings.degrees_of_top(self.depth)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries whose S or R is constant over the list: no order to agree with."""
+        """Number of queries whose S or R is constant over the list, so that there is no order to agree with."""
         constant = np.logical_or(*((values == values[:, :1]).all(axis=1) for values in self._lists(rankings)))
         return {"constant S or R, counted 0": int(constant.sum())} if constant.any() else {}
 
@@ -56,7 +56,7 @@ class CS(CorrelationMeasure):
     name: ClassVar[str] = "CS"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) -1..1."""
+        """(queries,) correlations."""
         return tau_b(*self._lists(rankings))
 
 
@@ -72,7 +72,7 @@ class Kendall(CorrelationMeasure):
     name: ClassVar[str] = "Kendall"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) -1..1."""
+        """(queries,) correlations."""
         return tau_b(*self._lists(rankings))
 
 
@@ -88,7 +88,7 @@ class Spearman(CorrelationMeasure):
     name: ClassVar[str] = "Spearman"
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) -1..1."""
+        """(queries,) correlations."""
         return np.nan_to_num(spearman(*self._lists(rankings)))  # 0 where there is no correlation, as of tau-b
 
 
@@ -112,16 +112,16 @@ class NCS(GradedMeasure):
 
     @property
     def breadth(self) -> int:
-        """The ideal list is as long as the retrieved one."""
+        """K, since the ideal list is as long as the retrieved one."""
         return self.k
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         got = row_sums(rankings.relevance_of_top(self.k, self.non_gt))
         return _share(got, row_sums(rankings.ideal(self.k, self.non_gt)))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries to which nothing at all is relevant."""
+        """Number of queries to which nothing at all is relevant."""
         return _without_ideal(rankings.ideal(1, self.non_gt))
 
 
@@ -141,17 +141,17 @@ class NDCG(GradedMeasure):
 
     @property
     def breadth(self) -> int:
-        """The ideal list is as long as the retrieved one."""
+        """K, since the ideal list is as long as the retrieved one."""
         return self.k
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
         discount = 1.0 / np.log2(np.arange(got.shape[1]) + 2.0)
         return _share(row_sums(got * discount), row_sums(ideal * discount))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries to which nothing at all is relevant."""
+        """Number of queries to which nothing at all is relevant."""
         return _without_ideal(rankings.ideal(1))
 
 
@@ -162,10 +162,10 @@ class SR(GradedMeasure):
     The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
     default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.
 
-    With ``lists`` the sets are those of the authors' program: m images (1 by default) chosen from the lists, so many
-    images long, of all captions of an image, and their captions; see
-    :func:`rungwise.metrics.relevant_sets.relevant_sets`. Its list is as long as the largest K that it is asked
-    for, 30 in its own script, and the annotation is removed: ``SR@10(m=1,non_gt,lists=30)``.
+    With ``lists`` the sets are those of the authors' program (:func:`rungwise.metrics.relevant_sets.relevant_sets`): m
+    images (1 by default), chosen from the lists of that length of all captions of an image, and their captions. The
+    program's list is as long as the largest K that it is asked for, 30 in its own script, and the annotation is
+    removed: ``SR@10(m=1,non_gt,lists=30)``.
 
     >>> from rungwise.metrics.rankings import rank_all
     >>> SR(k=2, m=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]]))
@@ -180,19 +180,19 @@ class SR(GradedMeasure):
 
     @property
     def breadth(self) -> int:
-        """m, which is 1 for caption queries unless it is given; nothing when the sets are made beforehand."""
+        """m, which is 1 for caption queries by default; 0 where the sets are made beforehand."""
         return 0 if self.lists else self.m or 1
 
     def sets(
         self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
     ) -> dict[Direction, Positives] | None:
-        """The authors' sets, when ``lists`` asks for them."""
+        """The authors' sets, where ``lists`` asks for them."""
         if self.lists is None:
             return None
         return relevant_sets(relevance, image_of_caption, images, self.m or 1, self.lists, self.non_gt)
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) 0..100."""
+        """(queries,) percentages."""
         if self.non_gt:
             listed, listed_exist = rankings.top_without_positives(self.k)
         else:
@@ -204,13 +204,13 @@ class SR(GradedMeasure):
         return np.where(self._asked(rankings) == 0, np.nan, _share(hits.astype(np.float64), counts))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Queries for which nothing is looked for, and those whose gallery holds nothing but removed positives."""
+        """Numbers of queries without right candidates, and of those whose gallery holds only removed positives."""
         asked, counts = self._asked(rankings) > 0, self._right(rankings)[1]
         reasons = {"no positive, left out": ~asked, "no other candidate, counted 0": asked & (counts == 0)}
         return {reason: int(which.sum()) for reason, which in reasons.items() if which.any()}
 
     def _right(self, rankings: Rankings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What is right, ascending, as query * gallery + candidate, and (queries,) how much of it there is."""
+        """Right candidates, ascending, as query * gallery + candidate, and (queries,) their number."""
         if self.lists:
             sets = rankings.sets[self]
             return sets.query * rankings.gallery + sets.candidate, sets.counts
@@ -221,7 +221,7 @@ class SR(GradedMeasure):
         return np.sort((own + relevant)[exist]), exist.sum(axis=1)
 
     def _asked(self, rankings: Rankings) -> NDArray[np.int64]:
-        """(queries,) how many right candidates the query is asked for."""
+        """(queries,) number of right candidates that the query should find."""
         if self.lists:
             return rankings.sets[self].counts
         counts = rankings.positives.counts
@@ -240,7 +240,7 @@ def _without_ideal(best: NDArray[np.float64]) -> dict[str, int]:
 
 
 NSUM = Total("Nsum", (NCS(1), NCS(5), NCS(10)))
-"""NCS@1 + NCS@5 + NCS@10 of both directions; 600 at best."""
+"""NCS@1 + NCS@5 + NCS@10 of both directions; 600 at most."""
 
 NSUM_NON_GT = Total("Nsum", (NCS(1, non_gt=True), NCS(5, non_gt=True), NCS(10, non_gt=True)), "non_gt")
-"""The same with the annotated positives removed."""
+"""Nsum with the annotated positives removed."""

@@ -1,7 +1,7 @@
-"""Compiled inner loops of ranking; :mod:`rungwise.core.compute.threads` puts them on threads.
+"""Compiled inner loops of ranking, which :mod:`rungwise.core.compute.threads` runs on threads.
 
-Everything here is exact: ranks and lists break ties by the lower candidate index, and nothing depends on how rows or
-columns are shared out.
+All results are exact: ranks and lists break ties by the lower candidate index, and nothing depends on how rows or
+columns are divided among threads.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from rungwise.core.compute.kernels import kernel
 
 _STRIP = 2048
-"""Columns that are counted at a time, so that counts and bars stay in the nearest cache."""
+"""Number of columns counted at a time, so that counts and bars stay in the nearest cache."""
 
 _GLANCE = 32
-"""Scores that are compared with a list's last entry in one go; only where one exceeds it are they looked at singly."""
+"""Number of scores compared with a list's last entry at once; single scores are looked at only where one exceeds it."""
 
 
 @kernel
 def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-def]
-    """``ranks[row]`` = rank from 1 of ``column[row]`` for rows low..high - 1: scores before it, by counting."""
+    """``ranks[row]`` = rank from 1 of ``column[row]`` for rows low..high - 1, by counting the scores before it."""
     for row in range(low, high):
         line = scores[row]
         at = column[row]
@@ -46,9 +46,9 @@ def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-d
 def count_in_columns(block, bar, counts, own, order, starts, low, high):  # type: ignore[no-untyped-def]
     """Add to ``counts[column]`` the rows of ``block`` above ``bar[column]``, for columns low..high - 1.
 
-    ``order[starts[row]:starts[row + 1]]`` are the columns whose own row this is. Rows until then win ties (the bar is
-    the next smaller number), later rows do not (the bar becomes the own score). Answers the first row with an own score
-    that differs from the one announced, or -1.
+    ``order[starts[row]:starts[row + 1]]`` are the columns whose own row this is. Rows before it win ties (the bar is
+    the next smaller number), later rows do not (the bar becomes the own score). Returns the first row whose own score
+    differs from the announced one, or -1.
     """
     seen = np.empty(_STRIP, np.int32)
     for left in range(low, high, _STRIP):
@@ -77,7 +77,8 @@ def offer_to_columns(block, other, first, values, rows, beside, low, high):  # t
     """Put the rows of ``block`` into the columns' running lists, for columns low..high - 1.
 
     Row r of the block stands at position ``first + r``, and all rows before it were offered. ``values``, ``rows`` and
-    ``beside`` are (columns, k): scores by falling value, whose they are, and the entries of ``other`` at those places.
+    ``beside`` are (columns, k): falling scores, the rows that they belong to, and the entries of ``other`` at those
+    places.
     """
     k = values.shape[1]
     last = np.empty(_STRIP, values.dtype)
@@ -143,8 +144,8 @@ def untie_in_rows(x, y, tied, low, high):  # type: ignore[no-untyped-def]
 def tau_in_rows(y, order, tied, tau, low, high):  # type: ignore[no-untyped-def]
     """``tau[row]`` = Kendall's tau-b of rows low..high - 1; 0 where x or y is constant.
 
-    x is known to fall along the row, with y rising where x is equal; ``order`` puts y in rising order, and ``tied`` is
-    what :func:`untie_in_rows` counted.
+    x falls along the row, with y rising where x is equal. ``order`` puts y in rising order, and ``tied`` is the count
+    of :func:`untie_in_rows`.
     """
     n = y.shape[1]
     pairs = n * (n - 1) // 2
@@ -170,11 +171,11 @@ def tau_in_rows(y, order, tied, tau, low, high):  # type: ignore[no-untyped-def]
 
 @kernel
 def _inversions(places, seen, in_block, in_blocks):  # type: ignore[no-untyped-def]
-    """Pairs of a permutation that stand in falling order.
+    """Number of pairs of a permutation that stand in falling order.
 
-    One place after the other is marked in a bitmap, after the marks below it were counted: in its word of 64 bits, in
-    the words before in its block of 64 words, and in the blocks before. So a step adds to at most 64 counters, which
-    stand side by side, and to one counter per 4096 places.
+    Places are marked in a bitmap one after the other, after the marks below each were counted: in its word of 64 bits,
+    in the earlier words of its block of 64 words, and in the earlier blocks. So a step adds to at most 64 counters,
+    which lie side by side, and to one counter per 4096 places.
     """
     seen[:] = 0
     in_block[:] = 0

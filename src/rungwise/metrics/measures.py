@@ -19,25 +19,26 @@ PERCENT = "percent"
 RANK = "rank"
 CORRELATION = "correlation"
 FRACTION = "fraction"
-"""From 0 to 1, printed as a decimal: areas under curves, and errors as a share of a scale."""
+"""Unit of values from 0 to 1 that print as decimals: areas under curves, and errors as a share of a scale."""
 
 
 @dataclass(frozen=True)
 class Measure(ABC):
     """One way of measuring a ranking; the primitive is one value per query.
 
-    A subclass with a cut-off has a field ``k``; all its other fields are options that print in parentheses: whole
+    A subclass with a cutoff has a field ``k``. All its other fields are options that print in parentheses: whole
     numbers, real numbers such as thresholds, and flags.
 
     Attributes:
-        name: The field's name of the family, as it prints.
-        unit: Of each value: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
-        bounds: Least and greatest number possible.
-        higher_is_better: False for ranks and errors.
-        graded: Needs relevance degrees, and the retrieved lists themselves rather than the positives' ranks.
-        reads_ends: Needs a method that says where relevance ends, and whole rows.
-        takes_gaps: Has a meaning where some pairs have no degree.
-        parts: How many numbers one query's value has; :meth:`per_query` answers rows where these are several.
+        name: Printed name of the family, as the field uses it.
+        unit: Unit of the values: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        bounds: Smallest and largest possible number.
+        higher_is_better: Whether larger is better; False for ranks and errors.
+        graded: Whether the measure reads degrees of relevance and the retrieved lists, and not only the positives'
+            ranks.
+        reads_ends: Whether the measure needs a method that says where relevance ends, and whole rows.
+        takes_gaps: Whether the measure is defined where some pairs have no degree.
+        parts: Number of values of one query; :meth:`per_query` returns rows where there are several.
 
     >>> from rungwise.metrics import parse
     >>> measure = parse("NCS@10(non_gt)")
@@ -67,7 +68,7 @@ class Measure(ABC):
                 raise UserError(f"{self}: {field.name} must be at least 1, got {value}")
 
     def __str__(self) -> str:
-        """The name that :func:`rungwise.metrics.parse` reads back."""
+        """Printed form, which :func:`rungwise.metrics.parse` reads back."""
         text, options = self.name, []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -83,58 +84,55 @@ class Measure(ABC):
 
     @property
     def depth(self) -> int | None:
-        """How long a retrieved list the measure reads: 0 for ranks of positives only, None for the whole gallery."""
+        """Length of the retrieved list that is read: 0 for ranks of positives only, None for the whole gallery."""
         return getattr(self, "k", None) if self.graded else 0
 
     @property
     def breadth(self) -> int:
-        """How many of the most relevant candidates of a caption query the measure reads."""
+        """Number of most relevant candidates of a caption query that are read."""
         return 0
 
     def sets(
         self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
     ) -> dict[Direction, Positives] | None:
-        """What is right for this measure where one query's own row cannot tell; asked for once, before the pass."""
+        """Right candidates for this measure where a query's own row cannot tell; asked for once, before the pass."""
         return None
 
     @property
     def value_bounds(self) -> tuple[float, float]:
-        """Least and greatest value possible of one query, or of one part of it."""
+        """Smallest and largest possible value of one query, or of one part of it."""
         return self.bounds
 
     @abstractmethod
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) values, or (queries, parts); NaN where the measure says nothing about a query.
-
-        Such as about one without a positive.
-        """
+        """(queries,) values, or (queries, parts); NaN where the measure is not defined, such as without a positive."""
 
     def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(queries,) one number for each query, for lists of queries: its value, or what its parts come to."""
+        """(queries,) one number for each query, for lists of queries: its value, or a summary of its parts."""
         return values
 
     def exchangeable(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values as they may change places with those of another result, query by query, in a randomisation test."""
+        """Values in the form that a randomisation test may exchange with those of another result, query by query."""
         return values
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """How many queries got their value by a ruling rather than by the formula, by kind of ruling."""
+        """Numbers of queries whose value is set by a convention and not by the formula, by convention."""
         return {}
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
-        """The number that is reported: the mean over queries that have a value, NaN when none has."""
+        """The reported number: the mean over queries that have a value, NaN when none has."""
         known = values[~np.isnan(values)]
         return float(known.mean()) if known.size else float("nan")
 
     def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What :meth:`aggregate` answers when each query is there so many times, for many such draws at once.
+        """:meth:`aggregate` for many bootstrap draws at once, where each query counts as often as it was drawn.
 
         Args:
-            values: (queries,), or (queries, parts).
+            values: (queries,) or (queries, parts) values.
             weights: (draws, queries) whole numbers from 0.
 
         Returns:
-            (draws,); NaN where a draw has no query with a value.
+            (draws,) numbers; NaN where a draw has no query with a value.
         """
         known = ~np.isnan(values)
         if not known.all():
@@ -149,9 +147,9 @@ class Total:
     """A sum of other measures over both directions, such as rsum.
 
     Attributes:
-        name: As it prints.
-        terms: The measures that are added, each in both directions.
-        option: What prints in parentheses.
+        name: Printed name of the sum.
+        terms: Measures that are added, each in both directions.
+        option: Text that prints in parentheses.
 
     >>> from rungwise.metrics import parse
     >>> total = parse("rsum")
@@ -167,7 +165,7 @@ class Total:
 
     @property
     def graded(self) -> bool:
-        """Whether a term needs relevance degrees."""
+        """Whether a term needs degrees of relevance."""
         return any(term.graded for term in self.terms)
 
     @property
@@ -177,7 +175,7 @@ class Total:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest sum possible."""
+        """Smallest and largest possible sum."""
         return 2 * sum(t.bounds[0] for t in self.terms), 2 * sum(t.bounds[1] for t in self.terms)
 
     def __str__(self) -> str:
@@ -185,7 +183,7 @@ class Total:
 
 
 def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
-    """Every kind of measure below ``base`` that has a name of its own, each followed by its own kinds.
+    """All families of measures below ``base`` that have a name, each followed by its own subfamilies.
 
     >>> from rungwise.metrics.classic import PositiveMeasure
     >>> [family.name for family in families(PositiveMeasure)][:3]
@@ -204,14 +202,10 @@ _GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9]*(?:@R)?)(?:@(?P<k>[0-9]{1,1
 
 
 def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total, ...]) -> Measure | Total:
-    """Read a measure among the given families; :func:`rungwise.metrics.parse` is this with all of them.
+    """Parse a measure of the given families and totals, as :func:`rungwise.metrics.parse` does with all of them.
 
     Raises:
-        UserError: If the name, the cut-off or an option is not known.
-
-    >>> from rungwise.metrics.classic import MRR
-    >>> parse_as("MRR", (MRR,), ())
-    MRR()
+        UserError: If the name, the cutoff or an option is not known.
     """
     for total in totals:
         if text.replace(" ", "") == str(total):
@@ -260,16 +254,12 @@ def _is_flag(option: Field[Any]) -> bool:
 
 
 def _is_real(option: Field[Any]) -> bool:
-    """Whether an option is a real number, such as a degree; types are texts in modules that postpone them."""
+    """Whether an option is a real number, such as a degree; in modules that postpone annotations the type is a text."""
     return str(option.type).removesuffix(" | None") in ("float", str(float))
 
 
 def _real(measure: str, option: str, value: Any) -> float:
-    """The number that was given or written.
-
-    Raises:
-        UserError: If it is none, or not finite.
-    """
+    """A finite real number from a number or its text; UserError otherwise."""
     try:
         number = math.nan if isinstance(value, str) and not _REAL.fullmatch(value) else float(value)
     except (TypeError, ValueError):

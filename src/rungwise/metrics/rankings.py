@@ -1,4 +1,4 @@
-"""A block of queries with everything that measures read of it, each thing computed once and only when asked for."""
+"""Rankings of a block of queries: everything that measures read, each thing computed once and only on request."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
 
 Scores = NDArray[Any]
-"""Float32 or float64, whichever was given: a similarity is never rounded, since rounding makes ties."""
+"""Float32 or float64 as given: a similarity is never rounded, since rounding makes ties."""
 
 
 _MANY_POSITIVES = 50
-"""Of one query, above which sorting the whole gallery costs less than counting ranks one by one."""
+"""Number of positives of a query above which sorting the whole gallery costs less than counting single ranks."""
 
 
 class Positives:
@@ -30,9 +30,9 @@ class Positives:
 
     Attributes:
         starts: (queries + 1,) int64; the positives of query q are ``candidate[starts[q]:starts[q + 1]]``.
-        candidate: (positives,) int64, ascending within a query.
-        query: (positives,) int64, whose positive it is.
-        counts: (queries,) int64.
+        candidate: (positives,) int64 positions, ascending within a query.
+        query: (positives,) int64 position of the query of each positive.
+        counts: (queries,) int64 number of positives.
 
     >>> positives = Positives(np.array([0, 2, 2, 3]), np.array([0, 1, 2]))
     >>> positives.query, positives.counts
@@ -48,7 +48,7 @@ class Positives:
         self.query = np.repeat(np.arange(len(self.counts)), self.counts)
 
     def select(self, queries: NDArray[np.int64]) -> Positives:
-        """The positives of these queries, in this order."""
+        """Positives of these queries, in this order."""
         starts = np.concatenate([[0], np.cumsum(self.counts[queries])])
         own = np.repeat(self.starts[queries] - starts[:-1], self.counts[queries])
         return Positives(starts, self.candidate[own + np.arange(starts[-1])])
@@ -65,13 +65,13 @@ class Positives:
         return sums
 
     def divide_by_counts(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(queries,) sums over counts; NaN where a query has no positive."""
+        """(queries,) sums divided by the numbers of positives; NaN where a query has none."""
         nothing = np.full(len(sums), np.nan)
         return np.asarray(np.divide(sums, self.counts, out=nothing, where=self.counts > 0))
 
 
 def positives_of(image_of_caption: NDArray[np.int64], images: int) -> dict[Direction, Positives]:
-    """The positives of both directions when a caption's only right image is its own.
+    """Positives of both directions where a caption's only right image is its own.
 
     >>> positives_of(np.array([1, 0, 1]), 2)["i2t"].candidate
     array([1, 0, 2])
@@ -86,20 +86,16 @@ def positives_of(image_of_caption: NDArray[np.int64], images: int) -> dict[Direc
 
 @dataclass(frozen=True)
 class KeptLists:
-    """What graded measures read of queries whose whole rows are not at hand.
+    """What graded measures read of queries whose whole rows are not kept.
 
     Attributes:
-        top: (queries, depth) candidates by falling score.
-        scores: (queries, depth) their scores.
-        degrees: (queries, depth) their relevance.
-        best: (queries, breadth) the most relevant candidates, ties to the lower index.
-        best_degrees: (queries, breadth) their relevance.
-        lowest_degree: The least relevance of any candidate of these queries.
+        top: (queries, depth) positions of candidates by falling score.
+        scores: (queries, depth) scores of these candidates.
+        degrees: (queries, depth) degrees of relevance of these candidates.
+        best: (queries, breadth) positions of the most relevant candidates, ties to the lower index.
+        best_degrees: (queries, breadth) degrees of these candidates.
+        lowest_degree: Smallest degree of any candidate of these queries.
         gallery: Number of candidates.
-
-    >>> one = np.array([[0]])
-    >>> Rankings(Positives(np.array([0, 1]), np.array([0])), lists=KeptLists(one, one, one, one, one, 0.0, 3)).gallery
-    3
     """
 
     top: NDArray[np.int64]
@@ -113,15 +109,12 @@ class KeptLists:
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """What a method says of a block of queries.
+    """Judgement of a block of queries by a method of where relevance ends.
 
     Attributes:
-        cuts: (queries,) how many of the best hits it shows; 0 where it takes nothing to be relevant.
-        beliefs: (queries,) its belief that a candidate is relevant at all; higher is surer.
-        degrees: (queries, candidates) the degrees that it expects; None from a method that only cuts.
-
-    >>> JudgedQueries(np.array([2]), np.array([0.9])).degrees is None
-    True
+        cuts: (queries,) number of best hits to show; 0 where nothing is taken to be relevant.
+        beliefs: (queries,) belief that any candidate is relevant; higher is surer.
+        degrees: (queries, candidates) expected degrees; None from a method that only cuts.
     """
 
     cuts: NDArray[np.int64]
@@ -130,19 +123,19 @@ class JudgedQueries:
 
 
 class Rankings:
-    """Queries against the whole gallery; ties in score go to the lower candidate index.
+    """Rankings of the whole gallery by some queries; ties in score go to the lower candidate index.
 
     Args:
-        positives: Of these queries.
-        scores: (queries, candidates) similarity; None when only ranks or lists are known.
+        positives: Positives of these queries.
+        scores: (queries, candidates) similarities; None when only ranks or lists are known.
         relevance: (queries, candidates) degrees, or None.
-        direction: Which way the queries run.
-        depth: The longest list that will be asked for, so that it is made once.
-        ranks: (positives,) ranks from 1, when a streaming pass has counted them already.
-        lists: When a streaming pass has kept them already; nothing beyond them can be asked.
-        sets: By measure, what is right for it alone; see :meth:`rungwise.metrics.measures.Measure.sets`.
-        places: (queries,) where these queries stand among all, for messages.
-        judged: What a method says of where relevance ends, for measures of that.
+        direction: Direction of the queries.
+        depth: Length of the longest list that will be asked for, so that it is made once.
+        ranks: (positives,) ranks from 1, where a streaming pass has already counted them.
+        lists: Lists that a streaming pass has already kept; nothing beyond them can be asked.
+        sets: Right candidates for single measures, from :meth:`rungwise.metrics.measures.Measure.sets`.
+        places: (queries,) positions of these queries among all, for messages.
+        judged: Judgement by a method of where relevance ends, for measures that read it.
 
     >>> rankings = rank_all([[0.5, 0.9, 0.5]], [[2]], relevance=[[0.1, 0.2, 1.0]])
     >>> rankings.best_rank, rankings.top(2)
@@ -183,29 +176,21 @@ class Rankings:
 
     @property
     def scores(self) -> Scores:
-        """(queries, candidates) similarity."""
+        """(queries, candidates) similarities."""
         if self._scores is None:
             raise TypeError("these rankings hold ranks or short lists only; longer lists need the scores")
         return self._scores
 
     @property
     def relevance(self) -> Scores:
-        """(queries, candidates) degrees.
-
-        Raises:
-            UserError: If none were given.
-        """
+        """(queries, candidates) degrees; UserError without any."""
         if self._relevance is None:
             raise UserError("this measure needs degrees of relevance; give them, or ask for other measures")
         return self._relevance
 
     @property
     def judged(self) -> JudgedQueries:
-        """What a method says of where relevance ends.
-
-        Raises:
-            UserError: If no method was given.
-        """
+        """Judgement by a method of where relevance ends; UserError without a method."""
         if self._judged is None:
             raise UserError("this measure needs a method that says where relevance ends; give ends=")
         return self._judged
@@ -253,29 +238,29 @@ class Rankings:
 
     @cached_property
     def positive_mask(self) -> NDArray[np.bool_]:
-        """(queries, candidates) where a candidate is a positive."""
+        """(queries, candidates) whether a candidate is a positive."""
         mask = np.zeros(self.scores.shape, dtype=np.bool_)
         mask[self.positives.query, self.positives.candidate] = True
         return mask
 
     def top(self, k: int | None) -> NDArray[np.int64]:
-        """(queries, K) candidates by falling score; the whole gallery for None."""
+        """(queries, K) positions of candidates by falling score; the whole gallery for None."""
         k = self.gallery if k is None else min(k, self.gallery)
         if self._top.shape[1] < k:
             self._top = top_columns(self.scores, min(max(k, self._depth), self.gallery))
         return self._top[:, :k]
 
     def scores_of_top(self, k: int | None) -> Scores:
-        """(queries, K) their scores, falling."""
+        """(queries, K) falling scores of the first candidates."""
         listed = self.top(k)
         if self._top_scores.shape[1] < listed.shape[1]:
             self._top_scores = taken(self.scores, self._top)
         return self._top_scores[:, : listed.shape[1]]
 
     def top_without_positives(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """(queries, <= K) candidates by falling score with the positives removed, and which of them exist.
+        """(queries, <= K) candidates by falling score without the positives, and (queries, <= K) which of them exist.
 
-        A query whose gallery holds fewer than K other candidates has a shorter list: the rest is marked False.
+        A query whose gallery holds fewer than K other candidates has a shorter list; the rest is marked False.
         """
         listed = self.top(k + self._most_positives)
         place, exist = self._others(listed, k)
@@ -290,14 +275,14 @@ class Rankings:
         return self.degrees_of_top(k).astype(np.float64)
 
     def degrees_of_top(self, k: int | None) -> Scores:
-        """(queries, K) degrees of the retrieved candidates, in the precision in which they were given."""
+        """(queries, K) degrees of the retrieved candidates, in the given precision."""
         listed = self.top(k)
         if self._top_degrees.shape[1] < listed.shape[1]:
             self._top_degrees = taken(self.relevance, self._top)
         return self._top_degrees[:, : listed.shape[1]]
 
     def ideal(self, k: int, non_gt: bool = False) -> NDArray[np.float64]:
-        """(queries, K) the largest degrees, falling: what the best possible ranking would retrieve.
+        """(queries, K) largest degrees, falling: those that the best possible ranking would retrieve.
 
         Raises:
             UserError: If a degree is negative, since a sum of gains then has no ideal.
@@ -317,7 +302,7 @@ class Rankings:
         return degrees.astype(np.float64)
 
     def most_relevant(self, m: int, non_gt: bool = False) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """(queries, m) the most relevant candidates, ties to the lower index, and which of them exist."""
+        """(queries, m) most relevant candidates, ties to the lower index, and which of them exist."""
         if non_gt:
             listed = self._most_relevant(m + self._most_positives)
             place, exist = self._others(listed, m)
@@ -332,7 +317,7 @@ class Rankings:
         return self._best[:, :m]
 
     def _others(self, listed: NDArray[np.int64], k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """(queries, <= k) where a list has the first candidates that are no positives, and which of them exist."""
+        """(queries, <= k) places in a list of the first candidates that are no positives, and which of them exist."""
         own = np.arange(len(listed))[:, None] * self.gallery
         wrong = is_among(own + listed, self.positives.query * self.gallery + self.positives.candidate)
         place = np.argsort(wrong, axis=1, kind="stable")[:, :k]
@@ -354,7 +339,7 @@ class Rankings:
 
 
 def is_among(numbers: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which numbers occur in an ascending array.
+    """Whether each number occurs in an ascending array.
 
     >>> is_among(np.array([[1, 5], [7, 8]]), np.array([5, 7]))
     array([[False,  True],
@@ -376,11 +361,11 @@ def rank_all(
     """Rankings of a small matrix in memory, for a look at a few queries.
 
     Args:
-        scores: (queries, candidates).
-        positives: The right candidates of each query.
+        scores: (queries, candidates) similarities.
+        positives: Positions of the right candidates of each query.
         relevance: (queries, candidates) degrees.
-        direction: Which way the queries run.
-        judged: What a method says of where relevance ends.
+        direction: Direction of the queries.
+        judged: Judgement by a method of where relevance ends.
 
     >>> rank_all([[0.1, 0.7], [0.4, 0.2]], [[0], [0]]).best_rank
     array([2., 1.])

@@ -1,4 +1,4 @@
-"""The relevant sets that Biten et al.'s own program measures semantic recall with: from captions' lists of images."""
+"""Relevant sets as the program of Biten et al. makes them for semantic recall, from captions' lists of images."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rungwise.metrics.blocks import CheckedDegrees
 from rungwise.metrics.rankings import Direction, Positives, positives_of
 
 _BLOCK_VALUES = 1 << 22
-"""Degrees that are read at a time."""
+"""Number of degrees read at a time."""
 
 
 def relevant_sets(
     relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int, m: int, length: int, non_gt: bool
 ) -> dict[Direction, Positives]:
-    """The m images most relevant to all captions of an image, and the captions of those.
+    """Sets of the m images most relevant to all captions of an image, and of the captions of those.
 
     Each caption lists its ``length`` most relevant images (ties to the lower index). The degrees in the lists of one
     image's captions are added image by image, and the m images with the largest sums are right: for every caption of
     the image these images, for the image itself all their captions.
 
     Args:
-        relevance: Of all images to all captions.
-        image_of_caption: (captions,) the image of each.
-        images: How many.
-        m: Images in a set, at most.
-        length: Of each caption's list.
-        non_gt: Leave an image out of its own set.
+        relevance: Degrees of all images with all captions.
+        image_of_caption: (captions,) position of each caption's image.
+        images: Number of images.
+        m: Largest number of images in a set.
+        length: Length of each caption's list.
+        non_gt: Whether an image is left out of its own set.
 
     >>> degrees = np.array([[0.9, 0.8, 0.1], [0.3, 0.1, 0.7], [0.2, 0.4, 0.6]])
     >>> relevance = CheckedDegrees(lambda some, others: degrees[some][:, others], np.arange(3), np.arange(3))

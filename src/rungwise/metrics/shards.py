@@ -1,6 +1,6 @@
-"""A part of the queries by itself: what it gives is, to the bit, what the same queries give among all.
+"""Measuring a part of the queries: its values are, to the bit, those that the same queries have among all.
 
-A value belongs to one query alone, so that parts are put together by putting values where their queries stand.
+A value belongs to one query alone, so parts are put together by writing values at their queries' positions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rungwise.metrics.sources import Divisible, Run
 from rungwise.metrics.streaming import CaptionQueryLists, MeasureRequest, QueryValues, no_values
 
 _BLOCK_VALUES = 1 << 22
-"""Scores that are measured at a time, unless one query has more: what is made of them takes some hundred MB."""
+"""Number of scores measured at a time, unless one query has more: measuring needs some hundred MB for them."""
 
 _LONGEST_LIST = 1000
-"""Of a caption query, that is kept while the gallery goes by; for longer ones whole rows are read."""
+"""Longest list of a caption query that is kept during a pass; for longer ones whole rows are read."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class QueryShard:
     """Some queries of one direction.
 
     Attributes:
-        direction: Which way they run.
-        run: Which they are, in the order in which the source counts queries.
+        direction: Direction of the queries.
+        run: Range of the queries, in the order in which the source counts them.
     """
 
     direction: Direction
@@ -41,13 +41,13 @@ class QueryShard:
 
 @dataclass
 class ShardValues:
-    """What was measured of a shard.
+    """Values of the measures for the queries of a shard.
 
     Attributes:
-        direction: Which way its queries run.
-        queries: (queries,) their positions.
-        values: Per measure, (queries,) or (queries, parts).
-        remarks: Per measure, how many queries were left out or counted 0, by reason.
+        direction: Direction of the queries.
+        queries: (queries,) positions of the queries.
+        values: (queries,) or (queries, parts) values by measure.
+        remarks: Number of queries that were left out or counted 0, by measure and reason.
     """
 
     direction: Direction
@@ -56,7 +56,7 @@ class ShardValues:
     remarks: dict[Measure, Counter[str]] = field(default_factory=dict)
 
     def record(self, part: slice, measures: Sequence[Measure], rankings: Rankings) -> None:
-        """Keep what the measures say of a part of the queries."""
+        """Store the values of measures for a part of the queries."""
         for measure in measures:
             self.values[measure][part] = measure.per_query(rankings)
             if remarks := measure.remarks(rankings):
@@ -64,7 +64,7 @@ class ShardValues:
 
 
 def shards_of(source: Divisible, count: int) -> list[QueryShard]:
-    """The queries of both directions in at most ``count`` shards a direction.
+    """Cut the queries of each direction into at most ``count`` shards.
 
     >>> from rungwise.metrics.sources import MatrixSource
     >>> [shard.run for shard in shards_of(MatrixSource(np.eye(3)), 2)]
@@ -74,16 +74,13 @@ def shards_of(source: Divisible, count: int) -> list[QueryShard]:
 
 
 def measure_shard(source: Divisible, asked: MeasureRequest, shard: QueryShard, chunk: int | None = None) -> ShardValues:
-    """Every measure of the queries of a shard.
+    """Take every measure of the queries of a shard.
 
     Args:
-        source: Of all images with all captions.
-        asked: What to measure.
-        shard: Which queries.
-        chunk: Queries that are measured at a time; the numbers do not depend on it.
-
-    Raises:
-        UserError: If a value is not finite.
+        source: Similarities of all images with all captions.
+        asked: Measures and what they read besides similarities.
+        shard: The queries to measure.
+        chunk: Number of queries measured at a time; no number depends on it.
 
     >>> from rungwise.metrics import R
     >>> from rungwise.metrics.sources import MatrixSource
@@ -113,7 +110,7 @@ def measure_shard(source: Divisible, asked: MeasureRequest, shard: QueryShard, c
 
 
 def _in_passing(source: Divisible, asked: MeasureRequest, run: Run, found: ShardValues) -> list[Measure]:
-    """Measure caption queries while blocks of images go by; gives the measures that need whole rows."""
+    """Measure caption queries while blocks of images pass; returns the measures that need whole rows."""
     captions = source.captions_of(run)
     found.queries[:] = captions
     right = asked.right["t2i"].select(captions)
@@ -139,12 +136,7 @@ def _in_passing(source: Divisible, asked: MeasureRequest, run: Run, found: Shard
 
 
 def put_together(into: QueryValues, part: ShardValues) -> None:
-    """Put the values of a shard where its queries stand; each shard once.
-
-    Args:
-        into: Of all queries.
-        part: Of a shard.
-    """
+    """Write the values of a shard, which is added once, into those of all queries."""
     for measure, values in part.values.items():
         into.values[part.direction, measure][part.queries] = values
     for measure, remarks in part.remarks.items():

@@ -1,8 +1,8 @@
-"""Where a pass reads S and R from: whole arrays, memory-maps, embeddings, or anything that answers blocks.
+"""Sources that a pass reads S and R from: arrays, memory-maps, embeddings, or anything that returns blocks.
 
-Every source yields the same bits for a pair whatever the size of the blocks it is read in. A matrix does so by itself.
-A matrix product does not (its rounding depends on the shape of the operands), so similarities that are computed are
-always computed in the same tiles, and blocks of any size are cut from those.
+Every source yields the same bits for a pair whatever the size of the blocks. A matrix does so by itself. A matrix
+product does not (its rounding depends on the shape of the operands), so computed similarities always come from the same
+tiles, and blocks of any size are cut from those.
 """
 
 from __future__ import annotations
@@ -20,76 +20,76 @@ from rungwise.metrics.blocks import Block, Positions, as_floats, as_slice, check
 from rungwise.metrics.rankings import Direction, Scores
 
 Norms = tuple[float, float]
-"""Least and greatest norm of some vectors."""
+"""Smallest and largest norm of some vectors."""
 
 TILE = (1024, 4096)
-"""Images x captions that are scored at a time, unless a row or column of tiles would be too large."""
+"""Number of images x captions scored at a time, unless a row or column of tiles would be too large."""
 
 _STRIPE_VALUES = 1 << 28
-"""Scores in a row or column of tiles, at most: 1 GB of float32."""
+"""Largest number of scores in a row or column of tiles: 1 GB of float32."""
 
 _UNIT = 0.01
-"""How far a norm may be from 1 to pass for normalised: half precision rounds."""
+"""Tolerance of a norm around 1 to count as normalised: half precision rounds."""
 
 _KEPT_TILES = 1 << 26
-"""Products that are kept, at most, from looking up pairs until the pass comes by: 256 MB."""
+"""Largest number of products kept from looking up pairs until the pass reaches them: 256 MB."""
 
 
 class SimilaritySource(Protocol):
-    """S of every image with every caption.
+    """Similarities S of every image with every caption.
 
     Attributes:
-        shape: (images, captions).
-        rank_only: Values say in which order candidates stand, and nothing else: they are no similarities, and image
-            queries and caption queries are ranked apart, so that a row and a column need not agree on a pair.
+        shape: Number of images and captions.
+        rank_only: Whether values only give the order of candidates. They are then no similarities, and image queries
+            and caption queries are ranked separately, so that a row and a column need not agree on a pair.
     """
 
     shape: tuple[int, int]
     rank_only: ClassVar[bool]
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Images and (at most ``chunk`` images, all captions), the images in order; a block is valid until the next."""
+        """Positions of at most ``chunk`` images in order, with (images, all captions), valid until the next."""
         ...
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Captions and (at most ``chunk`` captions, all images), in any order; a block is valid until the next."""
+        """Positions of at most ``chunk`` captions in any order, with (captions, all images), valid until the next."""
         ...
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """(pairs,) of single pairs, bit for bit as in the blocks."""
+        """(pairs,) similarities of single pairs, bit for bit as in the blocks."""
         ...
 
     def select(self, images: Positions, captions: Positions) -> SimilaritySource:
-        """The part with these images and captions, in this order."""
+        """The source restricted to these images and captions, in this order."""
         ...
 
 
 Run = tuple[int, int]
-"""The first query and the one behind the last, in the order in which a source counts queries."""
+"""Range of queries (start, stop), in the order in which a source counts them."""
 
 
 class Divisible(SimilaritySource, Protocol):
-    """S of which a run of queries can be read by itself, bit for bit as among all."""
+    """A source of which a run of queries can be read by itself, bit for bit as among all."""
 
     def runs(self, direction: Direction, count: int) -> list[Run]:
-        """Runs of queries that together are all of them; at most ``count``, of about one length."""
+        """At most ``count`` runs of about the same length that together hold all queries."""
         ...
 
     def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """Queries of a run and (at most ``chunk`` queries, all candidates); a block is valid until the next."""
+        """Positions of at most ``chunk`` queries of a run, with (queries, all candidates), valid until the next."""
         ...
 
     def captions_of(self, run: Run) -> Positions:
-        """(captions,) the caption queries of a run."""
+        """(captions,) positions of the caption queries of a run."""
         ...
 
     def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
-        """Images in order, and (some images, the captions of a run); a block is valid until the next."""
+        """Positions of images in order, with (images, captions of a run); a block is valid until the next."""
         ...
 
 
 class MatrixSource:
-    """A matrix that exists, in memory or memory-mapped.
+    """Source for an existing matrix, in memory or memory-mapped.
 
     Args:
         matrix: (images, captions), sliceable; half precision is read as float32, integers as float64.
@@ -106,19 +106,19 @@ class MatrixSource:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`SimilaritySource`."""
+        """Rows of the matrix, at most ``chunk`` at a time."""
         return self.queries("i2t", (0, self.shape[0]), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`SimilaritySource`."""
+        """Columns of the matrix, at most ``chunk`` at a time."""
         return self.queries("t2i", (0, self.shape[1]), chunk)
 
     def runs(self, direction: Direction, count: int) -> list[Run]:
-        """See :class:`Divisible`."""
+        """Runs of about the same number of queries."""
         return _divided(self.shape[direction == "t2i"], 1, count)
 
     def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Divisible`."""
+        """Rows or columns of a run, at most ``chunk`` at a time."""
         for which in _runs(run[1], chunk, run[0]):
             if direction == "i2t":
                 block = as_floats(self._matrix[as_slice(which)])
@@ -130,35 +130,35 @@ class MatrixSource:
                 yield which, np.ascontiguousarray(block.T)
 
     def captions_of(self, run: Run) -> Positions:
-        """See :class:`Divisible`."""
+        """Positions of the run itself, since captions are counted in their order."""
         return np.arange(*run)
 
     def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Divisible`."""
+        """Columns of a run in blocks of images."""
         for images in _runs(self.shape[0], TILE[0]):
             block = as_floats(self._matrix[as_slice(images), slice(*run)])
             refuse_gaps(block, "similarity", images)
             yield images, block
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`SimilaritySource`."""
+        """(pairs,) entries of the matrix."""
         scores = as_floats(self._matrix[images, captions])
         refuse_gaps(scores[:, None], "similarity", images)
         return scores
 
     def select(self, images: Positions, captions: Positions) -> SimilaritySource:
-        """See :class:`SimilaritySource`; neighbours are a view, others a copy."""
+        """The matrix of these images and captions: a view of neighbouring ones, a copy of others."""
         return MatrixSource(self._matrix[as_slice(images)][:, as_slice(captions)])
 
 
 class TiledSource:
-    """Similarities that are computed when asked for, tile by tile.
+    """Source of similarities that are computed on request, tile by tile.
 
     Args:
-        block: Scores a tile, given positions.
-        shape: (images, captions).
-        order: (captions,) the order in which captions are put into tiles. Captions of one image should stand together:
-            a pass looks up every positive pair first, and then computes few tiles twice.
+        block: Function that scores a tile, given positions of images and captions.
+        shape: Number of images and captions.
+        order: (captions,) the order of captions in the tiles. Captions of one image should stand together: a pass first
+            looks up every positive pair, and then computes few tiles twice.
 
     >>> source = TiledSource(lambda images, captions: np.add.outer(images, captions / 10), (2, 3), np.arange(3))
     >>> source.pairs(np.array([1]), np.array([2]))
@@ -178,20 +178,20 @@ class TiledSource:
         )
 
     def rows(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`SimilaritySource`."""
+        """Image queries, cut from rows of tiles."""
         return self.queries("i2t", (0, self.shape[0]), chunk)
 
     def columns(self, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`SimilaritySource`; captions come in tile order."""
+        """Caption queries in tile order, cut from columns of tiles."""
         return self.queries("t2i", (0, self.shape[1]), chunk)
 
     def runs(self, direction: Direction, count: int) -> list[Run]:
-        """See :class:`Divisible`; runs of whole tiles, of captions in tile order."""
+        """Runs of whole tiles; captions are counted in tile order."""
         side = int(direction == "t2i")
         return _divided(self.shape[side], self._tile_size[side], count)
 
     def queries(self, direction: Direction, run: Run, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Divisible`."""
+        """Queries of a run, computed one row or column of tiles at a time."""
         if direction == "i2t":
             for images in _runs(run[1], self._tile_size[0], run[0]):
                 yield from _cut(images, self._stripe(images), chunk)
@@ -206,11 +206,11 @@ class TiledSource:
             yield from _cut(self._order[at], buffer[: len(at)], chunk)
 
     def captions_of(self, run: Run) -> Positions:
-        """See :class:`Divisible`."""
+        """Positions of the captions of a run in tile order."""
         return self._order[slice(*run)]
 
     def passing(self, run: Run) -> Iterator[tuple[Positions, Scores]]:
-        """See :class:`Divisible`."""
+        """Captions of a run in blocks of one row of tiles."""
         buffer: Scores = np.empty((0, 0))
         for images in _runs(self.shape[0], self._tile_size[0]):
             for at in _runs(run[1], self._tile_size[1], run[0]):
@@ -221,7 +221,7 @@ class TiledSource:
             yield images, buffer[: len(images)]
 
     def pairs(self, images: Positions, captions: Positions) -> Scores:
-        """See :class:`SimilaritySource`; computes every tile that holds a pair."""
+        """(pairs,) similarities; every tile that holds a pair is computed."""
         place = np.argsort(self._order)[captions]
         across = -(-self.shape[1] // self._tile_size[1])
         tile_of_pair = images // self._tile_size[0] * across + place // self._tile_size[1]
@@ -239,7 +239,7 @@ class TiledSource:
         return np.asarray(scores[np.argsort(by_tile)])
 
     def select(self, images: Positions, captions: Positions) -> SimilaritySource:
-        """See :class:`SimilaritySource`."""
+        """The source restricted to these images and captions, with captions in the same tile order."""
         rank = np.argsort(self._order)[captions]
         return TiledSource(
             lambda some_images, some_captions: self._block(images[some_images], captions[some_captions]),
@@ -248,7 +248,7 @@ class TiledSource:
         )
 
     def _stripe(self, images: Positions) -> Scores:
-        """(len(images), all captions)."""
+        """(len(images), all captions) similarities."""
         tiles = [(self._order[at], self._tile(images, at)) for at in _runs(self.shape[1], self._tile_size[1])]
         stripe = np.empty((len(images), self.shape[1]), dtype=tiles[0][1].dtype)
         for captions, tile in tiles:
@@ -256,25 +256,21 @@ class TiledSource:
         return stripe
 
     def _tile(self, images: Positions, at: Positions) -> Scores:
-        """Of a run of images and a run of places in the order."""
+        """Tile of a run of images and a run of places in the order."""
         return checked_block(self._block, images, self._order[at], "similarity")
 
     def _keep(self, images: Positions, at: Positions, tile: Scores) -> None:
-        """Nothing: a scorer is asked again, which finds out whether it answers the same."""
+        """Keep nothing: a scorer is asked again, which shows whether it returns the same."""
 
 
 class EmbeddingSource(TiledSource):
-    """A similarity of embeddings, computed tile by tile.
+    """Source for a similarity function of embeddings, computed tile by tile.
 
     Args:
-        image: (images, D), sliceable.
-        text: (captions, D), sliceable.
-        order: See :class:`TiledSource`.
-        function: Of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, answering (a, b).
-
-    Attributes:
-        image: (images, D).
-        text: (captions, D).
+        image: (images, D) embeddings, sliceable.
+        text: (captions, D) embeddings, sliceable.
+        order: (captions,) the order of captions in the tiles.
+        function: Function of two blocks of embeddings, (a, D) and (b, D) of the given kind, that returns (a, b).
 
     >>> source = EmbeddingSource(np.eye(2), np.ones((1, 2)), np.arange(1), lambda a, b: -(a @ b.T))
     >>> [block.tolist() for _, block in source.rows(2)]
@@ -292,14 +288,14 @@ class EmbeddingSource(TiledSource):
 
 
 class ProductSource(EmbeddingSource):
-    """Inner products of embeddings in float32; a tile is written where it belongs and needs no look for gaps.
+    """Source for float32 inner products of embeddings, which are finite without a check of each tile.
 
     Args:
-        image: (images, D), sliceable.
-        text: (captions, D), sliceable.
-        order: See :class:`TiledSource`.
-        image_norms: Least and greatest norm of ``image``, where every value has been read already.
-        text_norms: The same of ``text``.
+        image: (images, D) embeddings, sliceable.
+        text: (captions, D) embeddings, sliceable.
+        order: (captions,) the order of captions in the tiles.
+        image_norms: Smallest and largest norm of ``image``, where every value has already been read.
+        text_norms: Smallest and largest norm of ``text``, likewise.
 
     Raises:
         UserError: If an embedding has a value that is not finite, or products may overflow.
@@ -327,12 +323,7 @@ class ProductSource(EmbeddingSource):
             )
 
     def warnings(self) -> tuple[str, ...]:
-        """One line for each kind of embeddings that are not normalised, with the range of their norms.
-
-        >>> ProductSource(np.eye(2), np.array([[3.0, 4.0]]), np.arange(1)).warnings()
-        ('text_embeddings are not normalised (norms 5 to 5): S is an inner product, not a cosine; normalise them unless
-        the model means it so',)
-        """
+        """One line for each side whose embeddings are not normalised, with the range of their norms."""
         return tuple(
             f"{what} are not normalised (norms {least:.3g} to {most:.3g}): S is an inner product, not a cosine;"
             " normalise them unless the model means it so"
@@ -372,7 +363,7 @@ def _single(block: Any) -> NDArray[np.float32]:
 
 
 def _norms(embeddings: Any, what: str) -> Norms:
-    """Least and greatest norm; every value is looked at on the way."""
+    """Smallest and largest norm; values that are not finite are refused."""
     squares = []
     for rows in _runs(len(embeddings), 4096):
         block = _single(embeddings[as_slice(rows)])
@@ -391,7 +382,7 @@ def _runs(stop: int, length: int, start: int = 0) -> Iterator[Positions]:
 
 
 def _divided(queries: int, tile: int, count: int) -> list[Run]:
-    """At most so many runs of whole tiles."""
+    """At most ``count`` runs of whole tiles."""
     tiles = -(-queries // tile)
     edges = [tiles * part // min(count, tiles) for part in range(min(count, tiles) + 1)] if tiles else []
     return [(tile * low, min(tile * high, queries)) for low, high in itertools.pairwise(edges)]

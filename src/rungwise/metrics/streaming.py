@@ -1,8 +1,8 @@
-"""One pass over S (and R) in blocks, for any set of measures, both directions, in memory for a block and the answers.
+"""One pass over S (and R) in blocks, for any measures and both directions, in memory for a block and the values.
 
-Blocks of images hold complete rows, so image queries are measured as they go by. In the same pass the ranks that
+Blocks of images hold complete rows, so image queries are measured as blocks pass. In the same pass the ranks that
 caption queries need are counted column by column, and their lists are kept while they are short. Measures that read
-long lists of caption queries, or where relevance ends for them, make a second reading necessary, by blocks of captions.
+long lists of caption queries, or where relevance ends for them, need a second reading by blocks of captions.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from rungwise.metrics.rankings import DIRECTIONS, Direction, KeptLists, Positive
 from rungwise.metrics.sources import SimilaritySource
 
 _BLOCK_VALUES = 1 << 18
-"""Values in a block by default: 1 MB of float32, so that what is made of a block stays in caches and reused memory."""
+"""Default number of values in a block: 1 MB of float32, so that work on a block stays in caches and reused memory."""
 
 _BLOCK_QUERIES = 32
-"""Queries in a block by default, at least: each block has a price of its own."""
+"""Smallest default number of queries in a block, since each block has a fixed cost."""
 
 _KEPT = 64
-"""Lists of caption queries up to this length are kept during the pass; for longer ones columns are read again."""
+"""Longest list of a caption query that is kept during the pass; for longer ones columns are read again."""
 
 
 @dataclass
 class QueryValues:
-    """What a pass found: one value per query and measure.
+    """Values of a pass: one per query and measure.
 
     Attributes:
-        values: Per direction and measure, (queries,) values; (queries, parts) of a measure with several parts.
-        remarks: Per direction and measure, how many queries were left out or counted 0, by reason.
+        values: (queries,) values by direction and measure; (queries, parts) for a measure with several parts.
+        remarks: Number of queries that were left out or counted 0, by direction, measure and reason.
     """
 
     values: dict[tuple[Direction, Measure], NDArray[np.float64]]
@@ -46,17 +46,12 @@ class QueryValues:
 
     @classmethod
     def nothing(cls, shape: tuple[int, int], measures: Sequence[Measure]) -> QueryValues:
-        """Room for the values of all queries, which are NaN.
-
-        Args:
-            shape: (images, captions).
-            measures: Of which values will come.
-        """
+        """Arrays of NaN for the values of all queries; ``shape`` is (images, captions)."""
         queries: dict[Direction, int] = {"i2t": shape[0], "t2i": shape[1]}
         return cls({(way, one): no_values(queries[way], one) for way in DIRECTIONS for one in measures})
 
     def record(self, direction: Direction, queries: Positions, measures: Sequence[Measure], rankings: Rankings) -> None:
-        """Keep what the measures say of a block of queries."""
+        """Store the values of measures for a block of queries."""
         for measure in measures:
             self.values[direction, measure][queries] = measure.per_query(rankings)
             if remarks := measure.remarks(rankings):
@@ -72,19 +67,19 @@ def measure_all(
     positives: Mapping[Direction, Positives] | None = None,
     ends: Ends | None = None,
 ) -> QueryValues:
-    """Every measure of every query, both directions.
+    """Take every measure of every query, in both directions.
 
     Args:
-        similarity: Of all images with all captions; where it gives an order alone, caption queries are measured in a
-            second reading.
-        image_of_caption: (captions,) the image of each.
-        measures: What to compute.
-        relevance: Needed by graded measures.
-        chunk: Queries that are measured at a time; the numbers do not depend on it. Default: about 1 MB of scores,
-            and at least 32 queries.
-        positives: The right candidates per direction, where they are others than ``image_of_caption`` says; caption
+        similarity: Similarities of all images with all captions. Where a source gives only an order, caption queries
+            are measured in a second reading.
+        image_of_caption: (captions,) position of each caption's image.
+        measures: Measures to take.
+        relevance: Degrees, which graded measures need.
+        chunk: Number of queries measured at a time; no number depends on it. Default: about 1 MB of scores, and at
+            least 32 queries.
+        positives: Right candidates per direction, where they differ from what ``image_of_caption`` says; caption
             queries are then measured in a second reading.
-        ends: Says where relevance ends; needed by measures of that.
+        ends: Method of where relevance ends, for measures that read it.
 
     Raises:
         UserError: If a graded measure is asked for without relevance, a measure of where relevance ends without
@@ -134,16 +129,16 @@ def measure_all(
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """What is measured of some scores, with everything that measures read besides them.
+    """Measures to take of some scores, with everything that they read besides these.
 
     Attributes:
-        shape: (images, captions).
-        measures: What to compute.
+        shape: Number of images and captions.
+        measures: Measures to take.
         relevance: Degrees of all pairs; None where no measure reads them.
-        right: Per direction, the right candidates of every query.
-        sets: Per direction and measure, what is right for that measure alone.
-        ends: Says where relevance ends, for measures of that.
-        own_images: The right candidate of a caption is its image and no other.
+        right: Right candidates of every query, per direction.
+        sets: Right candidates for single measures, per direction.
+        ends: Method of where relevance ends, for measures that read it.
+        own_images: Whether the only right candidate of a caption is its image.
     """
 
     shape: tuple[int, int]
@@ -164,10 +159,10 @@ class MeasureRequest:
         positives: Mapping[Direction, Positives] | None = None,
         ends: Ends | None = None,
     ) -> MeasureRequest:
-        """See :func:`measure_all` for all arguments.
+        """Check the arguments of :func:`measure_all` and prepare positives and sets.
 
         Raises:
-            UserError: If a measure needs what is not given.
+            UserError: If a measure needs something that is not given.
         """
         for measure in measures:
             if measure.graded and relevance is None:
@@ -186,12 +181,12 @@ class MeasureRequest:
 
     @property
     def graded(self) -> list[Measure]:
-        """Those that read degrees."""
+        """Measures that read degrees."""
         return [measure for measure in self.measures if measure.graded]
 
     @property
     def ungraded(self) -> list[Measure]:
-        """Those that read none."""
+        """Measures that read no degrees."""
         return [measure for measure in self.measures if not measure.graded]
 
     def degrees(self, direction: Direction, which: Positions) -> Scores | None:
@@ -210,15 +205,7 @@ class MeasureRequest:
         degrees: Scores | None,
         measures: Sequence[Measure],
     ) -> Rankings:
-        """What some measures read of a block of queries.
-
-        Args:
-            direction: Which way the queries run.
-            which: (queries,) their positions.
-            scores: (queries, candidates).
-            degrees: (queries, candidates).
-            measures: Those that will read it.
-        """
+        """Rankings of a block of queries for some measures, from (queries, candidates) scores and degrees."""
         own = self.right[direction].select(which)
         some = {measure: whole.select(which) for measure, whole in self.sets[direction].items()}
         depth = _longest_list(self.graded, own, scores.shape[1])
@@ -229,15 +216,15 @@ class MeasureRequest:
 
 
 def no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
-    """(queries,) NaN, or (queries, parts) for a measure of several parts."""
+    """(queries,) array of NaN, or (queries, parts) for a measure of several parts."""
     return np.full(queries if measure.parts == 1 else (queries, measure.parts), np.nan)
 
 
 class CaptionQueryLists:
-    """What graded measures of caption queries read, kept while blocks of images go by.
+    """What graded measures of caption queries read, collected while blocks of images pass.
 
     Args:
-        captions: How many.
+        captions: Number of captions.
         depth: Length of the retrieved lists.
         breadth: Length of the lists of most relevant images.
     """
@@ -251,21 +238,21 @@ class CaptionQueryLists:
     def of(
         cls, graded: Sequence[Measure], positives: Positives, images: int, longest: int | None = None
     ) -> CaptionQueryLists | None:
-        """Lists for these measures; None where there are none, or they would be longer than is worth keeping."""
+        """Lists for these measures; None without any, or where lists would be too long to keep."""
         depth = _longest_list(graded, positives, images)
         breadth = min(images, max((m.breadth for m in graded), default=0) + _most_removed(graded, positives))
         most = _KEPT if longest is None else longest
         return cls(len(positives.counts), depth, breadth) if graded and max(depth, breadth) <= most else None
 
     def add(self, start: int, scores: Scores, degrees: Scores) -> None:
-        """Take a block of images, the first of which stands at position ``start``."""
+        """Add a block of images, the first of which stands at position ``start``."""
         self._retrieved.add(start, scores, degrees)
         if self._relevant.rows.shape[1]:
             self._relevant.add(start, degrees, degrees)
         self._lowest = min(self._lowest, float(degrees.min(initial=0)))
 
     def kept(self, images: int) -> KeptLists:
-        """The lists after the last block."""
+        """The lists, after the last block."""
         one, other = self._retrieved, self._relevant
         return KeptLists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images)
 
@@ -276,5 +263,5 @@ def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: in
 
 
 def _most_removed(measures: Sequence[Measure], positives: Positives) -> int:
-    """How many of a query's candidates a measure may take away, so that lists must be so much longer."""
+    """Largest number of a query's candidates that a measure may remove, by which lists must be longer."""
     return int(positives.counts.max(initial=0)) if any(getattr(m, "non_gt", False) for m in measures) else 0

@@ -1,1 +1,1 @@
-"""What a calibration learns from judged pairs: degrees, probabilities, and how many are relevant."""
+"""What a calibration learns from judged pairs: degrees, probabilities, and the number of relevant candidates."""

@@ -1,4 +1,4 @@
-"""Whether anything is relevant to a query: by a few features of it."""
+"""Belief that anything is relevant to a query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rungwise.calibration.logistic import Logistic, Scale, fields_of, names_of
 
 @dataclass(frozen=True)
 class Belief:
-    """Whether anything is relevant to a query, by a few features of it.
+    """Logistic model of whether anything is relevant to a query, from a few features of it.
 
     >>> draw = np.random.default_rng(0)
     >>> best = draw.normal(size=(500, 1))
@@ -30,13 +30,13 @@ class Belief:
     def fit(
         cls, features: ArrayLike, something: ArrayLike, names: tuple[str, ...], rising: tuple[str, ...] = ()
     ) -> Belief:
-        """Fit to queries of which it is known.
+        """Fit to queries for which the answer is known.
 
         Args:
-            features: (queries, G); NaN is not known.
-            something: (queries,) bool, whether anything is relevant.
-            names: (G,) of the columns.
-            rising: Names of columns in which the belief may not fall; those that are not among ``names`` do nothing.
+            features: (queries, G) values; NaN stands for unknown.
+            something: (queries,) whether anything is relevant.
+            names: (G,) names of the columns.
+            rising: Names of columns in which the belief may not fall; names that are no columns are ignored.
         """
         table = np.asarray(features, np.float64)
         scale = Scale.fit(table)
@@ -44,20 +44,16 @@ class Belief:
         return cls(names, scale, Logistic.fit_rising(scale.of(table), np.asarray(something, np.float64), 1.0, up))
 
     def predict(self, features: ArrayLike) -> float:
-        """In 0..1, of one query's (1, G) or (G,) features."""
+        """Belief in 0..1 from one query's (1, G) or (G,) features."""
         return float(self._model.predict(self._scale.of(np.atleast_2d(np.asarray(features, np.float64))))[0])
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers, names and lists of them."""
+        """Plain values for JSON."""
         return {"names": list(self.names), "scale": self._scale.to_json(), "weights": self._model.to_json()}
 
     @classmethod
     def from_json(cls, value: object, where: str = "calibration: belief") -> Belief:
-        """What :meth:`to_json` gave.
-
-        Raises:
-            UserError: If anything in it is not what a fit gives.
-        """
+        """Read values of :meth:`to_json`; UserError if anything in them is not what a fit gives."""
         parts = fields_of(value, ("names", "scale", "weights"), where)
         names = names_of(parts["names"], f"{where}.names")
         scale = Scale.from_json(parts["scale"], len(names), f"{where}.scale")

@@ -1,4 +1,4 @@
-"""Learning a calibration from judged pairs of queries and candidates."""
+"""Fit of a calibration to judged pairs of queries and candidates."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from rungwise.calibration.null_distribution import Null
 from rungwise.core.errors import UserError
 
 FEWEST_QUERIES = 20
-"""With something judged; a calibration of fewer would say more of these queries than of the next one."""
+"""Smallest number of judged queries; with fewer, a calibration would describe these queries and not the next one."""
 
 _MOST_QUERIES = 5000
-"""That are looked at; more change nothing and take memory."""
+"""Largest number of queries read; more change nothing and take memory."""
 
 _MOST_SHIFTED = 1000
-"""Of these queries, by which the shift is chosen; more change little and take time."""
+"""Largest number of these queries by which the shift is chosen; more change little and take time."""
 
 _MOST_ROWS = 400_000
-"""Hits whose features are made, at most."""
+"""Largest number of hits whose features are made."""
 
 _NOTHING = 0.05
-"""Share of queries that are taken to have nothing relevant, if fewer of those at hand have nothing."""
+"""Share of queries assumed to have nothing relevant, if fewer of the given ones have nothing."""
 
 _RATE, _CAPTION = "log_rate", "caption"
-"""The column that a query's vector gives, and how those begin that captions give."""
+"""The column that a query's vector gives, and the beginning of the names of columns that captions give."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -56,8 +56,8 @@ def checked_pairs(
     """The two matrices as arrays, if something can be learnt from them.
 
     Raises:
-        UserError: In one line, if their shapes differ, there are fewer than two candidates or 20 judged queries, a
-            score is not finite, all scores or all degrees are the same, or no degree is relevant.
+        UserError: If shapes differ, there are fewer than two candidates or 20 judged queries, a score is not finite,
+            all scores or all degrees are the same, or no degree is relevant.
     """
     scores, degrees = np.asarray(similarity), np.asarray(relevance)
     for name, array in (("similarity", scores), ("relevance", degrees)):
@@ -109,15 +109,15 @@ def learn(
     """Learn from checked pairs.
 
     Args:
-        scores: (queries, candidates).
-        degrees: (queries, candidates), NaN where nobody judged.
-        relevant_from: The least degree that counts as relevant.
-        known: (queries,) what is known of each beside its scores, for its candidates in the order of ``scores``.
+        scores: (queries, candidates) similarities.
+        degrees: (queries, candidates) degrees, NaN where nobody judged.
+        relevant_from: The smallest degree that counts as relevant.
+        known: (queries,) what is known of each query besides its scores, with candidates in the order of ``scores``.
         unrelated: (texts, candidates) scores of texts to which nothing is relevant.
-        unrelated_known: (texts,) what is known of each beside its scores.
+        unrelated_known: (texts,) what is known of each of these texts.
 
     Returns:
-        What was learnt; the degrees that it expects of the best hits, and their true degrees, both (rows,).
+        The learnt part, the degrees (rows,) that it expects of the best hits, and their true degrees (rows,).
     """
     usable = np.flatnonzero((~np.isnan(degrees)).any(axis=1) & (scores.max(axis=1) > scores.min(axis=1)))
     if len(usable) > _MOST_QUERIES:
@@ -197,15 +197,15 @@ def learn(
 
 @dataclass(frozen=True)
 class _Looked:
-    """A query of the fit, of which the shift is learnt.
+    """A query of the fit, from which the shift is learnt.
 
     Attributes:
-        features: (hits, F) of its best hits.
-        last: Score of the last of them.
-        null: Of the query.
-        relevant: (hits,) bool.
-        judged: (hits,) bool.
-        total: Relevant candidates.
+        features: (hits, F) features of its best hits.
+        last: Score of the last of these hits.
+        null: Null distribution of the query.
+        relevant: (hits,) whether each hit is relevant.
+        judged: (hits,) whether each hit was judged.
+        total: Number of relevant candidates.
     """
 
     features: Values
@@ -222,7 +222,7 @@ class _Looked:
 
 
 def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:
-    """Fitted to the examples of which these columns are known, if there are some of both kinds."""
+    """Belief fitted to the examples for which these columns are known, if there are some of both kinds."""
     columns = of_queries[:, [QUERY_NAMES.index(name) for name in view]]
     known = np.flatnonzero(~np.isnan(columns).any(axis=1))
     if not (something[known].any() and (~something[known]).any()):
@@ -233,7 +233,7 @@ def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, .
 def _rate(
     degrees: Values, groups: NDArray[np.int64], relevant_from: float, known: Sequence[Known] | None
 ) -> RelevantShare | None:
-    """By the queries' vectors, if each has one."""
+    """Share of relevant candidates by the queries' vectors; None unless each query has one."""
     vectors = [] if known is None else [one.vector for one in known if one.vector is not None]
     if len(vectors) < len(degrees):
         return None
@@ -244,10 +244,10 @@ def _rate(
 def _worth_fitting(
     views: tuple[tuple[str, ...], ...], table: Values, names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], ...]:
-    """The views whose columns are known of some rows, and the last.
+    """Views whose columns are known in some rows, and the last view.
 
-    Whoever knows the captions of hits knows the query's vector, too: where there are vectors to learn from, captions
-    without a vector are not worth a fit.
+    Whoever knows the captions of hits also knows the query's vector. So where there are vectors to learn from, views of
+    captions without a vector are not fitted.
     """
     unknown = {name for name, column in zip(names, table.T, strict=True) if np.isnan(column).all()}
     some = [view for view in views if view is views[-1] or not unknown.intersection(view)]
@@ -257,14 +257,14 @@ def _worth_fitting(
 
 
 def of_hits(known: Known | None, hits: NDArray[np.int64]) -> Known | None:
-    """What is known of a query and these of its candidates, from what is known of all of them."""
+    """Knowledge restricted to some of the query's candidates."""
     if known is None or known.caption_scores is None:
         return known
     return replace(known, caption_scores=known.caption_scores[hits])
 
 
 def _curve(sums: Values) -> PositionCurve:
-    """Means over bins of positions that hold enough, made to rise."""
+    """Curve of means over bins of positions that hold enough candidates, made to rise."""
     from scipy.optimize import isotonic_regression
 
     centres = np.concatenate([_EDGES[:1], (_EDGES[:-1] + _EDGES[1:]) / 2, _EDGES[-1:]])

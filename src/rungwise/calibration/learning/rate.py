@@ -1,6 +1,6 @@
-"""How many candidates are relevant to a query, by its text vector alone.
+"""Share of relevant candidates of a query, predicted from its text vector alone.
 
-A ridge regression of log((relevant + 1/2) / candidates), the ridge chosen by cross-validation.
+It is a ridge regression of log((relevant + 1/2) / candidates), with the ridge chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 @dataclass(frozen=True)
 class RelevantShare:
-    """The share of candidates that are relevant to a query, as a logarithm, by its text vector alone.
+    """Linear model of the logarithm of the share of candidates that are relevant to a query.
 
     Attributes:
-        weights: (D,) of the vector.
-        bias: Is added.
-        crossed: (queries,) predictions for the queries of the fit, each by a fit that left its group out; empty when
-            it was read from a file. What is fitted on top takes these.
+        weights: (D,) weights of the text vector.
+        bias: Constant term.
+        crossed: (queries,) predictions for the queries of the fit, each by a fit without its group, for models that are
+            fitted on top; empty when the model was read from a file.
 
     >>> vectors = np.random.default_rng(0).normal(size=(200, 4))
     >>> rate = RelevantShare.fit(vectors, np.exp(3 + vectors[:, 0]), 1000, np.arange(200))
@@ -42,13 +42,14 @@ class RelevantShare:
     def fit(
         cls, vectors: ArrayLike, relevant: ArrayLike, candidates: int | ArrayLike, groups: ArrayLike
     ) -> RelevantShare:
-        """Fit; the ridge is chosen by cross-validation.
+        """Fit with a ridge chosen by cross-validation.
 
         Args:
             vectors: (queries, D) text vectors.
-            relevant: (queries,) how many candidates are relevant.
-            candidates: How many there are (or were judged), for all queries or (queries,).
-            groups: (queries,) queries of one group are left out together, such as the captions of a picture.
+            relevant: (queries,) number of relevant candidates.
+            candidates: Number of candidates, or of judged ones, for all queries or (queries,).
+            groups: (queries,) group of each query; queries of one group, such as the captions of a picture, are left
+                out together.
         """
         given = np.asarray(vectors, np.float64)
         wanted = np.log((np.asarray(relevant, np.float64) + 0.5) / np.asarray(candidates, np.float64))
@@ -63,7 +64,7 @@ class RelevantShare:
         return cls(weights, bias, crossed[best])
 
     def predict(self, vector: ArrayLike) -> float:
-        """log((relevant + 1/2) / candidates) that is expected of a query with this (D,) vector.
+        """Expected log((relevant + 1/2) / candidates) of a query with this (D,) vector.
 
         Raises:
             UserError: If the vector has another length.
@@ -77,16 +78,12 @@ class RelevantShare:
         return float(given @ self.weights + self.bias)
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers and a list of them."""
+        """Plain values for JSON."""
         return {"weights": self.weights.tolist(), "bias": self.bias}
 
     @classmethod
     def from_json(cls, value: object, where: str = "calibration: rate") -> RelevantShare:
-        """What :meth:`to_json` gave.
-
-        Raises:
-            UserError: If anything in it is not what a fit gives.
-        """
+        """Read values of :meth:`to_json`; UserError if anything in them is not what a fit gives."""
         parts = fields_of(value, ("weights", "bias"), where)
         weights, bias = numbers_of(parts["weights"], f"{where}.weights"), numbers_of([parts["bias"]], f"{where}.bias")
         return cls(weights, float(bias[0]), np.zeros(0))

@@ -1,15 +1,15 @@
-"""Degree and probability of a hit, as judged queries teach them.
+"""Regression of the degree and the probability of a hit, learnt from judged queries.
 
 With x the standardised features of a hit (position in the query's null distribution, gap to the best, and
 what is known of the query), the probability that its degree reaches ``relevant_from`` is ::
 
     P(R >= t | x) = c( sigmoid( b0 + sum_i b_i x_i + sum_(i <= j) b_ij x_i x_j ) )
 
-The products let a feature of the query change what a feature of the hit means. Boosted trees on the same features end
-no better (measured, see docs/relevance-ends.md). b is fitted by Newton's method with a ridge penalty; with few queries
-there are no products, and the ridge is chosen by cross-validation. c is an isotonic map, fitted to predictions for
-queries that were left out, so that the numbers are shares that hold. The expected degree is fitted in the same way, to
-degrees scaled to 0..1. Within a query, whoever asks makes both non-increasing by rank.
+The products let a feature of the query change what a feature of the hit means. Boosted trees on the same features do no
+better (measured, docs/relevance-ends.md). b is fitted by Newton's method with a ridge penalty; with few queries there
+are no products, and the ridge is chosen by cross-validation. c is an isotonic map, fitted to predictions for queries
+that were left out, so that the numbers are true shares. The expected degree is fitted in the same way, to degrees
+scaled to 0..1. The caller makes both non-increasing by rank within a query.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from rungwise.core.errors import UserError
 from rungwise.core.text.positions import evenly_spread
 
 _ROWS = 60_000
-"""Rows that a fit looks at, drawn at random."""
+"""Largest number of rows of a fit, drawn at random."""
 _MANY, _SOME = 300, 50
-"""Queries from which products are fitted without asking; from which the isotonic map is fitted."""
+"""Numbers of queries from which products are always fitted, and from which the isotonic map is fitted."""
 _RIDGES = (1.0, 10.0, 100.0)
 _KNOTS = 64
 _LEAST = 1e-9
-"""A probability below it is taken for it."""
+"""Lower bound of a probability."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Of hits.
+    """Predictions for some hits.
 
     Attributes:
         degree: (hits,) expected degree of relevance.
-        probability: (hits,) that the degree is at least ``relevant_from``.
+        probability: (hits,) probability that the degree is at least ``relevant_from``.
     """
 
     degree: Values
@@ -51,7 +51,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A logistic regression and the isotonic map that makes its numbers shares that hold."""
+    """A logistic regression, and the isotonic map that turns its numbers into true shares."""
 
     model: Logistic
     given: Values
@@ -103,7 +103,7 @@ class _Fitted:
 
 @dataclass(frozen=True)
 class _View:
-    """Both regressions on some of the columns."""
+    """The two regressions on some of the columns."""
 
     columns: NDArray[np.int64]
     scale: Scale
@@ -113,16 +113,16 @@ class _View:
 
 @dataclass(frozen=True)
 class Regression:
-    """From features of hits to expected degree and to the probability of being relevant.
+    """Expected degree and probability of relevance of hits, from their features.
 
-    What is not known of every query (its vector, captions of the hits) stands in columns of its own: ``views`` names
-    sets of columns, the richest first, and each has regressions of its own. A hit is judged by the first view of which
-    all columns are known.
+    What is unknown of some queries (their vector, captions of the hits) has columns of its own. Views are sets of
+    columns, the richest first, each with its own regressions. A hit is judged by the first view all of whose columns
+    are known.
 
     Attributes:
-        names: (F,) of the columns.
-        lowest: Degree that stands for 0 while fitting.
-        highest: Degree that stands for 1.
+        names: (F,) names of the columns.
+        lowest: Degree that stands for 0 in the fit.
+        highest: Degree that stands for 1 in the fit.
 
     >>> draw = np.random.default_rng(0)
     >>> position = draw.normal(size=(4000, 1))
@@ -152,13 +152,14 @@ class Regression:
         """Fit to hits of judged queries.
 
         Args:
-            features: (rows, F) of hits; NaN is not known.
-            degrees: (rows,) of relevance.
-            groups: (rows,) the query of each.
+            features: (rows, F) features of hits; NaN stands for unknown.
+            degrees: (rows,) degrees of relevance.
+            groups: (rows,) query of each hit.
             relevant_from: The degree from which a hit is relevant.
-            names: (F,) of the columns.
-            rising: Names of columns in which no answer may fall; with many queries, products bend them.
-            views: Sets of columns, the richest first; one of all columns if empty. One that no row knows is left out.
+            names: (F,) names of the columns.
+            rising: Names of columns in which no prediction may fall; with many queries, products bend this.
+            views: Sets of columns, the richest first; empty stands for one of all columns. Views that no row knows are
+                left out.
 
         Raises:
             UserError: If all degrees are the same, or on the same side of ``relevant_from``.
@@ -192,7 +193,7 @@ class Regression:
         return cls(names, lowest, highest, tuple(fitted))
 
     def predict(self, features: ArrayLike) -> Predicted:
-        """Of (hits, F) features."""
+        """Predictions for (hits, F) features."""
         table = np.asarray(features, np.float64)
         degree, probability = np.empty(len(table)), np.empty(len(table))
         left = np.ones(len(table), dtype=bool)
@@ -206,7 +207,7 @@ class Regression:
         return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability)
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers, names and lists of them."""
+        """Plain values for JSON."""
         views = [
             {
                 "columns": view.columns.tolist(),
@@ -220,11 +221,7 @@ class Regression:
 
     @classmethod
     def from_json(cls, value: object, where: str = "calibration: regression") -> Regression:
-        """What :meth:`to_json` gave.
-
-        Raises:
-            UserError: If anything in it is not what a fit gives.
-        """
+        """Read values of :meth:`to_json`; UserError if anything in them is not what a fit gives."""
         parts = fields_of(value, ("names", "lowest", "highest", "views"), where)
         names = names_of(parts["names"], f"{where}.names")
         lowest, highest = numbers_of([parts["lowest"], parts["highest"]], where)
@@ -244,14 +241,14 @@ class Regression:
 
 
 def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
-    """The rising map that fits best in squares, as points to interpolate between.
+    """Rising map with the smallest squared error, as points to interpolate between.
 
     Args:
         given: (n,) predictions.
-        wanted: (n,) what should have been predicted.
+        wanted: (n,) true values.
 
     Returns:
-        At most 64 rising ``given``, and what each means.
+        At most 64 rising values of ``given``, and the value of the map at each.
 
     >>> isotonic([0.1, 0.2, 0.8, 0.9], [0, 1, 0, 1])
     (array([0.1, 0.5, 0.9]), array([0. , 0.5, 1. ]))

@@ -1,7 +1,7 @@
-"""How far the log-odds of all hits of a query move together, which nothing known of the query tells.
+"""Standard deviation of the common shift of all log-odds of a query, about which nothing known of the query tells.
 
-It is learnt by what it is for: the standard deviation with which the queries at hand get the highest mean F1 is taken.
-See :mod:`rungwise.calibration.f1_cut`.
+It is chosen by its purpose: the standard deviation that gives the judged queries the highest mean F1
+(:mod:`rungwise.calibration.f1_cut`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rungwise.calibration.judgement import Values
 _CHOICES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 MOST = _CHOICES[-1]
 _USUAL, _FEWEST_QUERIES = 1.0, 50
-"""What is taken where fewer queries than these could choose."""
+"""Standard deviation that is taken with fewer queries than these, too few to choose by."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class JudgedHits:
     """The best hits of a judged query.
 
     Attributes:
-        probabilities: (hits,) that each is relevant, in falling order of score.
-        beyond: How many more are expected to be relevant among the other candidates.
-        relevant: (hits,) bool.
-        judged: (hits,) bool; those that nobody judged do not count.
-        total: Relevant candidates of the whole index.
+        probabilities: (hits,) probability that each hit is relevant, in falling order of score.
+        beyond: Expected number of relevant candidates that are not among these hits.
+        relevant: (hits,) whether each hit is relevant.
+        judged: (hits,) whether each hit was judged; others do not count.
+        total: Number of relevant candidates of the whole index.
     """
 
     probabilities: Values
@@ -40,16 +40,13 @@ class JudgedHits:
     total: int
 
     def f1(self, shift: float) -> float:
-        """F1 of what is shown with this shift."""
+        """F1 of the hits that are shown with this shift."""
         cut = best_cut(self.probabilities, self.beyond, shift=shift)
         return 2 * int(self.relevant[:cut].sum()) / (int(self.judged[:cut].sum()) + self.total)
 
 
 def best_shift(examples: Sequence[JudgedHits]) -> float:
-    """The standard deviation of the highest mean F1, the smallest of equal ones.
-
-    Args:
-        examples: Queries with something relevant.
+    """Standard deviation of the highest mean F1, the smallest of equal ones; ``examples`` have something relevant.
 
     >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
     >>> def example(relevant):

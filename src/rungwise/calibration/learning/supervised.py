@@ -1,4 +1,4 @@
-"""What a calibration has learnt from judged pairs: degrees and probabilities of hits, and of a query that has none."""
+"""The learnt part of a calibration: degrees and probabilities of hits, and whether a query has any relevant hit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rungwise.core.errors import UserError
 _MOST_ODDS = 1e9
 _MOST_KNOTS = 10_000
 _LAST = 10
-"""Of the best hits, by which those that follow are bounded."""
+"""Number of best hits by which later ones are bounded."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class PositionCurve:
     """Degree and probability of a candidate by its position alone, for those beyond the best hits.
 
     Attributes:
-        positions: (knots,) rising.
+        positions: (knots,) rising positions.
         degrees: (knots,) expected degrees, never falling.
-        probabilities: (knots,) that a degree is relevant, never falling.
+        probabilities: (knots,) probabilities of being relevant, never falling.
     """
 
     positions: tuple[float, ...]
@@ -53,7 +53,7 @@ class PositionCurve:
         return float(np.interp(position, *self._cumulated))
 
     def relevant_after(self, hits: int, last: float, null: Null) -> float:
-        """How many candidates are expected to be relevant after so many hits, the last of which has this score."""
+        """Expected number of relevant candidates after ``hits`` hits, the last of which has the score ``last``."""
         if hits >= null.total:
             return 0.0
         return self.relevant_below(float(null.positions(np.array([last]))[0])) * null.total
@@ -67,16 +67,16 @@ class PositionCurve:
 
 @dataclass(frozen=True)
 class Supervised:
-    """A calibration's learnt part.
+    """Everything that a calibration learns from judged pairs.
 
     Attributes:
-        regression: For the best hits.
-        beliefs: For a query, by what is known of it, the richest first; each knows the names of its columns.
-        odds: That a query has nothing relevant, before it is seen, over these odds among the examples of ``beliefs``.
-        curve: For the candidates after the best hits.
-        shift: Standard deviation by which the log-odds of all hits of a query move together; see
-            :mod:`rungwise.calibration.learning.shift`.
-        rate: How many candidates are relevant, by the query's vector; None if none was known.
+        regression: Regression for the best hits.
+        beliefs: Models of belief for different knowledge of a query, the richest first.
+        odds: Prior odds that a query has nothing relevant, relative to the odds among the examples of ``beliefs``.
+        curve: Curve for the candidates after the best hits.
+        shift: Standard deviation of the common shift of a query's log-odds
+            (:mod:`rungwise.calibration.learning.shift`).
+        rate: Model of the share of relevant candidates by the query's vector; None if no vectors were known.
     """
 
     regression: Regression
@@ -90,8 +90,8 @@ class Supervised:
         """Judge the hits of one query.
 
         Returns:
-            (hits,) degrees, (hits,) probabilities if there is anything relevant, how many more are expected to be
-            relevant after these hits, and the belief that anything is.
+            (hits,) degrees, (hits,) probabilities if anything is relevant, the expected number of relevant candidates
+            after these hits, and the belief that anything is relevant.
         """
         log_rate = np.nan
         if self.rate is not None and known is not None and known.vector is not None:
@@ -119,7 +119,7 @@ class Supervised:
         raise AssertionError("a calibration has at least one belief")
 
     def to_json(self) -> dict[str, Any]:
-        """As plain numbers, lists and names."""
+        """Plain values for JSON."""
         curve = self.curve
         return {
             "regression": self.regression.to_json(),
@@ -136,11 +136,7 @@ class Supervised:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Supervised:
-        """What :meth:`to_json` gave.
-
-        Raises:
-            UserError: If it is anything else, without the name of the file.
-        """
+        """Read values of :meth:`to_json`; UserError, without the file's name, for others."""
         regression = Regression.from_json(value.get("regression"), "'regression'")
         if regression.names != NAMES:
             raise UserError("'regression' reads features that this version does not make")

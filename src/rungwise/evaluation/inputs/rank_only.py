@@ -31,7 +31,7 @@ class RankOnly(ABC):
 
     @abstractmethod
     def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
-        """At most ``chunk`` queries of a direction at a time, with (queries, all candidates) values that fall by rank."""
+        """At most ``chunk`` queries of a direction at a time, with (queries, candidates) values that fall by rank."""
 
     @abstractmethod
     def select(self, images: Positions, captions: Positions) -> RankOnly:
