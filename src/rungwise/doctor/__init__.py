@@ -1,6 +1,6 @@
-"""What spoils training on a collection, measuring on it, or a run: found by small checks, each with its cure.
+"""Checks for what spoils training on a collection, measuring on it, or a run, each with a cure.
 
-What examines a run is loaded when it is first used: data are examined without torch.
+The checks of a run are loaded on first use, so that data are examined without torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether any epoch of a run ranked the validation split better than chance would."""
+"""Check whether any epoch of a run ranked the validation split better than chance."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from rungwise.doctor.finding import Finding
 from rungwise.doctor.run_files import RunFiles
 
 DEVIATIONS = 3.0
-"""Standard deviations above the mean of random rankings that these hardly reach."""
+"""Standard deviations above the mean that random rankings hardly reach."""
 
 _LARGEST_CHANCE = 0.25
 
 
 def of_chance(data: ImageCaptions, k: int) -> tuple[float, float]:
-    """Mean and standard deviation of R@K of random rankings, the mean of both directions; in 0..100.
-
-    Args:
-        data: Images with their captions.
-        k: Length of the lists.
+    """Mean and standard deviation, in 0..100, of R@K of random rankings, as the mean of both directions.
 
     >>> data = ImageCaptions(("a", "b"), ("x", "y", "z"), np.array([0, 1, 1]))
     >>> [round(number, 1) for number in of_chance(data, 1)]
@@ -43,14 +39,10 @@ def of_chance(data: ImageCaptions, k: int) -> tuple[float, float]:
 
 
 def no_better_than_chance(run: RunFiles, validation: ImageCaptions) -> Iterator[Finding]:
-    """No epoch found the pairs more often than random rankings do.
+    """Finding where no epoch found the pairs more often than random rankings do.
 
-    Nothing is said of a run that is judged by class labels, whose pairs may be as good as any others, nor where chance
-    alone finds a quarter of them.
-
-    Args:
-        run: With its history.
-        validation: Its validation split.
+    Runs that are judged by class labels are skipped, since other pairs may be as good, and so are data where chance
+    alone finds a quarter of the pairs. ``run`` needs its history.
     """
     if run.config is None or run.config.snapshot.protocol == "labels" or not len(validation.captions):
         return

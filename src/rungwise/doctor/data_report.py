@@ -1,4 +1,4 @@
-"""A collection examined: its pictures or features, its captions, its splits and its labels."""
+"""Examination of a collection: its pictures or features, captions, splits and labels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,11 @@ from rungwise.doctor.split_sizes import (
 )
 
 MIN_COUNT = 4
-"""How often the vocabularies of the VSE++ family want to see a word."""
+"""Number of occurrences from which the vocabularies of the VSE++ family keep a word."""
 
 
 def unheard(title: str, more: int, total: int) -> None:
-    """Progress of which nobody is told.
-
-    >>> unheard("reading pictures", 1, 8)
-    """
+    """Progress callback that does nothing."""
 
 
 def examine_data(
@@ -39,16 +36,16 @@ def examine_data(
     min_count: int | None = MIN_COUNT,
     progress: Progress = unheard,
 ) -> Report:
-    """Look for whatever spoils training on a collection, or measuring on it.
+    """Look for what spoils training on a collection, or measuring on it.
 
     Every picture, or every row of features, is read once; nothing is written. Memory is 3 KB a picture.
 
     Args:
-        data: With or without splits; where there are none, those are drawn that ``rungwise train`` draws.
-        roles: Which split is for what.
-        min_count: Words that the training captions hold less often are unknown to the model; None where its vocabulary
-            does not come from them.
-        progress: Told of what is being read.
+        data: Collection with or without splits; without any, those are drawn that ``rungwise train`` draws.
+        roles: Splits by their roles.
+        min_count: Number of occurrences below which words of the training captions are unknown to the model; None where
+            its vocabulary does not come from them.
+        progress: Callback with what is being read.
 
     >>> import numpy as np
     >>> data = ImageCaptions(("a", "b"), ("a dog", " "), np.array([0, 1]), splits=("train", "train"))

@@ -1,4 +1,4 @@
-"""Rows of features: numbers that are none, rows and dimensions that say nothing, norms far apart, repeated rows."""
+"""Checks of rows of features: non-finite numbers, constant rows and dimensions, odd norms, repeated rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rungwise.doctor.roles import Roles
 Progress = Callable[[str, int, int], None]
 
 NORMS_APART = 10.0
-"""How many times the median, or what part of it, an odd norm is."""
+"""Factor above or below the median from which a norm is odd."""
 
 ODD_NORMS = 0.01
-"""Share of odd norms from which on the rows are unnormalised; one of 10 times as odd is enough."""
+"""Share of odd norms from which rows are called unnormalised; a single norm 10 times as odd is enough."""
 
 DEAD, ROWS_FOR_DEAD = 0.01, 100
-"""Share of dimensions without any change that is told, and from how many rows on."""
+"""Share of constant dimensions that is reported, and the number of rows that this needs."""
 
 _READ_BYTES = 1 << 24
 
 
 @dataclass
 class _Seen:
-    """What one pass over the rows of one side leaves."""
+    """Statistics of one pass over the rows of one side."""
 
     not_finite: list[int] = field(default_factory=list)
     constant: list[int] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Seen:
 
 
 def odd_features(data: ImageCaptions, roles: Roles, progress: Progress) -> Iterator[Finding]:
-    """What is odd in the rows that stand for pictures, and in those that stand for captions."""
+    """Findings in the rows that stand for pictures, and in those that stand for captions."""
     used = roles.used(data)
     if data.features is not None:
         yield from _side(data, roles, "picture", data.features, data.image_ids, used, used, progress)

@@ -1,4 +1,4 @@
-"""What the doctor says: findings, each with its numbers and its cure, and the report that holds them."""
+"""Findings of the doctor, each with its numbers and its cure, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal
 from rungwise.data.collection import Issue
 
 EXAMPLES = 5
-"""Places that a finding names."""
+"""Number of places that a finding names."""
 
 Severity = Literal["fault", "advice"]
-"""``fault``: what is measured or trained is wrong with it. ``advice``: it can be better, or should be known."""
+"""``fault``: something measured or trained is wrong. ``advice``: it can be better, or should be known."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,11 @@ class Finding:
     """Something that is wrong or could be better.
 
     Attributes:
-        name: Short and always the same for the same kind of thing.
-        severity: How bad it is.
+        name: Short name, the same for the same kind of problem.
+        severity: Severity of the problem.
         what: One sentence with the numbers.
         cure: What to do about it.
-        places: The first few examples, by their names.
-
-    >>> Finding("empty captions", "fault", "2 captions are empty.", "Remove them.", ("a.jpg#1",)).severity
-    'fault'
+        places: Names of the first few examples.
     """
 
     name: str
@@ -39,13 +36,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What was examined, and what was found.
+    """What was examined, and the findings.
 
     Attributes:
         subject: What was examined, in one line.
-        examined: The things that were looked at, a line each.
-        left_out: Why something could not be looked at, a line each.
-        findings: Faults first.
+        examined: Parts that were examined, one line each.
+        left_out: Parts that could not be examined with the reason, one line each.
+        findings: Findings, faults first.
         unreadable: Pictures and features that could not be read.
     """
 
@@ -57,19 +54,11 @@ class Report:
 
     @property
     def has_faults(self) -> bool:
-        """Whether a finding is a fault.
-
-        >>> Report("photos", (), (), (Finding("no test pictures", "advice", "None.", "Name some."),)).has_faults
-        False
-        """
+        """Whether a finding is a fault."""
         return any(finding.severity == "fault" for finding in self.findings)
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain values, for JSON.
-
-        >>> sorted(Report("photos", ("2 pictures",), (), ()).to_plain())
-        ['examined', 'faults', 'findings', 'left_out', 'subject', 'unreadable']
-        """
+        """Plain values for JSON."""
         return {
             "subject": self.subject,
             "faults": sum(finding.severity == "fault" for finding in self.findings),
@@ -81,25 +70,17 @@ class Report:
 
 
 def faults_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """In their order, faults before advice.
-
-    >>> [one.name for one in faults_first((Finding("a", "advice", "", ""), Finding("b", "fault", "", "")))]
-    ['b', 'a']
-    """
+    """The findings in their order, faults before advice."""
     return tuple(sorted(findings, key=lambda finding: finding.severity != "fault"))
 
 
 def first(places: Sequence[str]) -> tuple[str, ...]:
-    """The examples that a finding names.
-
-    >>> first(["a", "b", "c", "d", "e", "f"])
-    ('a', 'b', 'c', 'd', 'e')
-    """
+    """The examples that a finding names."""
     return tuple(places[:EXAMPLES])
 
 
 def share(part: float, whole: float) -> str:
-    """A share for a sentence.
+    """Text of a share in percent.
 
     >>> share(3, 40), share(1, 3000), share(0, 0)
     ('7.5 %', '0.033 %', '0 %')

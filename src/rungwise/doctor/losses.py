@@ -1,4 +1,4 @@
-"""How a run went: by its losses, its validation measures, its learning rates and its gradients."""
+"""Checks of the course of a run: its losses, validation measures, learning rates and gradients."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rungwise.training.config.snapshots import BestEpoch
 from rungwise.training.engine.collapse import LEAST_SPREAD
 
 FLAT = 0.01
-"""A loss this near to where it rests, as a share of it, rests there."""
+"""Relative distance within which a loss counts as being at its resting value."""
 
 COLLAPSED_STEPS, COLLAPSED_ROWS = 20, 3
-"""Steps, and rows of the steps' log, at the end of a run that all look like a collapse."""
+"""Number of steps, and of rows of the steps' log, at the end of a run that must all look like a collapse."""
 
 EXPLODED = 2.0
-"""How many times its lowest value before a loss ends at."""
+"""Ratio of the last loss to the lowest earlier one that counts as exploded."""
 
 STUCK = 0.01
-"""Share of its first value by which a loss that is not stuck falls."""
+"""Share of its first value by which a loss must fall not to be stuck."""
 
 OVERFIT_EPOCHS, OVERFIT_FALL = 3, 0.02
-"""Epochs after the best one, and the share of the best measure that the last three lack on average."""
+"""Number of epochs after the best one, and the share of the best measure that the last three lose on average."""
 
 CLIPPED_SHARE, CLIPPED_TIMES, CLIPPED_ROWS = 0.95, 10.0, 20
-"""Share of the steps whose gradients are cut, by how much the median one is, and how many steps must be known."""
+"""Share of steps with clipped gradients, the factor of the median one, and the number of steps that must be known."""
 
 
 def course(run: RunFiles) -> Iterator[Finding]:
-    """Everything that the numbers of a run tell; what explains the rest is told alone."""
+    """Findings from the numbers of a run; one that explains the others stands alone."""
     looks = (_untrained, _no_rate, _exploded, _collapsed, _on_the_plateau, _stuck, _overfit)
     if found := next((found for look in looks if (found := look(run))), None):
         yield found
@@ -41,7 +41,7 @@ def course(run: RunFiles) -> Iterator[Finding]:
 
 
 def _untrained(run: RunFiles) -> Finding | None:
-    """No step was finished, or no gradient ever arrived."""
+    """Finding where no step was finished, or no gradient ever arrived."""
     steps = run.state.total_steps if run.state is not None else 0
     if not run.own_loss and not run.history and not steps:
         return Finding(
@@ -116,21 +116,21 @@ def _exploded(run: RunFiles) -> Finding | None:
 
 
 def _with_steps(run: RunFiles, series: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """A run that ended within its first epoch is told by its steps alone."""
+    """The series, or for a run that ended within its first epoch the losses of its steps."""
     if len(series) > 1:
         return series
     return [(int(row.get("epoch", 1)), row["loss"]) for row in run.steps if "loss" in row] or series
 
 
 def rests_at(run: RunFiles) -> float | None:
-    """Where the loss rests while all vectors are alike; None where it does not, or cannot be told."""
+    """Loss while all vectors are alike; None where there is no such value, or it cannot be told."""
     if run.config is None or run.config.loss.needs_thresholds:
         return None
     return run.config.loss.build().rests_at
 
 
 def _collapsed(run: RunFiles) -> Finding | None:
-    """The checkpoint remembers since when the embeddings were alike; a log of steps tells it of any loss."""
+    """Finding of a collapse, which the checkpoint remembers; a log of steps shows it for any loss."""
     steps, spread = 0, ""
     memory = run.state.collapse if run.state is not None else None
     if run.state is not None and memory is not None and memory.flat_since >= 0:

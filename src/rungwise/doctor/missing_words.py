@@ -1,4 +1,4 @@
-"""Words of the validation captions that a vocabulary lacks."""
+"""Check for words of the validation captions that a vocabulary lacks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNKNOWN_TOKENS = 0.05
-"""Share of the tokens of the validation captions that a vocabulary may lack. Flickr8K lacks 2.6 % of them where words
-that are seen less than four times are left out."""
+"""Share of the tokens of the validation captions that a vocabulary may lack. Flickr8K lacks 2.6 % where words that
+occur less than four times are left out.
+"""
 
 
 def captions_of(data: ImageCaptions, roles: Roles, role: str) -> list[str]:
-    """The captions of one of the splits.
-
-    >>> import numpy as np
-    >>> data = ImageCaptions(("a",), ("a dog",), np.array([0]), splits=("val",))
-    >>> captions_of(data, Roles(), "validation")
-    ['a dog']
-    """
+    """The captions of the split with a role."""
     of_image = roles.role_of(data)
     return [
         text
@@ -35,13 +30,13 @@ def captions_of(data: ImageCaptions, roles: Roles, role: str) -> list[str]:
 
 
 def missing_words(vocabulary: Tokenizer, captions: Sequence[str], whose: str, cure: str) -> Iterator[Finding]:
-    """How much of some captions a vocabulary does not know.
+    """Finding where a vocabulary does not know much of some captions.
 
     Args:
-        vocabulary: Whose token for what is unknown is asked; one that cuts every word into pieces has none.
-        captions: Of the validation split.
-        whose: The vocabulary, for a sentence.
-        cure: What helps.
+        vocabulary: Tokenizer with a token for unknown words; one that cuts every word into pieces has none.
+        captions: Captions of the validation split.
+        whose: Name of the vocabulary in a sentence.
+        cure: Cure of the finding.
     """
     unknown = getattr(vocabulary.model, "unk_token", None)
     if unknown is None or not captions:
@@ -68,12 +63,12 @@ def missing_words(vocabulary: Tokenizer, captions: Sequence[str], whose: str, cu
 
 
 def learnt_words(data: ImageCaptions, roles: Roles, min_count: int) -> Iterator[Finding]:
-    """What the vocabulary of the training captions lacks.
+    """Finding where a vocabulary of the training captions lacks much of the validation captions.
 
     Args:
-        data: With splits.
-        roles: Which are trained on and validated on.
-        min_count: Words that are seen less often are left out.
+        data: Collection with splits.
+        roles: Splits by their roles.
+        min_count: Number of occurrences from which a word is kept.
     """
     if data.text_features is not None:
         return

@@ -1,4 +1,4 @@
-"""Pictures that stand in two splits: the same file, the same pixels, or the same picture saved in another way."""
+"""Check for pictures in two splits: the same file, the same pixels, or the same picture saved in another way."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.roles import Roles
 
 Progress = Callable[[str, int, int], None]
-"""Told of progress: of what, how many more, of how many."""
+"""Callback with a title, the number of further items, and the number of all."""
 
 
 @dataclass(frozen=True)
 class Looks:
-    """What was seen of the pictures that could be read; 3 KB each.
+    """What was read of the pictures: 3 KB each.
 
     Attributes:
         images: (n,) positions in the collection.
-        digests: (n,) SHA-256 of each file.
-        thumbnails: (n, 32, 32, 3) uint8.
-        unreadable: Why the others could not be read.
+        digests: SHA-256 of each file.
+        thumbnails: (n, 32, 32, 3) uint8 thumbnails.
+        unreadable: Reasons why the other pictures could not be read.
     """
 
     images: NDArray[np.int64]
@@ -70,7 +70,7 @@ def look_at(data: ImageCaptions, roles: Roles, progress: Progress) -> Looks:
 
 
 def pictures_in_two_splits(data: ImageCaptions, roles: Roles, looks: Looks, progress: Progress) -> Iterator[Finding]:
-    """Identical and near-identical pictures of different splits."""
+    """Findings of identical and near-identical pictures in different splits."""
     role = roles.role_of(data)
     order = [name for name, _ in roles.named]
     group = np.array([order.index(role[image]) for image in looks.images.tolist()], np.int64)
@@ -119,7 +119,7 @@ def _share(held: set[int], group: NDArray[np.int64]) -> str:
 
 
 def _same_files(looks: Looks, group: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Each picture with the first of its file, where that is in another split."""
+    """Each picture with the first one of the same file, where that is in another split."""
     known: dict[bytes, int] = {}
     pairs = []
     for position in np.argsort(group, kind="stable").tolist():

@@ -1,4 +1,4 @@
-"""Which splits of a collection are trained on, chosen by and measured on."""
+"""Roles of the splits of a collection."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rungwise.data.collection import ImageCaptions
 
 @dataclass(frozen=True)
 class Roles:
-    """The splits by what they are for; pictures in others are not looked at.
+    """Splits by their role; pictures in other splits are not examined.
 
     Attributes:
-        train: Splits that are trained on.
-        validation: The split that chooses the snapshot.
-        test: The split that is measured on.
+        train: Splits for training.
+        validation: Split that chooses the snapshot.
+        test: Split for measuring.
 
     >>> data = ImageCaptions(("a", "b", "c"), (), np.zeros(0), splits=("train", "none", "test"))
     >>> Roles().used(data).tolist(), Roles().role_of(data)
@@ -30,18 +30,18 @@ class Roles:
 
     @property
     def named(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """What each is for, and its splits."""
+        """Each role with its splits."""
         return ("training", self.train), ("validation", (self.validation,)), ("test", (self.test,))
 
     def role_of(self, data: ImageCaptions) -> tuple[str, ...]:
-        """(images,) ``training``, ``validation``, ``test``, or nothing for what is not looked at."""
+        """(images,) ``training``, ``validation``, ``test``, or an empty text for images that are not examined."""
         role = {name: what for what, names in reversed(self.named) for name in names}
         return tuple(role.get(split, "") for split in data.splits) or ("",) * len(data)
 
     def used(self, data: ImageCaptions) -> NDArray[np.int64]:
-        """Positions of the images that are in one of them."""
+        """Positions of the images with any role."""
         return np.flatnonzero([bool(one) for one in self.role_of(data)]).astype(np.int64)
 
     def images(self, data: ImageCaptions, role: str) -> NDArray[np.int64]:
-        """Positions of the images of one of them."""
+        """Positions of the images with one role."""
         return np.flatnonzero([one == role for one in self.role_of(data)]).astype(np.int64)

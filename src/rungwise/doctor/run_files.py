@@ -1,4 +1,4 @@
-"""What the folder of a run holds, read as far as it can be read."""
+"""Reader of the folder of a run, as far as it can be read."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SEED = "seed-"
 
 @dataclass(frozen=True)
 class RunFiles:
-    """A run, or one stage of it.
+    """Content of a run, or of one stage of it.
 
     Attributes:
-        folder: Of the run.
-        config: Its configuration; None if it cannot be read.
-        history: A mapping of numbers for each finished epoch.
-        steps: Numbers of some steps, where the run wrote them.
-        state: Where it stands; None without a checkpoint.
-        tensors: Of the checkpoint.
-        left_out: Why something could not be read, a line each.
+        folder: Folder of the run.
+        config: Configuration; None if it cannot be read.
+        history: Numbers by name, for each finished epoch.
+        steps: Numbers by name, for some steps, where the run wrote them.
+        state: State of the run; None without a checkpoint.
+        tensors: Tensors of the checkpoint.
+        left_out: Reasons why parts could not be read, one line each.
     """
 
     folder: Path
@@ -46,14 +46,14 @@ class RunFiles:
 
     @property
     def model(self) -> Path:
-        """The folder of its best model."""
+        """Folder of the best model."""
         return self.folder / MODEL
 
     @property
     def own_loss(self) -> list[tuple[int, float]]:
         """(epoch, loss per pair) of the epochs with the run's own loss, after those that warm up with another.
 
-        An epoch that was not finished counts with the steps that were taken of it.
+        An unfinished epoch counts with the steps that were taken.
         """
         warm_up = self.config.warm_up_epochs if self.config is not None else 0
         known = {int(row["epoch"]): float(row["loss"]) for row in self.history if _has_epoch(row) and "loss" in row}
@@ -64,27 +64,23 @@ class RunFiles:
         return [(epoch, loss) for epoch, loss in sorted(known.items()) if epoch > warm_up]
 
     def series(self, name: str) -> list[tuple[int, float]]:
-        """(epoch, number) of the finished epochs that have the number."""
+        """(epoch, number) of the finished epochs that have this number."""
         return [(int(row["epoch"]), float(row[name])) for row in self.history if name in row and _has_epoch(row)]
 
 
 def _has_epoch(row: Mapping[str, float]) -> bool:
-    """Whether a row of numbers, which somebody may have written to, says of which epoch it is."""
+    """Whether a row of numbers, which somebody may have edited, has a valid epoch."""
     epoch = row.get("epoch")
     return epoch is not None and math.isfinite(epoch)
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, be it of stages or of several seeds, or one that ended before its first checkpoint.
-
-    >>> is_run(Path("nowhere"))
-    False
-    """
+    """Whether a folder holds a run, with stages or several seeds, or one that ended before its first checkpoint."""
     return any(is_regular(folder / name) for name in (CONFIG, CHECKPOINT, HISTORY)) or len(parts_of(folder)) > 1
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The folders of a run's seeds and stages in their order; the run itself where it has none."""
+    """Folders of a run's seeds and stages in their order; the run itself where it has none."""
     inner = [folder / STAGES / one for one in _folders(folder / STAGES)]
     inner += [folder / one for one in _folders(folder) if one.startswith(_SEED)]
     found = sorted((one for one in inner if is_run(one)), key=lambda one: (_number(one.name), one.name))
@@ -104,7 +100,7 @@ def _number(name: str) -> int:
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read what is there; what cannot be read is told in ``left_out``."""
+    """Read the parts that are there; ``left_out`` names those that cannot be read."""
     from rungwise.training.config.run import TrainConfig
     from rungwise.training.engine.checkpoint import load_checkpoint  # torch, which no run needs that is not there
 
@@ -131,7 +127,7 @@ def read_run(folder: Path) -> RunFiles:
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, float]]:
-    """Rows of numbers; what is no number in them is left out, and a last line that was cut off too."""
+    """Rows of numbers; other values are left out, and so is a last line that was cut off."""
     lines = read_text(path, "text_bytes").splitlines()
     for number, line in enumerate(lines, start=1):
         try:

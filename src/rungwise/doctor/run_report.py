@@ -1,4 +1,4 @@
-"""A run examined: how it went, its vocabulary, and the rungs of its loss."""
+"""Examination of a run: its course, its vocabulary, and the rungs of its loss."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def examine_run(
 ) -> Report:
     """Look for what went wrong in a run, or in each stage and seed of one.
 
-    Reads the configuration, the checkpoint, the history, the log of steps and the vocabulary of the model, and the data
-    of the run where they are still there. Nothing is written, and no model is run.
+    It reads the configuration, the checkpoint, the history, the log of steps and the vocabulary of the model, and the
+    data of the run where they are still there. Nothing is written, and no model is run.
 
     Args:
-        folder: Of the run.
-        data: Where its data are now; None takes the place that the configuration names.
-        progress: Told of what takes long.
-        say: Takes a sentence about degrees that are made.
+        folder: Folder of the run.
+        data: Path where the data are now; None takes the one in the configuration.
+        progress: Callback for what takes long.
+        say: Callback with a sentence about degrees that are made.
 
     Raises:
-        UserError: If there is no run, or the run is a fit.
+        UserError: If the folder holds no run, or a fit.
 
     >>> examine_run(Path("nowhere"))
     Traceback (most recent call last):
@@ -95,10 +95,10 @@ def _stands(run: RunFiles) -> str:
 
 
 class _Collections:
-    """The data of a run's parts, read once where they are the same.
+    """Data of a run's parts, read once where they are the same.
 
     Args:
-        place: Where they are; None takes what the configurations name.
+        place: Path of the data; None takes the ones in the configurations.
     """
 
     def __init__(self, place: Path | None) -> None:
@@ -106,10 +106,10 @@ class _Collections:
         self._known: dict[tuple[str, bool], ImageCaptions | UserError] = {}
 
     def of(self, run: RunFiles) -> tuple[TrainConfig, ImageCaptions]:
-        """The configuration with the place where the data are, and the data with the splits that training sees.
+        """The configuration with the path of the data, and the data with the splits that training sees.
 
         Raises:
-            UserError: If either cannot be had.
+            UserError: If either cannot be read.
         """
         if run.config is None:
             raise UserError(f"{_UNSEEN}: the configuration cannot be read")
@@ -139,7 +139,7 @@ def _vocabulary(run: RunFiles) -> Tokenizer | None:
 
 
 def _words(run: RunFiles, collections: _Collections, say: Callable[[str], None]) -> Iterator[Finding]:
-    """What the vocabulary of the trained model lacks."""
+    """Finding where the vocabulary of the trained model lacks many words."""
     vocabulary = _vocabulary(run)
     config, data = collections.of(run)
     if vocabulary is not None and data.text_features is None:

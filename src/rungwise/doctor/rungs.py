@@ -1,4 +1,4 @@
-"""Thresholds that leave a rung of a ladder empty, measured on batches as the run draws them."""
+"""Check for thresholds that leave a rung of a ladder empty, measured on batches as the run draws them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rungwise.training.config.run import TrainConfig
 from rungwise.training.engine.run_degrees import training_degrees, with_training_thresholds
 
 EMPTY = 0.95
-"""Share of the queries for which a rung holds no candidate; the rung then teaches nothing."""
+"""Share of queries without a candidate on a rung from which the rung teaches nothing."""
 
 BATCHES = 8
-"""Of the first epoch that are looked at, spread over it."""
+"""Number of batches that are examined, spread over the first epoch."""
 
 Positions = NDArray[np.int64]
 
@@ -37,16 +37,16 @@ def empty_rungs(
     lengths: Callable[[list[str]], list[int]],
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Rungs of a run's losses that hold nothing in nearly all batches.
+    """Findings of rungs of a run's losses that hold nothing in nearly all batches.
 
     Args:
-        config: Of the run.
-        data: Its collection, with splits.
-        lengths: How long captions are as the model reads them, by which some samplers sort.
-        say: Takes a sentence about degrees that are made.
+        config: Configuration of the run.
+        data: Collection of the run, with splits.
+        lengths: Function that gives the lengths of captions as the model reads them, by which some samplers sort.
+        say: Callback with a sentence about degrees that are made.
 
     Raises:
-        UserError: If the degrees of the run cannot be had.
+        UserError: If the degrees of the run are missing.
     """
     if not (list(_thresholds(to_plain(config.loss))) or config.loss.needs_thresholds) or config.sampler.draws_lists:
         return
@@ -71,7 +71,7 @@ def empty_rungs(
 
 
 def _counts(degrees: BatchDegrees, thresholds: tuple[float, ...], captions: Positions, images: Positions) -> Positions:
-    """(queries of both directions, rungs) candidates beside a query's own."""
+    """(queries of both directions, rungs) number of candidates besides a query's own."""
     block = degrees.block(captions if degrees.by_caption else images, captions)
     own = images[:, None] == images[None, :]
     return np.concatenate([rung_counts(block, thresholds, own), rung_counts(block.T, thresholds, own.T)])
@@ -99,7 +99,7 @@ def _told(thresholds: tuple[float, ...], counts: Positions, batches: int) -> Ite
 
 
 def _thresholds(settings: Any) -> Iterator[tuple[float, ...]]:
-    """Those of a loss and of its members."""
+    """Thresholds of a loss and of its members."""
     if isinstance(settings, Mapping):
         for name, value in settings.items():
             if name == "thresholds" and value:

@@ -1,10 +1,9 @@
-"""Captions that stand in two splits more often than chance puts them there.
+"""Check for captions that stand in two splits more often than by chance.
 
-In any large set some short captions are equal. A text that k pictures have falls into two splits or more by chance with
-the probability 1 - sum over the splits of p^k, where p is the share of the pictures in a split. Over all texts that
-several pictures have, this gives how many are to be expected in two splits. A finding is what chance would give less
-than once in 10,000 collections (the bound of Hoeffding 1963 for sums of independent chances), for all texts or for the
-longer half of them.
+In any large set some short captions are equal. A text of k pictures falls into two or more splits by chance with the
+probability 1 - sum over the splits of p^k, where p is the share of the pictures in a split. Over all texts of several
+pictures, this gives the expected number in two splits. A finding is what chance would give less than once in 10,000
+collections (the bound of Hoeffding 1963 for sums of independent chances), for all texts or for the longer half of them.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from rungwise.doctor.roles import Roles
 
 BY_CHANCE = 1e-4
 SAME_TEXTS = 3
-"""Captions that two pictures share, from which on they are taken for one picture."""
+"""Number of shared captions from which two pictures are taken for one."""
 
 SAME_WORDS = 20
-"""Words of two shared captions together, from which on two suffice."""
+"""Number of words in two shared captions from which two captions are enough."""
 
 _MOST_PICTURES = 20
-"""A text of more pictures than this says nothing of any two of them."""
+"""Number of pictures above which a text says nothing of any two of them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class _Shared:
 
 
 def captions_in_two_splits(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
-    """Shared captions beyond chance, and pictures whose captions stand in two splits."""
+    """Findings of shared captions beyond chance, and of pictures whose captions stand in two splits."""
     if data.text_features is not None or not len(data.captions):
         return
     role = roles.role_of(data)
@@ -68,7 +67,7 @@ def captions_in_two_splits(data: ImageCaptions, roles: Roles) -> Iterator[Findin
 
 
 def _texts(data: ImageCaptions, role: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Every text, blanks and case apart, and the pictures that have it."""
+    """Texts that several pictures have, with blanks and case normalised, and these pictures."""
     images: dict[str, set[int]] = defaultdict(set)
     for caption, image in zip(data.captions, data.image_of_caption.tolist(), strict=True):
         if role[image] and (text := " ".join(caption.lower().split())):
@@ -129,7 +128,7 @@ def _one_picture(data: ImageCaptions, role: Sequence[str], texts: dict[str, tupl
 
 
 def _held_out(data: ImageCaptions, role: Sequence[str], across: Sequence[_Shared]) -> int:
-    """Captions of validation and test pictures that are among these texts."""
+    """Number of captions of validation and test pictures among these texts."""
     texts = {one.text for one in across}
     return sum(
         role[image] in ("validation", "test") and " ".join(caption.lower().split()) in texts

@@ -1,4 +1,4 @@
-"""Splits that are missing or tiny, captions per picture, empty captions, and labels that a split lacks."""
+"""Checks for missing or tiny splits, odd numbers of captions, empty captions, and labels that a split lacks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rungwise.doctor.finding import Finding, first, share
 from rungwise.doctor.roles import Roles
 
 LEAST_PICTURES, LEAST_CAPTIONS = 4, 16
-"""A split with fewer than these measures nothing: one query more or less moves R@1 by 6 points and more."""
+"""Numbers below which a split measures nothing: one query more or less moves R@1 by 6 points and more."""
 
 WILD_TENTHS, WILD_LARGEST = 4.0, 10.0
-"""Captions per picture: the ninth tenth to the first, and the largest number to the median."""
+"""Ratios of captions per picture: the ninth decile to the first, and the largest number to the median."""
 
 BY_CHANCE = 1e-3
-"""How likely it may be at most that any label is missing from any split by chance alone."""
+"""Largest probability that any label is missing from any split by chance alone."""
 
 
 def missing_splits(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
-    """A split that training or measuring asks for, and that holds no picture, or next to none."""
+    """Findings of splits that training or measuring needs, and that hold no picture or too few."""
     pictures = Counter(data.splits)
     captions = Counter(data.splits[image] for image in data.image_of_caption.tolist()) if data.splits else Counter()
     present = ", ".join(f"{name} ({count})" for name, count in pictures.items()) or "no splits"
@@ -54,7 +54,7 @@ _CURES = {
 
 
 def captions_per_picture(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
-    """Pictures without captions, and numbers of captions that lie far apart."""
+    """Findings of pictures without captions, and of very different numbers of captions."""
     used = roles.used(data)
     counts = np.bincount(data.image_of_caption, minlength=len(data))[used]
     if not len(counts) or not counts.any():
@@ -84,7 +84,7 @@ def captions_per_picture(data: ImageCaptions, roles: Roles) -> Iterator[Finding]
 
 
 def empty_captions(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
-    """Captions of blanks alone, and those that the reader left out for this reason."""
+    """Finding of captions that are blank, including those that the reader left out for this reason."""
     if data.text_features is not None:
         return
     found = [name for name, text in zip(data.caption_ids, data.captions, strict=True) if not text.split()]
@@ -100,9 +100,9 @@ def empty_captions(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
 
 
 def absent_labels(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
-    """Class labels that a split lacks although chance would hardly have left them out of it.
+    """Finding of class labels that a split lacks although chance would hardly have left them out.
 
-    A label of k pictures misses a split that holds the share p of the pictures with the probability (1 - p)^k. All
+    A label of k pictures is missing from a split with the share p of the pictures with the probability (1 - p)^k. All
     labels and splits together may give one such miss with the probability :data:`BY_CHANCE`.
     """
     used = roles.used(data)
@@ -132,9 +132,5 @@ def absent_labels(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
 
 
 def unsplit(data: ImageCaptions) -> bool:
-    """Whether no picture is in any split.
-
-    >>> unsplit(ImageCaptions(("a",), (), np.zeros(0), splits=("none",)))
-    True
-    """
+    """Whether no picture is in any split."""
     return all(split == NO_SPLIT for split in data.splits)

@@ -165,7 +165,7 @@ class Result:
     def intervals(
         self, names: Iterable[str] | None = None, level: float = 0.95, draws: int = 1000, seed: int = 0
     ) -> dict[str, Interval]:
-        """Bootstrap intervals of several numbers, by default all, from the same draws, with errors of :meth:`interval`."""
+        """Bootstrap intervals of several numbers, by default all, from the same draws; fails as :meth:`interval`."""
         found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 

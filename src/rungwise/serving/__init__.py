@@ -1,6 +1,6 @@
 """A search page, its interface over HTTP, and a client for it.
 
-Names that bring the libraries of the server along are loaded when they are first used: a client goes without them.
+Names that need the server's libraries are loaded on first use, so that a client does without them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LATER = {
     "serve": "server",
     "serve_app": "server",
 }
-"""Module of every name that is loaded late."""
+"""Modules of the names that are loaded late."""
 
 __all__ = [
     "Client",

@@ -1,7 +1,7 @@
 """The application: the search page, and its interface over HTTP.
 
 Pictures are named by their ids, which are looked up in the index and never taken for paths, so that no request can
-reach any other file. What costs much waits for its turn (:mod:`rungwise.serving.workload`).
+reach any other file. Costly work waits in queues (:mod:`rungwise.serving.workload`).
 """
 
 from __future__ import annotations
@@ -52,35 +52,29 @@ def create_app(
     reranker: Reranker | None = None,
     lanes: WorkQueues | None = None,
 ) -> FastAPI:
-    """The page and its interface for one index.
+    """Application of the search page and its HTTP interface for one index.
 
-    Answers are JSON; every refusal is ``{"error": "one line"}``. When another index takes the place of this one, or it
-    is changed, the new state is served as soon as it is read, provided that the same model built it.
+    Answers are JSON; every refusal is ``{"error": "one line"}``. When the index is changed or another takes its place,
+    the new state is served as soon as it is read, provided that the same model built it.
 
     Args:
-        index: What is searched.
-        model: The model that built it.
-        allowed_hosts: Names under which the application may be asked for, without port; any name unless given. A server
-            should list its own names, or else a web page elsewhere can have its name resolved to this machine and read
+        index: Index to search.
+        model: Model that built the index.
+        allowed_hosts: Names under which the application may be requested, without port; None for any. A server should
+            list its own names, since otherwise a web page elsewhere can have its name resolved to this machine and read
             the answers.
-        token: Without which nothing is answered, in the header ``Authorization: Bearer TOKEN``; the page takes it once
-            from ``?token=TOKEN`` and keeps it in a cookie. Pictures can be added and deleted only where there is one.
-        limits: What strangers may hold; unused where lanes are given, which have theirs.
-        log: Where a line for every request is written; nowhere unless given.
-        kept: Folder for what is kept of pictures that were sent; within the folder of caches unless given.
-        meaning: Finds words that mean nearly the same as one that the model does not know; by spelling alone unless
-            given.
-        only_here: Whether this machine alone reaches the application. Then people may say without a token how well
-            pictures fit.
-        reranker: A model that ranks the first hits of searches with words anew, and may say why they were found.
-        lanes: Where its work waits, beside that of other applications of the same server; some of its own unless given.
+        token: Token that every request needs, in the header ``Authorization: Bearer TOKEN``; the page takes it once
+            from ``?token=TOKEN`` and keeps it in a cookie. Only with a token can pictures be added and deleted.
+        limits: Limits of what clients may hold; unused where ``lanes`` are given, which have their own.
+        log: Log of requests; None for no log.
+        kept: Folder for data of pictures that were sent; by default in the cache folder.
+        meaning: Source of known words near in meaning to an unknown one; by default spelling alone decides.
+        only_here: Whether only this machine reaches the application. People may then grade pictures without a token.
+        reranker: Model that reranks the first hits of searches with words, and may explain them.
+        lanes: Queues for the work, which applications of the same server share; None makes new ones.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
-
-    >>> import inspect
-    >>> list(inspect.signature(create_app).parameters)
-    ['index', 'model', 'allowed_hosts', 'token', 'limits', 'log', 'kept', 'meaning', 'only_here', 'reranker', 'lanes']
     """
     lanes = lanes or WorkQueues(limits or ServingLimits())
     limits = lanes.limits

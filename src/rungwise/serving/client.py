@@ -1,4 +1,4 @@
-"""Asking a server from Python, with nothing but the standard library."""
+"""Client for a server in Python, with nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ _LONGEST_REASON = 500
 
 
 class Client:
-    """A server of :func:`rungwise.serving.serve` or ``rungwise serve``.
+    """Connection to a server of :func:`rungwise.serving.serve` or ``rungwise serve``.
 
-    Answers are the JSON of its interface as dictionaries; ``/docs`` of every server describes them. One client may be
-    used by several threads: every request has a connection of its own.
+    Answers are the JSON of its interface as dictionaries, which ``/docs`` of every server describes. Several threads
+    may use one client: every request has its own connection.
 
     Args:
-        address: Of the server, such as ``"http://127.0.0.1:8000/"``. Where another server stands before it, a path may
-            follow. With ``https`` its certificate is checked.
-        token: If the server asks for one.
+        address: Address of the server, such as ``"http://127.0.0.1:8000/"``. A path may follow where a proxy stands
+            before the server. With ``https`` the certificate is checked.
+        token: Token of the server, if it asks for one.
         timeout: Seconds for which the server may be silent.
 
     Raises:
-        UserError: If the address is none of a server. So does every method if the server cannot be reached or refuses;
-            the message is one line.
+        UserError: If the address is malformed. Every method raises it if the server cannot be reached or refuses.
 
     >>> Client("localhost:8000")
     Traceback (most recent call last):
@@ -73,21 +72,21 @@ class Client:
         words: str | None = None,
         end: bool | None = None,
     ) -> dict[str, Any]:
-        """The pictures that fit best; the newest ones if nothing is asked for.
+        """The pictures that fit best; the newest ones if nothing is searched for.
 
         Args:
-            query: As people type it, such as ``"beach" - "people"``.
-            k: How many.
-            offset: How many of the best to pass over.
-            where: A filter, such as ``year >= 2020 and tags has 'beach'``.
-            like: Ids of pictures of the index that results are to be like.
-            unlike: Ids of those that they are not to be like.
-            pictures: Others that they are to be like: files, their bytes, or what :meth:`send` gave.
-            fold: Whether near-duplicates are shown as one; as the server does unless given.
-            diversity: From 0, the best ones, to 1, those that differ most.
+            query: Query as people type it, such as ``"beach" - "people"``.
+            k: Number of pictures.
+            offset: Number of best pictures to skip.
+            where: Filter, such as ``year >= 2020 and tags has 'beach'``.
+            like: Ids of pictures of the index that results should be like.
+            unlike: Ids of pictures of the index that results should not be like.
+            pictures: Other pictures that results should be like: files, their bytes, or names from :meth:`send`.
+            fold: Whether near-duplicates are shown as one; None for the server's default.
+            diversity: 0 for the best pictures, up to 1 for those that differ most.
             words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
-            end: Whether it is judged where relevance ends; as the server does unless given. The answer says it in
-                ``"end"``, and of each hit in ``"degree"``, ``"rung"`` and ``"band"``.
+            end: Whether to judge where relevance ends; None for the server's default. The answer has it in ``"end"``,
+                and for each hit in ``"degree"``, ``"rung"`` and ``"band"``.
         """
         asked = {
             "q": query,
@@ -109,28 +108,28 @@ class Client:
         return self._json("GET", "similar", {"id": as_sent(item_id), "k": k, "offset": offset, "where": where or None})
 
     def why(self, query: str, item_id: str) -> dict[str, Any]:
-        """Which regions of a picture of the index answered which words of a query.
+        """Regions of a picture of the index that answered the words of a query.
 
-        The server must have a reranker that can say so; :meth:`about` says it in ``"explains"``.
+        The server needs a reranker that can explain, which :meth:`about` tells in ``"explains"``.
         """
         return self._json("GET", "why", {"q": query, "id": as_sent(item_id)})
 
     def captions(self, picture: str | Path | bytes | None = None, k: int = 8, *, item_id: str = "") -> dict[str, Any]:
-        """The captions of the collection that fit a picture best: a file, its bytes, or one of the index by its id."""
+        """The captions of the collection that fit best a picture: a file, its bytes, or one of the index by its id."""
         asked = {"id": as_sent(item_id) or None, "picture": None if picture is None else self._sent(picture), "k": k}
         return self._json("GET", "captions", asked)
 
     def send(self, picture: Path | bytes) -> str:
-        """Send a picture; gives the name under which searches can use it for some time."""
+        """Send a picture; returns the name under which searches can use it for some time."""
         body = read_bytes(picture, "picture_bytes") if isinstance(picture, Path) else picture
         return str(self._json("POST", "pictures", body=body)["picture"])
 
     def item(self, item_id: str) -> dict[str, Any]:
-        """One picture of the index, with all that is known of it."""
+        """One picture of the index, with everything known of it."""
         return self._json("GET", f"items/{_in_path(item_id)}")
 
     def picture(self, item_id: str, *, side: int | None = None) -> bytes:
-        """The file of a picture of the index, or a JPEG of it whose longer side has at most so many pixels."""
+        """The file of a picture of the index, or a JPEG of it whose longer side has at most ``side`` pixels."""
         return self._ask("GET", f"images/{_in_path(item_id)}", {"thumb": side})
 
     def add(
@@ -140,7 +139,7 @@ class Client:
         captions: Sequence[str] = (),
         columns: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Add a picture to the index, or put it in place of the one with this id. The server must have a token."""
+        """Add a picture to the index, or replace the one with this id. The server must have a token."""
         body = read_bytes(picture, "picture_bytes") if isinstance(picture, Path) else picture
         asked = {"id": as_sent(item_id), "caption": captions, "columns": json.dumps(dict(columns)) if columns else None}
         return self._json("POST", "items", asked, body)
@@ -150,23 +149,23 @@ class Client:
         return self._json("DELETE", f"items/{_in_path(item_id)}")
 
     def grade(self, query: str, item_id: str, grade: str | None, who: str = "") -> dict[str, Any]:
-        """Keep what a person says of a picture that a search found.
+        """Store a person's grade of a picture that a search found.
 
         Args:
-            query: What was searched for, as it was typed.
-            item_id: Of the picture.
-            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back what was said before.
-            who: Says it; nobody in particular unless given.
+            query: Query of the search, as typed.
+            item_id: Id of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back an earlier grade.
+            who: Name of the person; empty for none.
         """
         body = json.dumps({"query": query, "id": item_id, "grade": grade, "who": who}).encode("ascii")
         return self._json("POST", "grades", body=body, kind="application/json")
 
     def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
-        """The grades that people gave, newest first: of one query, or of all."""
+        """Grades that people gave, newest first: of one query, or of all."""
         return self._json("GET", "grades", {"q": query, "k": k, "offset": offset})
 
     def calibrate(self) -> dict[str, Any]:
-        """Fit the end of relevance to the grades; says what changed."""
+        """Fit the end of relevance to the grades; the answer says what changed."""
         return self._json("POST", "calibration")
 
     def _sent(self, picture: str | Path | bytes) -> str:

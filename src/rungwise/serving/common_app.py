@@ -1,6 +1,6 @@
-"""What every application of ours is behind: the entrance, the counters and the log, refusals in one line, known names.
+"""The common part of our applications: access, counters, log, one-line errors and checked parameters.
 
-The search page, the demo and the grading page are made by :func:`new_app`; there is no other way in.
+:func:`new_app` makes the search page, the demo and the grading page; there is no other way in.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOBODY = 499
 """Status of an answer that nobody waits for any more, as nginx counts it."""
 _LONGEST_MESSAGE = 1000
 _PATH = re.compile(r"(?<![\w.~%-])(?:[A-Za-z]:\\|/([^\s/'\"`:;,()]+))[^\s'\"`:;,()]*")
-"""An absolute path in a message, and the folder of the root in which it lies; Windows has drives in its place."""
+"""Pattern of an absolute path in a message, with its first folder; on Windows a drive."""
 
 
 def new_app(
@@ -48,21 +48,18 @@ def new_app(
     log: RequestLog | None = None,
     places: Mapping[Path, str] | None = None,
 ) -> FastAPI:
-    """An application without operations.
+    """Application without operations.
 
     Args:
-        title: Of its interface.
-        allowed_hosts: Names under which it may be asked for, without port; any name unless given.
-        token: Without which nothing is answered.
-        metrics: Where requests are counted, if anywhere.
-        log: Where a line for every request is written; nowhere unless given.
-        places: Files and folders that errors may name, and what a visitor is told in their stead.
+        title: Title of the interface.
+        allowed_hosts: Names under which the application may be requested, without port; None for any.
+        token: Token that every request needs; None for no token.
+        metrics: Counters of requests, if any.
+        log: Log of requests; None for no log.
+        places: Files and folders that errors may name, with the names that visitors read instead.
 
     Raises:
         UserError: If the token is too short.
-
-    >>> new_app("pictures").docs_url is None
-    True
     """
     app = FastAPI(
         title=title,
@@ -78,12 +75,12 @@ def new_app(
 
 
 def without_places(message: str, asked: str, places: Mapping[Path, str]) -> str | None:
-    """A message that tells nothing of where things lie on this machine; None if it cannot be told without.
+    """Message of an error without paths of this machine; None if it cannot be told without them.
 
     Args:
-        message: Of an error.
-        asked: What the visitor sent, who may be told of it.
-        places: See :func:`new_app`.
+        message: Text of the error.
+        asked: Text that the visitor sent, which may be repeated.
+        places: Files and folders that errors may name, with the names that visitors read instead.
 
     >>> folder = Path("/srv/pictures.index")
     >>> without_places("/srv/pictures.index: 2 searches have graded hits", "", {folder: "the index"})
@@ -104,14 +101,14 @@ def without_places(message: str, asked: str, places: Mapping[Path, str]) -> str 
 
 
 def _shortened(message: str) -> str:
-    """One line; of one that is too long the beginning, and the end, where the remedy stands."""
+    """The message in one line; of a long one the beginning, and the end, which holds the remedy."""
     line = " ".join(message.split())
     half = _LONGEST_MESSAGE // 2
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[:half]} … {line[-half:]}"
 
 
 def _answer_errors_in_one_line(app: FastAPI, tellable: Callable[[str, str], str | None]) -> None:
-    """Let whatever goes wrong in an application be answered as ``{"error": "one line"}``."""
+    """Answer every error of an application as ``{"error": "one line"}``."""
 
     def error(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
         query = unquote_plus(request.scope["query_string"].decode("latin-1"))

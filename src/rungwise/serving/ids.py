@@ -1,8 +1,8 @@
 """Ids of pictures in answers and addresses.
 
-An id is any text of at most :data:`rungwise.core.limits` bytes, mostly the name of a file. A name that is no UTF-8
-stands in Python as a text with halves of characters in it, which neither JSON nor an address can hold; and a browser
-takes the addresses ``.`` and ``..`` for those of folders. These get names of their own.
+An id is any text up to a limit of :data:`rungwise.core.limits`, usually a file name. A name that is no UTF-8 is in
+Python a text with lone surrogates, which neither JSON nor an address can hold; and a browser takes the addresses ``.``
+and ``..`` for folders. These ids get names of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PREFIX = "bytes:"
 
 
 def sendable(item_id: str) -> str:
-    r"""The id as it is sent; no two ids are sent alike.
+    r"""The form in which an id is sent; no two ids are sent alike.
 
     >>> sendable("dogs/7.jpg"), sendable("dog \udcff.jpg"), sendable("..")
     ('dogs/7.jpg', 'bytes:ZG9nIO2zvy5qcGc=', 'bytes:Li4=')
@@ -26,9 +26,9 @@ def sendable(item_id: str) -> str:
 
 
 def possible(sent: str) -> tuple[str, ...]:
-    r"""The ids that what was sent may stand for, the likeliest first.
+    r"""Ids that a sent form may stand for, the likeliest first.
 
-    People write addresses by hand, too: what begins as if :func:`sendable` had made it may be an id as it stands.
+    People also write addresses by hand, so a text that looks like one of :func:`sendable` may be the id itself.
 
     >>> possible("bytes:ZG9nIO2zvy5qcGc=")
     ('dog \udcff.jpg', 'bytes:ZG9nIO2zvy5qcGc=')
@@ -45,7 +45,7 @@ def possible(sent: str) -> tuple[str, ...]:
 
 
 def as_sent(given: str) -> str:
-    r"""What a client sends for an id: of its own, or as an answer of the server gave it; in doubt the latter.
+    r"""The form in which a client sends an id, be it an id or already its sent form; in doubt the latter.
 
     >>> as_sent(".."), as_sent("bytes:Li4="), as_sent("7.jpg")
     ('bytes:Li4=', 'bytes:Li4=', '7.jpg')

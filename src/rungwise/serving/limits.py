@@ -15,35 +15,33 @@ class ServingLimits:
     """Limits of a server. A client is an IPv4 address, or the first half of an IPv6 one (see :func:`client_key`).
 
     Attributes:
-        header_bytes: Largest head of a request, about; then status 431.
-        header_seconds: Within which the head of a request must have come.
-        body_seconds: Within which the body of a request must have come; then status 408.
-        idle_seconds: For which a connection without a request stays open.
-        send_seconds: For which an answer may wait for a client that does not read; then its connection is closed.
-        graceful_seconds: For which answers in flight may go on after the server was told to stop.
-        connections: Open at once, in all.
-        connections_per_client: Open at once.
-        upload_bytes: Largest picture that may be sent; then status 413.
-        upload_pixels: Most pixels of a picture that is sent; then status 413.
-        uploads_at_once: Pictures being received and searched with, in all; then status 503.
-        uploads_per_client: The same of one client; then status 429.
-        upload_bytes_in_all: Of the pictures being received and searched with; then status 503.
-        thumbnail_pixels: Most pixels of a picture of the index that is made smaller; then status 422.
-        thumbnail_bytes: Kept in memory of pictures that were made smaller; the longest unused are dropped first.
+        header_bytes: Largest head of a request, about; a larger one gets status 431.
+        header_seconds: Time within which the head of a request must have arrived.
+        body_seconds: Time within which the body of a request must have arrived; status 408 follows.
+        idle_seconds: Time for which a connection without a request stays open.
+        send_seconds: Time for which an answer may wait for a client that does not read; then its connection is closed.
+        graceful_seconds: Time for which answers may go on after the server was told to stop.
+        connections: Number of connections open at once.
+        connections_per_client: Number of connections of one client open at once.
+        upload_bytes: Largest picture that may be sent; a larger one gets status 413.
+        upload_pixels: Most pixels of a picture that is sent; more get status 413.
+        uploads_at_once: Pictures being received and searched with, in all; more get status 503.
+        uploads_per_client: Pictures of one client being received and searched with; more get status 429.
+        upload_bytes_in_all: Bytes of the pictures being received and searched with; more get status 503.
+        thumbnail_pixels: Most pixels of a picture of the index that is made smaller; more get status 422.
+        thumbnail_bytes: Bytes of thumbnails kept in memory; those unused for longest are dropped first.
         decoding_threads: Pictures decoded at once.
-        decoding_memory: Bytes that decoding may take, as reckoned from the headers of the pictures. Those that need
-            more than is left wait for the others; those that need more than all are refused.
-        waiting_seconds: For which a request may wait for its turn; then status 503.
-        queries_together: Encoded in one call of the model at most; 1 encodes them one at a time.
-        characters_together: Of the queries that are encoded in one call, beside the one that has waited longest.
-        kept_bytes: Kept on disk of pictures that were sent; the longest unused are dropped first.
-        kept_seconds: For which they are kept after they were last used.
+        decoding_memory: Bytes that decoding may take, estimated from the headers of pictures. Pictures that need more
+            than is left wait; those that need more than all of it are refused.
+        waiting_seconds: Time for which a request may wait for its turn; status 503 follows.
+        queries_together: Most queries encoded in one call of the model; 1 encodes them one at a time.
+        characters_together: Characters of the queries encoded in one call, besides the one that has waited longest.
+        kept_bytes: Bytes kept on disk of pictures that were sent; those unused for longest are dropped first.
+        kept_seconds: Time for which they are kept after their last use.
 
     Raises:
         UserError: If a value is not positive.
 
-    >>> ServingLimits(upload_bytes=1 << 20).upload_bytes
-    1048576
     >>> ServingLimits(connections=0)
     Traceback (most recent call last):
     rungwise.core.errors.UserError: connections must be above 0, got 0
@@ -81,7 +79,7 @@ class ServingLimits:
 
 @lru_cache(maxsize=4096)
 def client_key(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 one, which one house can fill.
+    """Key of a client: an IPv4 address, or the /64 network of an IPv6 one, which one household can fill.
 
     >>> client_key("192.0.2.7"), client_key("2001:db8::1:2"), client_key("::ffff:192.0.2.7"), client_key("testclient")
     ('192.0.2.7', '2001:db8::', '192.0.2.7', 'testclient')

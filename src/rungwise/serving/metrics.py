@@ -1,6 +1,6 @@
-"""What the server counts, in the text format of Prometheus.
+"""Counters of the server, in the text format of Prometheus.
 
-No name of a picture and no word of a query is ever among it: requests are told apart by their route alone.
+They never hold a name of a picture or a word of a query: requests are distinguished only by route.
 """
 
 from __future__ import annotations
@@ -50,32 +50,19 @@ class Metrics:
         )
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request.
-
-        Args:
-            method: Of HTTP; one that nobody knows counts as ``"other"``.
-            route: The pattern of the address, never the address.
-            status: Of the answer.
-            seconds: That it took.
-        """
+        """Count a request and its seconds; ``route`` is the pattern of the address, never the address."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def encoded(self, queries: int) -> None:
-        """Count a call of the model."""
+        """Count a call of the model with its number of queries."""
         self._queries.observe(queries)
 
     def watch(self, name: str, meaning: str, value: Callable[[], float]) -> None:
-        """Have a number looked up whenever somebody reads the text.
-
-        Args:
-            name: What follows ``rungwise_``.
-            meaning: For people, in a sentence.
-            value: The number now.
-        """
+        """Add a gauge ``rungwise_NAME``, looked up at each reading; ``meaning`` is a sentence for people."""
         Gauge(f"rungwise_{name}", meaning, registry=self._registry).set_function(value)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All counters as Prometheus reads them."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""What every application with a page does: the page at ``/``, its own files, and the files that all pages share."""
+"""Pages of applications: the page at ``/``, its own files, and the files that all pages share."""
 
 from __future__ import annotations
 
@@ -14,16 +14,8 @@ _COMMON = Path(__file__).parent / "common"
 def mount_page(app: FastAPI, static: Path) -> None:
     """Serve a page: ``index.html`` at ``/``, the folder's files below ``/static``, the shared ones below ``/common``.
 
-    Shared are the colours and base rules (``looks.css``), the making of elements (``elements.js``) and the icon.
-
-    Args:
-        app: That gets the page.
-        static: Folder of the page; it holds ``index.html``.
-
-    >>> app = FastAPI()
-    >>> mount_page(app, Path("."))
-    >>> [route.path for route in app.routes][-3:]
-    ['/', '/static', '/common']
+    The shared files are the colours and base rules (``looks.css``), the making of elements (``elements.js``) and the
+    icon. ``static`` is the folder that holds ``index.html``.
     """
 
     @app.get("/", include_in_schema=False)

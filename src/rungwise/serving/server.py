@@ -1,4 +1,4 @@
-"""Running the application: until Ctrl-C, or for the length of a ``with`` block."""
+"""Running an application: until Ctrl-C, or for the length of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
 MakeApp = Callable[[Sequence[str], str], FastAPI]
-"""Makes an application, given the names under which it may be asked for and the address that it listens at."""
+"""Function that makes an application, given the names under which it may be requested and the address of its socket."""
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers, watches its connections, and stops as it was asked to."""
+    """A server that reports when it answers, watches its connections, and stops as it was asked to."""
 
     def __init__(self, app: FastAPI, limits: ServingLimits) -> None:
         config = uvicorn.Config(
@@ -100,31 +100,27 @@ def serve(
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
-    Answers in flight may then take a few seconds more (``limits.graceful_seconds``); a second signal ends the process
+    Answers under way may then take a few seconds more (``limits.graceful_seconds``); a second signal ends the process
     at once.
 
     Args:
-        index: What is searched.
-        model: The model that built it.
-        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, which takes a token or ``open_to_all``.
-        port: 0 takes any that is free.
-        open_browser: Show the page.
-        ready: Called with the page's address, without the token, in a thread of its own, once the page answers.
-        token: Without which nothing is answered; see :func:`create_app`.
-        open_to_all: Whoever can reach the server may see every picture of the index.
-        allowed_hosts: Names under which the page may be asked for, beside those of this machine.
-        limits: What clients may hold of the server; the usual ones unless given.
-        log: Where a line for every request is written; nowhere unless given.
-        meaning: See :func:`create_app`.
-        reranker: Likewise.
+        index: Index to search.
+        model: Model that built the index.
+        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, which needs a token or ``open_to_all``.
+        port: Port to listen on; 0 takes any free one.
+        open_browser: Whether to open the page in a browser.
+        ready: Called with the page's address, without the token, in its own thread, once the page answers.
+        token: Token that every request needs, as :func:`create_app` takes it.
+        open_to_all: Whether everybody who reaches the server may see every picture of the index.
+        allowed_hosts: Names under which the page may be requested, besides those of this machine.
+        limits: Limits of what clients may hold; None for the defaults.
+        log: Log of requests; None for no log.
+        meaning: Source of known words near in meaning to an unknown one.
+        reranker: Model that reranks the first hits of searches with words.
 
     Raises:
-        UserError: If the port is taken or may not be used, another model built the index, or other machines can reach
-            the server and neither a token nor ``open_to_all`` was given.
-
-    >>> import inspect
-    >>> inspect.signature(serve).parameters["host"].default
-    '127.0.0.1'
+        UserError: If the port cannot be used, another model built the index, or other machines can reach the server and
+            neither a token nor ``open_to_all`` was given.
     """
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
@@ -150,24 +146,10 @@ def serve_app(
     open_to_all: bool = False,
     limits: ServingLimits | None = None,
 ) -> None:
-    """As :func:`serve`, for any application of ours.
+    """Serve any application of ours until Ctrl-C or SIGTERM.
 
-    Args:
-        make: Makes it; see :data:`MakeApp`.
-        host: As in :func:`serve`.
-        port: As in :func:`serve`.
-        open_browser: As in :func:`serve`.
-        ready: As in :func:`serve`.
-        token: Which the application asks for.
-        open_to_all: As in :func:`serve`.
-        limits: As in :func:`serve`.
-
-    Raises:
-        UserError: As in :func:`serve`.
-
-    >>> import inspect
-    >>> list(inspect.signature(serve_app).parameters)[0]
-    'make'
+    ``make`` makes the application, which asks for ``token`` itself; the other arguments and errors are those of
+    :func:`serve`.
     """
     with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
 
@@ -199,14 +181,7 @@ def background(
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
-    The arguments are those of :func:`serve`.
-
-    Raises:
-        UserError: As in :func:`serve`.
-
-    >>> import inspect
-    >>> inspect.signature(background).parameters["port"].default
-    0
+    The arguments and errors are those of :func:`serve`.
     """
     make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
@@ -223,15 +198,7 @@ def background_app(
     open_to_all: bool = False,
     limits: ServingLimits | None = None,
 ) -> Iterator[str]:
-    """As :func:`background`, for any application of ours; ``make`` is as in :func:`serve_app`.
-
-    Raises:
-        UserError: As in :func:`serve`.
-
-    >>> import inspect
-    >>> list(inspect.signature(background_app).parameters)[0]
-    'make'
-    """
+    """Serve any application of ours from a thread while the block runs, with the arguments of :func:`serve_app`."""
     with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
         begun = threading.Event()
         server.when_started = begun.set
@@ -258,7 +225,7 @@ def background_app(
 def _ready(
     make: MakeApp, host: str, port: int, token: str | None, open_to_all: bool, limits: ServingLimits | None
 ) -> Iterator[tuple[_Server, socket.socket, str]]:
-    """A server, the socket that it is to listen at, and the address to type into a browser on this machine."""
+    """A server, the socket for it to listen on, and the address for a browser on this machine."""
     with _listening(host, port) as listener:
         bound, port = listener.getsockname()[:2]
         check_guarded(bound, token, open_to_all)
@@ -268,7 +235,7 @@ def _ready(
 
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound socket."""
+    """Context with a bound socket."""
     if not 0 <= port <= 65535:
         raise UserError(f"port {port}: not a port; choose one of 1024 to 65535, or 0 for any that is free")
     family, kind, protocol, _, place = resolved(host, port)
@@ -293,7 +260,7 @@ def _search_app(
     meaning: Meaning | None,
     reranker: Reranker | None,
 ) -> MakeApp:
-    """Makes the search page, once it is known how it can be reached; a first search is made before."""
+    """Function that makes the search page; a first search is made before."""
     with suppress(UserError):  # of a model that reads no texts
         # What the first search loads and compiles takes many times as long beside visitors.
         Searcher(index, model, meaning=meaning).search("a", 1)

@@ -1,4 +1,4 @@
-"""What costs much, and where it waits: encoding and searching in one lane, decoding in another, reading in a third."""
+"""Queues of costly work: encoding and searching in one, decoding in another, reading in a third."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PendingSearch:
-    """A search that waits for others to be encoded with.
+    """A search that waits to be encoded together with others.
 
     Attributes:
-        served: What is searched.
-        query: What for.
-        k: How many.
-        offset: How many of the best are passed over.
-        where: Which pictures may be found.
-        options: How.
+        served: Version of the index to search.
+        query: Query of the search.
+        k: Number of hits.
+        offset: Number of best hits to skip.
+        where: Filter of the pictures.
+        options: Options of the search.
     """
 
     served: ServedIndex
@@ -59,11 +59,11 @@ class PendingSearch:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """What a search gave.
+    """Result of a search.
 
     Attributes:
-        answer: The hits, and what there is to say of them.
-        items: The pictures among them, by id.
+        answer: The hits with remarks.
+        items: Pictures of the hits, by id.
     """
 
     answer: Answer
@@ -71,22 +71,20 @@ class SearchOutcome:
 
 
 class WorkQueues:
-    """Where the work of one server waits, whatever its applications are.
+    """Queues of one server, which all of its applications share.
 
     Args:
-        limits: Of the server.
+        limits: Limits of the server.
 
     Attributes:
         limits: As given.
-        encoding: One at a time: encoding uses every core already, and requests at the same time would only contend.
-        decoding: Of pictures.
-        reading: Of what is kept on disk.
-        memory: That decoding may take.
+        encoding: Queue of one thread: encoding uses every core already, and requests at the same time would only
+            contend.
+        decoding: Queue for decoding pictures.
+        reading: Queue for reading from disk.
+        memory: Budget of memory for decoding.
         uploads: Pictures that are being received.
-        files: Sends pictures.
-
-    >>> WorkQueues(ServingLimits(decoding_memory=100)).memory.left
-    100
+        files: Sender of pictures.
     """
 
     def __init__(self, limits: ServingLimits) -> None:
@@ -99,17 +97,17 @@ class WorkQueues:
         self.files = PictureFiles(self.decoding, self.memory, limits)
 
     async def encoded(self, request: Request, work: Callable[[], T]) -> T:
-        """Have something done where queries are encoded."""
+        """Do work in the queue of encoding."""
         submitted = self.encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(submitted, request, self.limits.waiting_seconds)
 
     async def read(self, request: Request, work: Callable[[], T]) -> T:
-        """Have something read."""
+        """Do work in the queue of reading."""
         submitted = self.reading.submit(work, client=client_of(request))
         return await outcome(submitted, request, self.limits.waiting_seconds)
 
     def watched_by(self, metrics: Metrics) -> None:
-        """Let counters tell how much waits."""
+        """Add gauges of the waiting work to the counters."""
         for name, lane in (("encoding", self.encoding), ("decoding", self.decoding), ("reading", self.reading)):
             metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
         metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self.uploads.held)
@@ -120,15 +118,15 @@ class Workload:
     """The work of one index.
 
     Args:
-        lanes: Where it waits.
-        kept: Where pictures are kept that visitors sent.
-        metrics: Where it is counted.
+        lanes: Queues of the work.
+        kept: Data of pictures that visitors sent.
+        metrics: Counters of the server.
 
     Attributes:
-        files: Sends pictures of the index.
+        files: Sender of pictures of the index.
         kept: As given.
-        encoded: As :meth:`WorkQueues.encoded`.
-        read: As :meth:`WorkQueues.read`.
+        encoded: Method :meth:`WorkQueues.encoded` of the queues.
+        read: Method :meth:`WorkQueues.read` of the queues.
     """
 
     def __init__(self, lanes: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
@@ -148,18 +146,18 @@ class Workload:
         lanes.watched_by(metrics)
 
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
-        """Encode a query, together with those that wait beside it, and search."""
+        """Encode a query, together with others that wait, and search."""
         work = self._queries.submit(search, client=client_of(request))
         return await outcome(work, request, self._limits.waiting_seconds)
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
-        """Have a model look at a picture of the index where queries are encoded.
+        """Let a model look at a picture of the index, in the queue of encoding.
 
         Args:
-            request: Which asks.
-            work: What is done.
-            picture: Which it looks at. No message tells where it lies.
-            model: Whose it is.
+            request: Request that asks.
+            work: Work to do.
+            picture: Picture that the work reads; no message says where it lies.
+            model: Model that does the work.
 
         Raises:
             HTTPException: 404 if the picture cannot be read; 422 if it would take too much memory.
@@ -179,7 +177,7 @@ class Workload:
             raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
 
     async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
-        """Receive a picture, decode it in one lane, encode it in another, and keep what belongs to it."""
+        """Receive a picture, decode it in one queue, encode it in another, and keep its data."""
         client = client_of(request)
         async with self._lanes.uploads.received(request, client) as body:
             header, encode, small = await self._decoded(request, searcher, body)
@@ -188,7 +186,7 @@ class Workload:
         return await self.read(request, partial(self.kept.keep, body, vector[0], small)), header
 
     async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
-        """Receive a picture, see that it can be decoded, and have something done with it where pictures are encoded."""
+        """Receive a picture, check that it can be decoded, and do work with it in the queue of encoding."""
         client = client_of(request)
         async with self._lanes.uploads.received(request, client) as body:
             header, _, _ = await self._decoded(request, searcher, body)
@@ -224,7 +222,7 @@ class Workload:
 
 
 def searched(searches: Sequence[PendingSearch]) -> list[SearchOutcome | Exception]:
-    """Encode the texts of several searches in one call of the model, then search for each; one may fail alone."""
+    """Encode the texts of several searches in one call of the model, then run each; one may fail by itself."""
     given: list[SearchOutcome | Exception] = []
     vectors: dict[str, NDArray[np.float32]] = {}
     if len(searches) > 1:
@@ -243,7 +241,7 @@ def searched(searches: Sequence[PendingSearch]) -> list[SearchOutcome | Exceptio
 
 
 def client_of(request: Request) -> str:
-    """Whose request it is; see :func:`rungwise.serving.limits.client_key`."""
+    """Client of a request, as :func:`rungwise.serving.limits.client_key` names it."""
     return client_key(request.client.host) if request.client else ""
 
 

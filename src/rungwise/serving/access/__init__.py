@@ -1,1 +1,1 @@
-"""Who is let in, and how much of the server one may hold."""
+"""Access control: who is let in, and how much of the server a client may hold."""

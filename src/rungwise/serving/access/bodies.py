@@ -1,4 +1,4 @@
-"""Bodies of requests that hold a little JSON."""
+"""Small JSON bodies of requests."""
 
 from __future__ import annotations
 
@@ -13,30 +13,26 @@ from starlette.requests import Request
 from rungwise.serving.access.parameters import object_of, require_known
 
 LARGEST = 16 * 1024
-"""Bytes of such a body."""
+"""Largest number of bytes of such a body."""
 
 
 async def json_body(
     request: Request, seconds: float, what: str, names: Collection[str], optional: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The body of a request that is a JSON object and holds little.
+    """Read the body of a request, which must be a small JSON object.
 
-    Only a page of ours can send JSON from a browser: from elsewhere a browser asks beforehand, and is refused.
+    Only our own page can send JSON from a browser: for others a browser asks beforehand, and is refused.
 
     Args:
-        request: Whose body it is.
-        seconds: Within which it must have come.
-        what: It holds, with its article, for messages.
-        names: That must be in it.
-        optional: Names that may be in it besides.
+        request: The request; its body must not have been read.
+        seconds: Time within which the body must have arrived.
+        what: Description of the content with its article, for messages.
+        names: Names that the object must have.
+        optional: Names that the object may have besides.
 
     Raises:
-        HTTPException: 422 if it is not sent as JSON, is no JSON object, lacks a name, or has one that is not known or
-            one twice; 413 if it is too large, 408 if it does not come in time.
-
-    >>> import inspect
-    >>> list(inspect.signature(json_body).parameters)
-    ['request', 'seconds', 'what', 'names', 'optional']
+        HTTPException: 422 if the body is not sent as JSON, is no JSON object, lacks a name, or has an unknown or
+            repeated one; 413 if it is too large, 408 if it does not arrive in time.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

@@ -1,12 +1,12 @@
-"""What a connection may hold of the server: a place among the others, time to speak and to listen, and nothing after.
+"""Limits of connections: their number, the time to send and to read, and nothing after that.
 
-uvicorn reads requests and writes answers, but lets a client take as long as it likes for either, and anyone open as
-many connections as the system gives. Here every connection knows whose turn it is (:class:`Turn`); a table
-(:class:`Connections`) counts them by client, and looks now and then for those whose client has let its time pass.
-A request of which two servers could disagree where it ends is refused (:class:`_StrictParser`).
+uvicorn reads requests and writes answers, but lets a client take any time for either, and anyone open as many
+connections as the system gives. Here every connection knows what it waits for (:class:`Turn`); a table
+(:class:`Connections`) counts connections by client, and regularly hangs up on clients that exceed their time. A request
+about whose end two servers could disagree is refused (:class:`_StrictParser`).
 
-When all places are taken, a connection that waits for a request makes room, of the client that has most of them and
-the longest waiting first, as nginx reuses its idle ones. Where none waits, the newcomer is refused with status 503.
+When all places are taken, a connection that waits for a request makes room: one of the client with most of them, the
+longest waiting first, as nginx reuses its idle ones. Where none waits, the newcomer is refused with status 503.
 """
 
 from __future__ import annotations
@@ -32,47 +32,46 @@ from uvicorn.server import ServerState
 from rungwise.serving.limits import ServingLimits, client_key
 
 BACKLOG = 128
-"""Connections that the system accepts for a server that is busy; so many may come at once."""
+"""Number of connections that the system queues for a busy server."""
 
 LINGER_SECONDS = 2.0
-"""For which a refused client may go on sending. Closed at once, its connection would be reset and the answer lost."""
+"""Time for which a refused client may go on sending. If closed at once, its connection would be reset and the answer
+lost.
+"""
 
 FRESH_SECONDS = 1.0
-"""For which a connection that has sent nothing keeps its place: its request may have come, and not been read yet."""
+"""Time for which a connection without data keeps its place: its request may have arrived unread."""
 
 _OTHER_FILES = 64
 _REFUSED_AT_ONCE = 64
 
 
 class Turn(Enum):
-    """Whom a connection waits for."""
+    """What a connection waits for."""
 
     HEAD = auto()
-    """For the client: the head of its first request, or of another that it has begun."""
+    """It waits for the client: the head of its first request, or of another one that has begun."""
     BODY = auto()
-    """For the client: the body of a request."""
+    """It waits for the client: the body of a request."""
     ANSWER = auto()
-    """For the server."""
+    """It waits for the server."""
     IDLE = auto()
-    """For nobody: an answer was given, and no other request has begun."""
+    """It waits for nothing: an answer was given, and no other request has begun."""
     REST = auto()
-    """For the client to have done: it was answered, but still sends, or has to take what was written."""
+    """It was answered, and the client still sends or has to read the answer."""
 
 
 class Connections(ServerState):
-    """The connections of one server, counted by client.
+    """Table of the connections of one server, counted by client.
 
     Args:
-        limits: What they may hold.
+        limits: Limits of the connections.
 
     Attributes:
         limits: As given.
-        most: How many there may be: as the limits say, or fewer where the system lets this process open fewer files. A
-            connection may need two, its own and that of a picture.
-        stopping: Whether newcomers are turned away, because the server was told to stop.
-
-    >>> Connections(ServingLimits(connections=100)).most
-    100
+        most: Largest number of connections: that of the limits, or fewer where the system lets this process open fewer
+            files. A connection may need two, its own and that of a picture.
+        stopping: Whether newcomers are refused because the server is stopping.
     """
 
     def __init__(self, limits: ServingLimits) -> None:
@@ -84,11 +83,11 @@ class Connections(ServerState):
         self._inside = 0
 
     def __len__(self) -> int:
-        """Connections that have a place; those that were refused are open a little longer, but have none."""
+        """Number of connections with a place; refused ones stay open a little longer, but have none."""
         return self._inside
 
     def refusal(self, newcomer: LimitedConnection) -> str:
-        """Give a connection a place, making room if need be; or say in one line why it has none."""
+        """Give a connection a place, making room if necessary; otherwise return the reason in one line."""
         if self.stopping:
             return "the server is stopping"
         own = self._of_client[newcomer.client_key]
@@ -103,7 +102,7 @@ class Connections(ServerState):
         return ""
 
     def leave(self, connection: LimitedConnection) -> None:
-        """Give its place back; nothing happens to one that has none."""
+        """Give back the place of a connection, if it has one."""
         own = self._of_client.get(connection.client_key, set())
         if connection in own:
             own.remove(connection)
@@ -112,20 +111,16 @@ class Connections(ServerState):
             self._of_client.pop(connection.client_key, None)
 
     def crowded(self) -> bool:
-        """Whether so many refused connections are still open that another cannot be told why."""
+        """Whether too many refused connections are still open to tell another one why."""
         return len(self.connections) - self._inside > _REFUSED_AT_ONCE
 
     def look(self, now: float) -> None:
-        """Hang up on every client that has let its time pass.
-
-        Args:
-            now: Seconds on the clock of the event loop.
-        """
+        """Hang up on every client that has exceeded its time; ``now`` is the event loop's clock."""
         for connection in list(self.connections):
             cast(LimitedConnection, connection).look(now)
 
     def cut_off(self) -> None:
-        """Close every connection as it is."""
+        """Abort every connection."""
         for connection in list(self.connections):
             cast(LimitedConnection, connection).transport.abort()
 
@@ -141,7 +136,7 @@ class Connections(ServerState):
 
 
 class _StrictParser(h11.Connection):
-    """h11's reader of requests, which also refuses what another server in the way may read otherwise.
+    """h11's reader of requests, which also refuses what another server on the way may read differently.
 
     RFC 9112, section 6.1: a request with both ``Transfer-Encoding`` and ``Content-Length`` may be an attempt to smuggle
     another one past a proxy, and so may one of HTTP/1.0 with a ``Transfer-Encoding``. Either may be refused, and the
@@ -149,11 +144,7 @@ class _StrictParser(h11.Connection):
     """
 
     def next_event(self) -> Any:
-        """As h11 gives it.
-
-        Raises:
-            RemoteProtocolError: If the request makes no sense, or could be understood in two ways.
-        """
+        """The next event of h11; RemoteProtocolError for a request that is malformed or ambiguous."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = [name for name, _ in event.headers]
@@ -165,13 +156,13 @@ class _StrictParser(h11.Connection):
 
 
 class LimitedConnection(H11Protocol):
-    """uvicorn's connection, with an eye on the clock and on the others.
+    """uvicorn's connection, with limits of time and of the number of connections.
 
     Attributes:
-        table: Where it is counted.
-        client_key: Whose it is; see :func:`rungwise.serving.limits.client_key`.
-        turn: Whom it waits for.
-        since: Since when, in seconds on the clock of the event loop.
+        table: Table that counts the connection.
+        client_key: Client of the connection, from :func:`rungwise.serving.limits.client_key`.
+        turn: What the connection waits for.
+        since: Time on the event loop's clock since when it waits.
     """
 
     def __init__(
@@ -193,12 +184,12 @@ class LimitedConnection(H11Protocol):
 
     @property
     def makes_room(self) -> bool:
-        """Whether nothing would be lost with it but the connection itself."""
+        """Whether closing the connection would lose nothing else."""
         waits = self.turn is Turn.IDLE or (self.turn is Turn.HEAD and self.loop.time() - self.since > FRESH_SECONDS)
         return waits and self.transport.get_write_buffer_size() == 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a place, or say that there is none."""
+        """Take a place, or refuse the client."""
         super().connection_made(transport)
         self.transport = cast(asyncio.Transport, _Parting(transport, self))
         self.client_key = client_key(self.client[0] if self.client else "")
@@ -209,7 +200,7 @@ class LimitedConnection(H11Protocol):
                 self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give back the place and what was read of a request that nobody waits for any more."""
+        """Give back the place, and the part of a request that nobody waits for any more."""
         self.table.leave(self)
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
@@ -217,7 +208,7 @@ class LimitedConnection(H11Protocol):
             self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        """Read in pieces: the parser limits what it keeps of a head, but not what it is handed at once."""
+        """Read in pieces: the parser limits what it keeps of a head, but not what it is given at once."""
         piece = self.table.limits.header_bytes
         for start in range(0, len(data), piece):
             if self._hung_up:
@@ -226,25 +217,25 @@ class LimitedConnection(H11Protocol):
         self._note()
 
     def on_response_complete(self) -> None:
-        """Have the table count the idle seconds; uvicorn's clock would stop at the first byte that comes."""
+        """Let the table count the idle seconds; uvicorn's clock would stop at the first byte of a request."""
         super().on_response_complete()
         self._unset_keepalive_if_required()
         self._note()
 
     def resume_writing(self) -> None:
-        """The client has read: its time begins anew."""
+        """Restart the time for reading the answer, since the client has read."""
         super().resume_writing()
         self._unsent_since = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP as everything else is refused, if it can still be answered."""
+        """Refuse what is no HTTP in the same form as everything else, if an answer is still possible."""
         if len(self.conn.trailing_data[0]) > self.table.limits.header_bytes:
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the request is too large")
         else:
             self.refuse(HTTPStatus.BAD_REQUEST, "this is no HTTP request")
 
     def shutdown(self) -> None:
-        """Let a request that has begun be answered; close the others."""
+        """Close the connection, after the answer to a request that has begun."""
         self._note()
         if self.turn in (Turn.BODY, Turn.ANSWER):
             self.cycle.keep_alive = False
@@ -252,11 +243,7 @@ class LimitedConnection(H11Protocol):
             self.transport.close()
 
     def look(self, now: float) -> None:
-        """Hang up if the client has let its time pass.
-
-        Args:
-            now: Seconds on the clock of the event loop.
-        """
+        """Hang up if the client has exceeded its time; ``now`` is the event loop's clock."""
         self._note()
         limits, waited = self.table.limits, now - self.since
         if self.transport.get_write_buffer_size() > 0:
@@ -282,7 +269,7 @@ class LimitedConnection(H11Protocol):
             self.transport.abort()
 
     def refuse(self, status: HTTPStatus, reason: str) -> None:
-        """Say why in one line, unless an answer has begun, and hang up."""
+        """Answer with the reason in one line, unless an answer has begun, and hang up."""
         self.table.leave(self)
         answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if not answering and self.turn is not Turn.REST:
@@ -298,7 +285,7 @@ class LimitedConnection(H11Protocol):
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Send nothing more, and read what the client still sends for a moment, so that it can read its answer."""
+        """Send nothing more, and read for a moment what the client still sends, so that it can read its answer."""
         self._hung_up = True
         self.transport.resume_reading()
         with contextlib.suppress(OSError):  # the client has gone already
@@ -307,7 +294,7 @@ class LimitedConnection(H11Protocol):
 
     @property
     def still_sends(self) -> bool:
-        """Whether more is to come of a request that was answered."""
+        """Whether the client still sends a request that was answered."""
         return self.conn.their_state is h11.SEND_BODY and not self._hung_up
 
     def _turn(self) -> Turn:
@@ -327,11 +314,11 @@ class LimitedConnection(H11Protocol):
 
 
 class _Parting:
-    """A transport as uvicorn sees it: it writes the head and the body of an answer at once, and closes in good order.
+    """uvicorn's view of a transport: head and body of an answer are written at once, and it closes in order.
 
-    After the last answer the connection is closed whether or not the client has done. What an application still says
-    to a client that was hung up on goes nowhere, such as "100 Continue" where the body turned out to be no HTTP: a
-    transport of asyncio raises an error for it.
+    After the last answer the connection is closed whether or not the client has finished. What an application still
+    sends to a client that was hung up on is dropped, such as "100 Continue" where the body turned out to be no HTTP: a
+    transport of asyncio would raise an error.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: LimitedConnection) -> None:
@@ -381,14 +368,9 @@ class _Parting:
 
 
 def ignoring_disconnects(app: ASGIApp) -> ASGIApp:
-    """An application for which it is no failure that a client left, or that the server stops.
+    """Wrap an application so that it is no failure if a client leaves or the server stops.
 
-    Without it either ends in a traceback, because what was waiting for the client is interrupted.
-
-    >>> import asyncio
-    >>> async def reading(scope, receive, send):
-    ...     raise ClientDisconnect
-    >>> asyncio.run(ignoring_disconnects(reading)({}, None, None))
+    Otherwise both end in a traceback, because waiting for the client is interrupted.
     """
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -401,7 +383,7 @@ def ignoring_disconnects(app: ASGIApp) -> ASGIApp:
 
 
 def _most_files() -> int:
-    """How many files this process may open; no limit where the system does not tell."""
+    """Number of files that this process may open; very large where the system does not tell."""
     unlimited = 2**31
     if importlib.util.find_spec("resource") is None:  # Windows
         return unlimited

@@ -1,8 +1,8 @@
-"""Who is let in: what stands before the application, for every request.
+"""Access guard, which stands before the application for every request.
 
-A browser carries requests of strangers: a web page elsewhere can make it ask here, or have its own name resolved to
-this machine. So the name that is asked for must be one of ours (``Host``), what a page elsewhere asks for is refused
-(``Origin``, ``Sec-Fetch-Site``), and with a token nobody else is answered at all.
+A browser carries requests of strangers: a web page elsewhere can make it send a request here, or have its own name
+resolved to this machine. So the requested name must be one of ours (``Host``), requests on behalf of other pages are
+refused (``Origin``, ``Sec-Fetch-Site``), and with a token nobody else is answered at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Stand on every answer."""
+"""Headers of every answer."""
 
 _SAFE = ("GET", "HEAD")
 _COOKIE_SECONDS = 400 * 24 * 3600
@@ -44,15 +44,13 @@ If you have been here before, <a href="{address}">open the page again</a>.</p>
 
 
 class AccessGuard:
-    """Middleware that answers what is not let in, and sees to the headers of every answer.
+    """Middleware that refuses requests without access, and adds the headers of every answer.
 
     Args:
-        app: What stands behind.
-        names: Under which it may be asked for; None for any. The address at which a connection arrived is always one.
-        token: Without which nothing is answered, if there is one.
-
-    >>> AccessGuard(lambda scope, receive, send: None, ("localhost",), None).names
-    frozenset({'localhost'})
+        app: Application behind the guard.
+        names: Names under which the application may be requested; None for any. The address at which a connection
+            arrived is always one.
+        token: Token that every request needs; None for no token.
     """
 
     def __init__(self, app: ASGIApp, names: Sequence[str] | None, token: Token | None) -> None:
@@ -61,7 +59,7 @@ class AccessGuard:
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -135,7 +133,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="rungwise"'}
 
 
 def _from_elsewhere(scope: Scope, headers: Headers, name: str) -> bool:
-    """Whether a browser says that it asks on behalf of a page that is not ours."""
+    """Whether a browser says that it sends the request on behalf of another page."""
     path = scope["path"]
     if scope["method"] in _SAFE and (
         path in ("/", "/docs") or path.startswith(("/static/", "/common/", "/reference/"))
@@ -157,7 +155,7 @@ def _from_elsewhere(scope: Scope, headers: Headers, name: str) -> bool:
 
 
 def _token_cut_out(scope: Scope) -> str | None:
-    """The token in the address. It is taken out there and then, so that no log has it."""
+    """The token in the address, which is removed there at once so that no log contains it."""
     pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     given = [value for key, value in pairs if key == "token"]
     if given:
@@ -166,9 +164,9 @@ def _token_cut_out(scope: Scope) -> str | None:
 
 
 def _cookie(headers: Headers, name: str) -> str:
-    """What the browser keeps under a name. It stands there as it was sent, since it holds no sign that is escaped.
+    """The unparsed value of a cookie, which needs no unescaping because ours contains no escaped character.
 
-    The parsers of the libraries would undo escapes, some of them in a time that grows with the square.
+    The parsers of the libraries would undo escapes, some of them in quadratic time.
     """
     for line in headers.getlist("cookie"):
         pairs = (pair.partition("=") for pair in line.split(";"))
@@ -183,7 +181,7 @@ def _arrived_at(scope: Scope) -> str:
 
 
 def _port(scope: Scope, headers: Headers) -> str:
-    """Of this server as the browser knows it: cookies do not tell ports apart, so their names have to."""
+    """Port of this server as the browser knows it: cookies do not distinguish ports, so their names have to."""
     return _port_of(headers.get("host", "")) or str((scope.get("server") or ("", 80))[1])
 
 

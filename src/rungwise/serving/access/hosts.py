@@ -1,4 +1,4 @@
-"""Names and addresses of this machine: under which of them the page may be asked for, and which are printed."""
+"""Names and addresses of this machine: those under which the page may be requested, and those that are printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
 def is_loopback(bound: str) -> bool:
-    """Whether a socket bound to this address can be reached from this machine alone.
+    """Whether a socket bound to this address can be reached only from this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("192.0.2.7")
     (True, True, False, False)
@@ -32,22 +32,12 @@ def is_loopback(bound: str) -> bool:
 
 
 def bound_address(host: str) -> str:
-    """The address that a socket for this name is bound to.
-
-    Raises:
-        UserError: If it is no name of an address.
-
-    >>> bound_address("127.0.0.1")
-    '127.0.0.1'
-    """
+    """The address that a socket for this name is bound to; UserError if there is none."""
     return str(resolved(host, 0)[-1][0])
 
 
 def resolved(host: str, port: int) -> tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]:
-    """What a socket is made and bound with.
-
-    Raises:
-        UserError: If the host is no name of an address.
+    """Arguments for making and binding a socket; UserError if the host is no address here.
 
     >>> resolved("127.0.0.1", 8000)[-1]
     ('127.0.0.1', 8000)
@@ -59,14 +49,15 @@ def resolved(host: str, port: int) -> tuple[socket.AddressFamily, socket.SocketK
 
 
 def own_names(host: str, bound: str) -> tuple[str, ...]:
-    """The names under which a server may be asked for.
+    """Names under which a server may be requested.
 
-    A web page elsewhere can have its own name resolved to this machine and so read the answers in a visitor's browser;
-    it cannot have its name changed. Beside these names, the address at which a connection arrived is always one.
+    A web page elsewhere can have its own name resolved to this machine and so read the answers in a visitor's browser,
+    but it cannot change the name that the browser sends. The address at which a connection arrived is always allowed
+    too.
 
     Args:
-        host: As the user gave it.
-        bound: The address of the listening socket.
+        host: Host as the user gave it.
+        bound: Address of the listening socket.
 
     >>> own_names("localhost", "127.0.0.1")
     ('127.0.0.1', 'localhost', '::1')
@@ -82,7 +73,7 @@ def own_names(host: str, bound: str) -> tuple[str, ...]:
 
 
 def addresses(host: str, bound: str, port: int) -> tuple[str, ...]:
-    """Addresses of the page: first one for this machine, then one for others if they can reach it under another.
+    """Addresses of the page: one for this machine, then one for other machines if they reach it under another.
 
     >>> addresses("localhost", "127.0.0.1", 8000)
     ('http://localhost:8000/',)
@@ -100,7 +91,7 @@ def addresses(host: str, bound: str, port: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def host_of(header: str) -> str:
-    """The name in a ``Host`` header, or in what follows the scheme of an ``Origin``; empty if it makes no sense.
+    """The name in a ``Host`` header, or in the part of an ``Origin`` behind its scheme; empty if it is malformed.
 
     >>> host_of("LOCALHOST.:8000"), host_of("[::1]:8000"), host_of("evil@localhost"), host_of("[0:0::1]")
     ('localhost', '::1', '', '::1')
@@ -111,7 +102,7 @@ def host_of(header: str) -> str:
 
 @lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
-    """One way of writing for each name and address.
+    """The normal form of a name or address.
 
     >>> plain_name("Pictures.Example."), plain_name("2001:DB8:0::1"), plain_name("::ffff:192.0.2.7")
     ('pictures.example', '2001:db8::1', '192.0.2.7')
@@ -132,7 +123,7 @@ def _is_any(address: str) -> bool:
 
 
 def _outward() -> list[str]:
-    """This machine's addresses as other machines see them, as far as it has any."""
+    """Addresses of this machine as other machines see them."""
     found = []
     for family, elsewhere in _ELSEWHERE:
         try:

@@ -1,6 +1,6 @@
-"""What a request may name: a parameter that an operation does not know is refused, and so is one that is given twice.
+"""Checks of parameters: one that an operation does not know is refused, and so is one that is given twice.
 
-What is misspelt would otherwise be left out, and answered as if it had not been asked.
+A misspelt parameter would otherwise be ignored silently.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from rungwise.core.text.linear import near_names
 
 
 async def known_parameters(request: Request) -> None:
-    """A dependency of every operation; addresses of pages may have what links and browsers add to them.
+    """Dependency of every operation; addresses of pages may have what links and browsers add to them.
 
     Raises:
-        HTTPException: 422 if the query of the address has a parameter that the operation does not know, or one twice of
-            which it takes one.
+        HTTPException: 422 if the query string has an unknown parameter, or twice one that is taken once.
     """
     route = request.scope.get("route")
     if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
@@ -36,15 +35,7 @@ async def known_parameters(request: Request) -> None:
 
 
 def require_known(what: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse a name that is not known here.
-
-    Args:
-        what: The names are of, for the message.
-        given: Those of a request.
-        known: Those that there are.
-
-    Raises:
-        HTTPException: 422; it names the nearest, and all.
+    """Refuse unknown names with status 422; the message names the nearest known name, and all.
 
     >>> require_known("parameter", ["query"], ["q", "k"])
     Traceback (most recent call last):
@@ -61,14 +52,7 @@ def require_known(what: str, given: Iterable[str], known: Collection[str]) -> No
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, for ``json.loads(text, object_pairs_hook=object_of)``.
-
-    Raises:
-        ValueError: If a name stands twice in it.
-
-    >>> object_of([("a", 1)])
-    {'a': 1}
-    """
+    """Hook for ``json.loads(text, object_pairs_hook=object_of)`` that raises ValueError for a repeated name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name stands twice in an object")
@@ -76,5 +60,5 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _beginnings(name: str, known: Collection[str]) -> list[str]:
-    """Names with which this one begins, or that begin with it; the longest first."""
+    """Known names with which this one begins, or that begin with it; the longest first."""
     return sorted((one for one in known if name and (name.startswith(one) or one.startswith(name))), key=len)[::-1]

@@ -1,4 +1,4 @@
-"""What stands before everything else: it counts every request, and writes a line of it where a log was asked for."""
+"""Log and counters of requests, which stand before everything else."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ from rungwise.serving.limits import client_key
 from rungwise.serving.metrics import Metrics
 
 UNKNOWN_ROUTE = "none"
-"""Of requests that no operation takes, or that were refused before it was looked for."""
+"""Route of requests that no operation takes, or that were refused before routing."""
 
 _TEXTS = frozenset({"q", "where", "like", "unlike", "id"})
 
 
 class RequestLog:
-    """A line of JSON for every request: ``at, method, route, status, ms, bytes, client``.
+    """Log of one line of JSON for every request: ``at, method, route, status, ms, bytes, client``.
 
-    The address that was asked for is left out, since it holds ids and the words of queries, and so is every header,
-    since one of them is the token.
+    The requested address is left out, since it holds ids and the words of queries, and so is every header, since one of
+    them is the token.
 
     Args:
-        stream: Where the lines go.
-        queries: Write what was searched for too, as ``query``.
-
-    >>> import sys
-    >>> RequestLog(sys.stderr).queries
-    False
+        stream: Stream for the lines.
+        queries: Whether to log the query too, as ``query``.
     """
 
     def __init__(self, stream: TextIO, *, queries: bool = False) -> None:
@@ -62,15 +58,12 @@ class RequestLog:
 
 
 class RequestWatch:
-    """Middleware that counts requests, and logs them.
+    """Middleware that counts and logs requests.
 
     Args:
-        app: What stands behind.
-        metrics: Where they are counted.
-        log: Where they are written; nowhere unless given.
-
-    >>> RequestWatch(lambda scope, receive, send: None, Metrics()).log is None
-    True
+        app: Application behind it.
+        metrics: Counters of the server.
+        log: Log of requests; None for no log.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: RequestLog | None = None) -> None:
@@ -79,7 +72,7 @@ class RequestWatch:
         self.log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and look at the answer."""
+        """Pass the request on, and record the answer."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

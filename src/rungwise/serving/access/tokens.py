@@ -1,4 +1,4 @@
-"""The token without which a server that others can reach answers nothing."""
+"""Tokens, without which a server that others can reach answers nothing."""
 
 from __future__ import annotations
 
@@ -11,25 +11,18 @@ from rungwise.core.errors import UserError
 from rungwise.serving.access.hosts import is_loopback
 
 SHORTEST = 8
-"""Characters of a token at least."""
+"""Smallest number of characters of a token."""
 
 _RANDOM_BYTES = 24
 
 
 def new_token() -> str:
-    """A token that cannot be guessed.
-
-    >>> len(new_token()), new_token() != new_token()
-    (32, True)
-    """
+    """A random token."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def checked_token(token: str) -> str:
-    """The token, if it can be sent in a header and is not too short.
-
-    Raises:
-        UserError: If not; the message does not repeat it.
+    """The token, if it can be sent in a header and is long enough; the error does not repeat it.
 
     >>> checked_token("tea")
     Traceback (most recent call last):
@@ -41,15 +34,15 @@ def checked_token(token: str) -> str:
 
 
 def check_guarded(bound: str, token: str | None, open_to_all: bool) -> None:
-    """Refuse to serve other machines unless there is a token, or it was said that everybody may come in.
+    """Refuse to serve other machines unless there is a token, or access was explicitly opened to everybody.
 
     Args:
-        bound: The address of the listening socket.
-        token: As given.
-        open_to_all: As given.
+        bound: Address of the listening socket.
+        token: Token that requests need; None for no token.
+        open_to_all: Whether everybody may have access.
 
     Raises:
-        UserError: If so, or if there is a token although everybody may come in.
+        UserError: If so, or if there is a token although access is open to everybody.
 
     >>> check_guarded("127.0.0.1", token=None, open_to_all=False)
     >>> check_guarded("0.0.0.0", token=None, open_to_all=False)
@@ -65,7 +58,7 @@ def check_guarded(bound: str, token: str | None, open_to_all: bool) -> None:
 
 
 def with_token(address: str, token: str | None) -> str:
-    """The address of the page at which a browser is let in, once and for the time it is open.
+    """Address of the page that gives a browser access.
 
     >>> with_token("http://192.0.2.7:8000/", "a+b/c=d8")
     'http://192.0.2.7:8000/?token=a%2Bb%2Fc%3Dd8'
@@ -76,11 +69,11 @@ def with_token(address: str, token: str | None) -> str:
 
 
 class Token:
-    """Compares what a stranger gives with the token, in a time that tells nothing of it.
+    """Comparison of a given token with the right one, in a time that reveals nothing of it.
 
     Attributes:
-        cookie: What the browser keeps in place of the token. It opens nothing but this page, and the token cannot be
-            read from it.
+        cookie: Value that the browser keeps in place of the token. It opens only this page, and the token cannot be
+            derived from it.
 
     >>> token = Token("correct horse battery".replace(" ", "-"))
     >>> token.is_token("correct-horse-battery"), token.is_token("wrong"), token.is_cookie(token.cookie)
@@ -96,7 +89,7 @@ class Token:
         return hmac.compare_digest(_digest(given), self._digest)
 
     def is_cookie(self, given: str) -> bool:
-        """Whether a browser was let in before."""
+        """Whether this is the cookie of a browser that was let in before."""
         return hmac.compare_digest(_digest(given), _digest(self.cookie))
 
 

@@ -1,4 +1,4 @@
-"""Receiving pictures: a few at a time, in all and from each client, within time and within memory."""
+"""Uploads of pictures, limited in number, in all and per client, in time and in memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from starlette.requests import Request
 from rungwise.serving.limits import ServingLimits
 
 _CLOSE = {"Connection": "close"}
-"""With an answer that is given before the body has come: what follows would be taken for the next request."""
+"""Header of an answer that is given before the body has arrived, which would be taken for the next request."""
 _RETRY = _CLOSE | {"Retry-After": "2"}
 
 
 class Uploads:
-    """The pictures that are being received and searched with.
+    """Table of the pictures that are being received and searched with.
 
     Args:
-        limits: Of the server.
-
-    >>> Uploads(ServingLimits()).held
-    0
+        limits: Limits of the server.
     """
 
     def __init__(self, limits: ServingLimits) -> None:
@@ -36,16 +33,16 @@ class Uploads:
 
     @property
     def held(self) -> int:
-        """Bytes of all of them."""
+        """Number of bytes of all uploads."""
         return self._held
 
     @asynccontextmanager
     async def received(self, request: Request, client: str) -> AsyncIterator[bytes]:
-        """The body of a request; it counts until the end of the block.
+        """The body of a request; the upload counts until the end of the block.
 
         Raises:
-            HTTPException: 413 if it is too large, 408 if it does not come in time, 429 if this client has too many
-                under way, 503 if there are too many in all.
+            HTTPException: 413 if the body is too large, 408 if it does not arrive in time, 429 if this client has too
+                many uploads, 503 if there are too many in all.
             ClientDisconnect: If the client leaves before the end.
         """
         self._require_announced(request)
@@ -99,11 +96,7 @@ class Uploads:
                 del self._under_way[client]
 
     def change_held(self, by: int) -> None:
-        """Count bytes, or count them no more.
-
-        Raises:
-            HTTPException: 503 if there are too many in all.
-        """
+        """Add bytes to the count, or subtract them; HTTPException 503 if there are too many in all."""
         with self._lock:
             if by > 0 and self._held + by > self._limits.upload_bytes_in_all:
                 raise HTTPException(503, "too many bytes of pictures are under way; try again in a moment", _RETRY)
@@ -111,7 +104,7 @@ class Uploads:
 
 
 class _Held:
-    """The bytes of one upload."""
+    """Count of the bytes of one upload."""
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads

@@ -1,1 +1,1 @@
-"""Where costly work waits for its turn."""
+"""Queues in which costly work waits for its turn."""

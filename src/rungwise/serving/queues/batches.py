@@ -1,7 +1,7 @@
-"""Work that is cheaper done together: what waits when its turn comes is done in one call.
+"""Batches of work that is cheaper done together.
 
-Nobody waits for others to come: while nothing is being done, a request is done at once and alone. What comes in the
-meantime is done together afterwards, so batches grow by themselves with the number of those who ask.
+Nobody waits for others to come: while nothing is being done, a request is done at once and alone. Requests that arrive
+meanwhile are done together afterwards, so batches grow with the number of clients.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ class _Waiting(Generic[Asked, Given]):
 
 
 class Batches(Generic[Asked, Given]):
-    """A place where requests wait for their turn in a lane, and take it together.
+    """Requests that wait for their turn in a queue and are done together.
 
     Where more wait than one call takes, every client has its first request done before any has its second, small ones
-    go before large ones, and the one that has waited longest is among them. So a small one waits for few large ones.
+    go before large ones, and the one that has waited longest is always included. So a small one waits for few large
+    ones.
 
     Args:
-        lane: Where they are done. They are due before all that has patience.
-        do: Does several; for each an outcome or the error that came in its place, in order.
-        most: At once; 1 does them one at a time.
-        size: Of a request, in any unit.
-        room: For the sizes of those that are done at once, beside the one that has waited longest.
-        observe: Called with the size of every batch.
+        lane: Queue for the work; batches are due before all work with patience.
+        do: Function that does several requests; it returns for each, in order, a result or an error.
+        most: Largest number of requests in a batch; 1 does them one at a time.
+        size: Function that gives the size of a request, in any unit.
+        room: Largest sum of sizes in a batch, besides the request that has waited longest.
+        observe: Callback with the number of requests of every batch.
 
     >>> doubled = Batches(WorkQueue(threads=1), lambda numbers: [2 * number for number in numbers])
     >>> doubled.submit(21, client="192.0.2.7").result()
@@ -68,11 +69,11 @@ class Batches(Generic[Asked, Given]):
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """Number of requests that wait for their turn."""
         return len(self._waiting)
 
     def submit(self, asked: Asked, *, client: str) -> Future[Given]:
-        """Have something done; an outcome that is cancelled before its turn is dropped."""
+        """Queue a request; one whose outcome is cancelled before its turn is dropped."""
         outcome: Future[Given] = Future()
         with self._lock:
             self._waiting.append(_Waiting(asked, self._size(asked), client, outcome))

@@ -1,4 +1,4 @@
-"""Where costly work waits for its turn: few threads, and those go first who have least under way."""
+"""Queue of costly work: few threads, and clients with the least work under way go first."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ class _Job:
 
 
 class WorkQueue:
-    """Work that a few threads do, the one that is due first first.
+    """Work that a few threads do in the order in which it is due.
 
-    Work is due after ``patience`` seconds, and as much later again for each that its client has under way already. So
-    one who asks for much does not keep others waiting, and nobody waits for ever.
+    Work is due after ``patience`` seconds, and as much later again for each piece that its client has under way. So a
+    client that asks for much does not delay others, and nobody waits for ever.
 
     Args:
-        threads: How many work at once.
-        yielding: Whether they leave the processor to other threads where both want it; only Linux can tell threads
-            apart.
-        clock: Seconds from any moment on.
+        threads: Number of threads.
+        yielding: Whether the threads leave the processor to other threads; only Linux can distinguish threads.
+        clock: Function that gives seconds from any moment on.
 
     Raises:
-        UserError: If the system starts not even one thread.
+        UserError: If the system starts no thread.
 
     >>> lane = WorkQueue(threads=1)
     >>> lane.submit(lambda: 6 * 7, client="192.0.2.7").result()
@@ -65,11 +64,11 @@ class WorkQueue:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work have not begun."""
+        """Number of pieces of work that have not begun."""
         return len(self._waiting)
 
     def submit(self, work: Callable[[], T], *, client: str, patience: float = 0.0) -> Future[T]:
-        """Have something done; an outcome that is cancelled before its turn is dropped with all that it holds."""
+        """Queue a piece of work; one whose outcome is cancelled before its turn is dropped with everything it holds."""
         outcome: Future[T] = Future()
         with self._lock:
             number = next(self._numbers)
@@ -124,10 +123,10 @@ def _yield_to_others() -> None:
 
 
 class Memory:
-    """Bytes that work in several threads may take together, as far as is known before it is done.
+    """Budget of bytes that work in several threads may take together.
 
     Args:
-        total: How many.
+        total: Number of bytes.
 
     >>> memory = Memory(100)
     >>> with memory.taken(70):
@@ -142,15 +141,15 @@ class Memory:
 
     @property
     def left(self) -> int:
-        """How many nobody has taken."""
+        """Number of bytes that are free."""
         return self._left
 
     @contextmanager
     def taken(self, size: int) -> Iterator[None]:
-        """Within it, these bytes are taken; waits until they are free.
+        """Context in which so many bytes are taken; waits until they are free.
 
         Raises:
-            ValueError: If they are more than all.
+            ValueError: If they are more than the total.
         """
         if size > self._total:
             raise ValueError(f"{size} bytes of {self._total}")

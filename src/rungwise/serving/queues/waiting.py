@@ -1,4 +1,4 @@
-"""Waiting for work on behalf of a request: not for ever, and not for one whose sender has left."""
+"""Waiting for work on behalf of a request, for a limited time and only while its client is there."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ T = TypeVar("T")
 
 
 class BusyError(Exception):
-    """There was more to do than could be begun in time."""
+    """Work could not begin in time."""
 
 
 async def outcome(work: Future[T], request: Request, seconds: float, drop: Callable[[], bool] | None = None) -> T:
-    """The result of work that was submitted to a lane.
+    """The result of work that was submitted to a queue.
 
     Args:
-        work: What is waited for.
-        request: On whose behalf; its body must have been read.
-        seconds: For which the work may wait for its turn. Once begun, it is waited for until its end.
-        drop: Called when nobody waits any more; gives whether the work was not begun yet. Cancels it unless given.
+        work: Outcome to wait for.
+        request: Request that waits; its body must have been read.
+        seconds: Time for which the work may wait for its turn. Once begun, it is waited for to its end.
+        drop: Called when nobody waits any more; returns whether the work had not begun. By default the outcome is
+            cancelled.
 
     Raises:
-        BusyError: If it has not begun in time.
+        BusyError: If the work has not begun in time.
         ClientDisconnect: If the client has left.
     """
     drop = drop or work.cancel
@@ -49,12 +50,12 @@ async def outcome(work: Future[T], request: Request, seconds: float, drop: Calla
 
 
 def _look_at(done: asyncio.Future[T]) -> None:
-    """Of an error for which nobody waits any more, asyncio would complain."""
+    """Read the error of work for which nobody waits any more, of which asyncio would complain."""
     if not done.cancelled():
         done.exception()
 
 
 async def _left(request: Request) -> None:
-    """Ends when the client has left."""
+    """Return when the client has left."""
     while (await request.receive())["type"] != "http.disconnect":
         continue

@@ -1,1 +1,1 @@
-"""What can be asked of the server."""
+"""Routes of the server."""

@@ -1,4 +1,4 @@
-"""Grades: what people say of pictures that a search found, and fitting the end of relevance to it."""
+"""Routes of grades: people's grades of pictures that a search found, and fitting the end of relevance to them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from rungwise.serving.workload import Workload
 
 _LONGEST_ID = 8000
 _LOOKED_AT = 500
-"""Hits of a judged search among which its graded pictures are looked for, before and after a fit."""
+"""Number of hits of a judged search among which its graded pictures are looked for, before and after a fit."""
 _SEARCHES = 100
-"""Judged searches, the newest, that are asked again to say what a fit changed."""
+"""Number of newest judged searches that are run again to say what a fit changed."""
 
 _GRADES = get_args(responses.GradeName)
 _FIELDS = {
@@ -57,17 +57,13 @@ _A_GRADE = {
 
 
 def routes(current: Current, work: Workload, limits: ServingLimits, *, allowed: bool) -> APIRouter:
-    """The operations that take grades, and use them.
+    """Operations that take grades and use them.
 
     Args:
-        current: What is served.
-        work: Where it waits.
-        limits: Of the server.
+        current: Index that is served.
+        work: Queues of the work.
+        limits: Limits of the server.
         allowed: Whether grades are taken: from those who have the token, or where only this machine reaches the server.
-
-    >>> import inspect
-    >>> list(inspect.signature(routes).parameters)
-    ['current', 'work', 'limits', 'allowed']
     """
     router = APIRouter()
     fitting = Lock()
@@ -174,13 +170,13 @@ def _calibrate(current: Current) -> responses.CalibrationOutcome:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the pictures of judged searches stand.
+    """Where the graded pictures of judged searches stand.
 
     Attributes:
-        fitting: How many people called right or close.
-        fitting_shown: How many of them stand before the end of relevance.
-        wrong: How many people called wrong.
-        wrong_shown: How many of them stand before the end.
+        fitting: Number of pictures called right or close.
+        fitting_shown: Number of these that stand before the end of relevance.
+        wrong: Number of pictures called wrong.
+        wrong_shown: Number of these that stand before the end.
     """
 
     fitting: int
@@ -190,7 +186,7 @@ class Standing:
 
 
 def changes_of(before: Standing, after: Standing) -> tuple[str, ...]:
-    """What a fit changed for the searches that were judged, a line each.
+    """Lines on what a fit changed for the judged searches.
 
     >>> changes_of(Standing(8, 5, 6, 3), Standing(8, 7, 6, 3))
     ('7 of 8 pictures that were called right or close are shown before the end; it was 5.', '3 of 6 pictures that were

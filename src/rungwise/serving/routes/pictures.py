@@ -1,4 +1,4 @@
-"""What can be changed: pictures are sent to search with, and those who have the token add and delete pictures."""
+"""Routes that change something: pictures are sent to search with; with the token, they are added and deleted."""
 
 from __future__ import annotations
 
@@ -42,16 +42,12 @@ NewId = Annotated[str, Query(min_length=1, max_length=_LONGEST_ID, description="
 
 
 def routes(current: Current, work: Workload, *, writable: bool) -> APIRouter:
-    """The operations that take something.
+    """Operations that take pictures.
 
     Args:
-        current: What is served.
-        work: Where it waits.
-        writable: Whether pictures may be added and deleted: only those who have a token are to do it.
-
-    >>> import inspect
-    >>> list(inspect.signature(routes).parameters)
-    ['current', 'work', 'writable']
+        current: Index that is served.
+        work: Queues of the work.
+        writable: Whether pictures may be added and deleted, which needs a token.
     """
     router = APIRouter()
 
@@ -120,7 +116,7 @@ def _require(writable: bool, current: Current) -> None:
 
 
 class _New:
-    """A picture to add: its id, captions and columns."""
+    """Id, captions and columns of a picture to add."""
 
     def __init__(self, item_id: str, captions: tuple[str, ...], columns: Mapping[str, Any]) -> None:
         self.id = item_id
@@ -128,14 +124,14 @@ class _New:
         self.columns = columns
 
     def data(self, path: Path) -> ImageCaptions:
-        """The same as a collection of one picture."""
+        """The picture as a collection of one."""
         of_image = np.zeros(len(self.captions), np.int64)
         columns = {name: (value,) for name, value in self.columns.items()}
         return ImageCaptions((self.id,), self.captions, of_image, paths=(path,), columns=columns)
 
 
 def _columns(text: str) -> dict[str, Any]:
-    """The values of columns, as a JSON object gives them."""
+    """Values of columns from a JSON object."""
     if not text.strip():
         return {}
     wrong = HTTPException(
@@ -193,7 +189,7 @@ def _delete(current: Current, item: Item) -> responses.Changed:
 
 
 def _place(index: Index, item_id: str, body: bytes, header: PictureHeader) -> Path:
-    """Where the file of an added picture is kept: beside the index, under a name that tells nothing of a stranger's."""
+    """Path of an added picture's file: beside the index, under a name that reveals nothing of a stranger's."""
     name = digest_of_parts([item_id, b"\0", body])[:32]
     suffix = _SUFFIXES.get(header.form, f".{header.form.lower()}")
     return _folder(index) / f"{name}{suffix}"

@@ -1,7 +1,7 @@
-"""Whether searches would be answered now: the server is there, and the store of its index answers too.
+"""Route of readiness: whether the store of the index answers, so that searches would be answered now.
 
-That the server answers at all is another question. A store on a server of its own may be away for a while; then this
-server lives, but visitors are better sent to another one.
+Whether the server answers at all is another question. A store on another server may be away for a while; then this
+server lives, but visitors are better sent elsewhere.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 def routes(current: Current, seconds: float = _SECONDS) -> APIRouter:
-    """The operation that says whether searches would be answered.
+    """Operation that says whether searches would be answered.
 
     Args:
-        current: What is served.
-        seconds: For which the store may think about it.
-
-    >>> [route.path for route in routes(Current.__new__(Current)).routes]
-    ['/ready']
+        current: Index that is served.
+        seconds: Time for which the store may take to answer.
     """
     router, store = APIRouter(), _Store(current)
 
@@ -56,7 +53,7 @@ def routes(current: Current, seconds: float = _SECONDS) -> APIRouter:
 
 
 class _Store:
-    """The store of what is served, asked by one thread of its own: a store that hangs holds up nothing else."""
+    """The store of the served index, asked by a thread of its own: a store that hangs blocks nothing else."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
@@ -64,7 +61,7 @@ class _Store:
         self._counting: Future[int] | None = None
 
     def counting(self) -> Future[int]:
-        """How many pictures the store says it has; a question that is under way is not asked twice."""
+        """Number of pictures that the store reports; a question under way is not asked twice."""
         if self._counting is None or self._counting.done():
             self._counting = self._thread.submit(self._current.now().index.picture_store.count)
         return self._counting

@@ -1,4 +1,4 @@
-"""What can be asked of an index: pictures by text and by picture, captions, a sample, one picture with its facts."""
+"""Routes that read: search by text and by picture, captions, a sample, one picture with its metadata."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from rungwise.serving.state.served_index import Current, ServedIndex
 from rungwise.serving.workload import PendingSearch, Workload, client_of
 
 MAX_RESULTS = 500
-"""The largest k of a request."""
+"""Largest k of a request."""
 
 MAX_OFFSET = 10_000
-"""The largest offset: who wants more narrows the search."""
+"""Largest offset of a request; whoever wants more must narrow the search."""
 
 _MOST_PICTURES = 16
 _CAPTIONS_NEAR = 8
@@ -41,7 +41,7 @@ _NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
 
 
 class _AnyText(Convertor[str]):
-    """The rest of an address, whatever it holds; the usual one stops at the end of a line."""
+    """Convertor for the rest of an address with any characters; the usual one stops at the end of a line."""
 
     regex = r"[\s\S]*"
 
@@ -70,17 +70,13 @@ Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent
 
 
 def routes(current: Current, work: Workload, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
-    """The operations that read.
+    """Operations that read.
 
     Args:
-        current: What is served.
-        work: Where it waits.
-        overviews: Of what is served.
-        reranker: Ranks the first hits of searches with words anew, if there is one.
-
-    >>> import inspect
-    >>> list(inspect.signature(routes).parameters)
-    ['current', 'work', 'overviews', 'reranker']
+        current: Index that is served.
+        work: Queues of the work.
+        overviews: Overviews of what is served.
+        reranker: Model that reranks the first hits of searches with words; None without one.
     """
     router = APIRouter()
 
@@ -223,7 +219,7 @@ async def _found(request: Request, work: Workload, asked: PendingSearch, q: str)
 
 
 def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
-    """What is said of how well each hit fits."""
+    """Degree, rung and band of each hit."""
     if answer.end is None:
         return [_NOT_JUDGED] * len(answer.hits)
     names = dict(enumerate(RUNGS, 1))
@@ -235,7 +231,7 @@ def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Pictures:
-    """The pictures of a query as an address names them."""
+    """The pictures of a query as a request names them."""
 
     like: Sequence[str]
     like_weight: Sequence[float]
@@ -244,7 +240,7 @@ class _Pictures:
     picture_weight: Sequence[float]
 
     def terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
-        """The same as parts of a query."""
+        """The pictures as terms of a query."""
         terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
         terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
         for sent, weight in _weighed(self.picture, self.picture_weight):
@@ -254,7 +250,7 @@ class _Pictures:
 
 @dataclass(frozen=True, eq=False)
 class _SentVector(GivenVector):
-    """The vector of a picture that was sent, and under which name it is kept."""
+    """The vector of a picture that was sent, with the name under which it is kept."""
 
     sent: str
 
@@ -324,11 +320,7 @@ def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int
 
 
 def item_of(served: ServedIndex, sent: str) -> Item:
-    """The picture that an address names.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
+    """The picture that a request names; HTTPException 404 if there is none."""
     found = served.found(possible(sent))
     for item in found.values():
         return item
@@ -336,7 +328,7 @@ def item_of(served: ServedIndex, sent: str) -> Item:
 
 
 def picture_of(item: Item) -> dict[str, Any]:
-    """What an answer says of a picture."""
+    """Fields of an answer that describe a picture."""
     return {
         "id": sendable(item.id),
         "captions": item.captions,
@@ -346,7 +338,7 @@ def picture_of(item: Item) -> dict[str, Any]:
 
 
 def scale_of(hits: Iterable[Hit] | Iterable[CaptionHit], similarity: str) -> tuple[float, float]:
-    """Scores that a bar shows as empty and as full: fixed for cosines, the range of the results for the others.
+    """Scores of an empty and of a full bar: fixed for cosines, the range of the results for other similarities.
 
     >>> scale_of([Hit("a", -1.0), Hit("b", -3.0)], "order")
     (-3.0, -1.0)

@@ -1,4 +1,4 @@
-"""Why a picture was found: which of its regions answered which words of the query, as the reranker sees it."""
+"""Route of explanations: which regions of a picture answered which words of the query, according to the reranker."""
 
 from __future__ import annotations
 
@@ -27,16 +27,12 @@ _DIGITS = 4
 
 
 def routes(current: Current, work: Workload, reranker: Reranker | None) -> APIRouter:
-    """The operation that says why.
+    """Operation that explains why a picture was found.
 
     Args:
-        current: What is served.
-        work: Where it waits.
-        reranker: Which model is asked, if there is one.
-
-    >>> import inspect
-    >>> list(inspect.signature(routes).parameters)
-    ['current', 'work', 'reranker']
+        current: Index that is served.
+        work: Queues of the work.
+        reranker: Model that explains; None without one.
     """
     router = APIRouter()
 

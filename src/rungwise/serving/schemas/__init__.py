@@ -1,1 +1,1 @@
-"""What the server answers, as values."""
+"""Schemas of the server's answers."""

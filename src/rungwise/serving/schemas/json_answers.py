@@ -1,4 +1,4 @@
-"""Answers as JSON, and what the OpenAPI document says of refusals."""
+"""Answers as JSON, and refusals in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ IMAGES: dict[int | str, dict[str, Any]] = {
     },
     304: {"description": "The picture has not changed since it had the ETag of If-None-Match."},
 }
-"""What an operation answers that gives a picture, for its OpenAPI document."""
+"""Responses of an operation that returns a picture, for the OpenAPI document."""
 
 A_FILE = {
     "required": True,
     "description": "The bytes of a picture file.",
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
 }
-"""The body of an operation that takes a picture, for its OpenAPI document."""
+"""Body of an operation that takes a picture, for the OpenAPI document."""
 
 _EVERYWHERE = (400, 401, 403, 421, 503)
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of an operation for its OpenAPI document: these, and those that any request may get.
+    """Refusals of an operation for the OpenAPI document: these, and those that any request may get.
 
     >>> sorted(refusals(404))
     [400, 401, 403, 404, 421, 503]
@@ -58,7 +58,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def json_answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    r"""An answer as JSON, which may not hold the halves of characters that stand for undecodable bytes of file names.
+    r"""Answer as JSON, in which lone surrogates (undecodable bytes of file names) are replaced.
 
     >>> json_answer(Refusal("no \udcff here")).body
     b'{"error":"no ? here"}'
@@ -68,7 +68,7 @@ def json_answer(content: object, status: int = 200, headers: Mapping[str, str] |
 
 
 def small_picture(content: bytes, request: Request) -> Response:
-    """A JPEG that is at hand, or word that the browser has it already."""
+    """Answer with a JPEG, or with status 304 if the browser already has it."""
     headers = {"ETag": f'"{sha256(content).hexdigest()[:32]}"'}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -76,7 +76,7 @@ def small_picture(content: bytes, request: Request) -> Response:
 
 
 def _plain(value: object) -> object:
-    """A value of :mod:`rungwise.serving.schemas.responses`; nothing below it is copied."""
+    """Plain form of a value of :mod:`rungwise.serving.schemas.responses`, without a deep copy."""
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
     if isinstance(value, Mapping):

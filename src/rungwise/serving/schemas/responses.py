@@ -1,6 +1,6 @@
-"""What the server answers, as values: the OpenAPI document describes them, and the Python client gives them back.
+"""Schemas of the server's answers, which the OpenAPI document describes and the Python client returns.
 
-Nothing here needs the libraries of the server, so that a client goes without them.
+They need none of the server's libraries, so that a client does without them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = bool | int | float | str | tuple[str, ...]
-"""Of a column: a truth value, a number, a text or several texts."""
+"""Value of a column: a truth value, a number, a text or several texts."""
 ColumnType = Literal["text", "number", "truth value", "texts"]
 By = Literal["clusters", "newest", "random"]
-"""How a sample is chosen."""
+"""Ways of choosing a sample."""
 Band = Literal["exactly", "close", "loosely related", ""]
-"""How well a picture fits; empty after the end of relevance, and where that was not judged."""
+"""Name of how well a picture fits; empty after the end of relevance, and where that was not judged."""
 GradeName = Literal["right", "close", "wrong"]
-"""What a person says of a picture that a search found."""
+"""Grade that a person gives to a picture that a search found."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ColumnValue:
     """One of the values of a column.
 
     Attributes:
-        value: As a text.
+        value: The value as a text.
         rows: About how many pictures have it.
     """
 
@@ -49,13 +49,13 @@ class IndexColumn:
     """A column of the index, by which searches can be filtered.
 
     Attributes:
-        name: As a filter names it.
-        type: Of its values.
-        examples: A few of them.
-        rows: About how many pictures have one.
+        name: Name of the column in a filter.
+        type: Type of its values.
+        examples: A few of its values.
+        rows: About how many pictures have a value.
         least: The smallest number or earliest date; None for other values.
-        most: The largest number or latest date; likewise.
-        values: The commonest, where most of them stand more than once.
+        most: The largest number or latest date; None for other values.
+        values: The most frequent values, where most values stand more than once.
     """
 
     name: str
@@ -72,26 +72,26 @@ class About:
     """What is searched, and the limits of a request.
 
     Attributes:
-        name: Of the collection.
-        pictures: How many.
-        captions: How many distinct ones.
+        name: Name of the collection.
+        pictures: Number of pictures.
+        captions: Number of distinct captions.
         skipped: Pictures that could not be read when the index was built.
-        dimension: Of a vector.
-        similarity: Of a picture and a text.
-        model: The beginning of its fingerprint.
-        index_version: Differs from that of every other state of the index.
+        dimension: Dimension of a vector.
+        similarity: Kind of similarity of a picture and a text.
+        model: The beginning of the model's fingerprint.
+        index_version: Version of the index, different for every state of it.
         problem: Why another index that stands in the folder now is not served.
-        columns: Of the pictures.
-        max_results: The largest k.
-        max_offset: The largest offset.
-        max_upload_bytes: Of a picture.
-        max_upload_pixels: Of a picture.
+        columns: Columns of the pictures.
+        max_results: The largest k of a request.
+        max_offset: The largest offset of a request.
+        max_upload_bytes: Largest size in bytes of a picture that is sent.
+        max_upload_pixels: Largest number of pixels of a picture that is sent.
         writable: Whether pictures can be added and deleted.
-        gradable: Whether people may say how well pictures fit.
-        reranked_by: What kind of model ranks the first hits of searches with words anew; empty where none does.
-        rerank_top: How many of them; 0 where none does.
+        gradable: Whether people may grade how well pictures fit.
+        reranked_by: Kind of the model that reranks the first hits of searches with words; empty without one.
+        rerank_top: Number of hits that it reranks; 0 without one.
         explains: Whether that model says which regions answered which words (``/why``).
-        version: Of rungwise.
+        version: Version of rungwise.
         examples: A few captions.
         newest: Ids of the newest pictures.
     """
@@ -125,10 +125,10 @@ class Picture:
     """A picture of the index.
 
     Attributes:
-        id: The user's.
-        captions: Its own.
-        columns: Facts of the file and the user's columns.
-        has_file: Whether it can be shown.
+        id: The picture's id, as the user gave it.
+        captions: Captions of the picture.
+        columns: Metadata of the file and the user's columns.
+        has_file: Whether the picture can be shown.
     """
 
     id: str
@@ -142,8 +142,8 @@ class SinglePicture(Picture):
     """A picture of the index by itself.
 
     Attributes:
-        index_version: See :class:`About`.
-        file_name: Of its file, without folders; empty where it has none.
+        index_version: Version of the index.
+        file_name: Name of the picture's file, without folders; empty where it has none.
     """
 
     index_version: str
@@ -155,11 +155,11 @@ class FoundPicture(Picture):
     """A picture that was found.
 
     Attributes:
-        score: How alike it is; pictures that were browsed have none.
-        folded: Ids of near-duplicates that it stands for.
-        degree: The degree of relevance that is expected of it; None where that was not judged.
+        score: Similarity of the picture; pictures that were browsed have none.
+        folded: Ids of near-duplicates that the picture stands for.
+        degree: Expected degree of relevance; None where that was not judged.
         rung: 1, 2 or 3 as ``band`` names them, 4 after the end of relevance; None where that was not judged.
-        band: How well it fits.
+        band: Name of how well the picture fits.
     """
 
     score: float | None
@@ -174,10 +174,10 @@ class ShownEnd:
     """Where relevance ends.
 
     Attributes:
-        shown: How many of the whole ranking, from its start, stand before the end.
-        nothing: Whether that is none.
-        belief: That a picture of the index is relevant at all, 0..1.
-        source: By what this was judged, in a line.
+        shown: Number of hits before the end, counted from the start of the whole ranking.
+        nothing: Whether there are none.
+        belief: Belief that any picture of the index is relevant, 0..1.
+        source: Method of the judgement, in one line.
         advice: What to try where little or nothing was found, a line each.
     """
 
@@ -193,9 +193,9 @@ class Unknown:
     """A word of the query that the model never learnt.
 
     Attributes:
-        word: As it was typed.
+        word: The word as typed.
         near: Words that the model knows, nearest first.
-        line: The same as a sentence.
+        line: A sentence about the word for people.
     """
 
     word: str
@@ -208,11 +208,11 @@ class QueryTerm:
     """A part of the query, as it was understood.
 
     Attributes:
-        kind: A text, a picture of the index, or one that was sent.
+        kind: Kind of the term: a text, a picture of the index, or one that was sent.
         text: The text; empty for pictures.
-        id: Of the picture of the index; empty for others.
+        id: Id of the picture of the index; empty for others.
         picture: Name of the picture that was sent; empty for others.
-        weight: How much it counts; below 0 for what is wanted less.
+        weight: Weight of the term; below 0 for what is wanted less.
     """
 
     kind: Literal["words", "like", "picture"]
@@ -227,14 +227,14 @@ class FoundPictures:
     """Pictures, best first.
 
     Attributes:
-        index_version: See :class:`About`.
-        query: The text as it was asked.
-        terms: Its parts as they were understood, pictures among them.
-        reading: The same in one line; empty where it is one plain text.
-        unknown: Words of it that the model never learnt.
-        notes: What else there is to say, a line each.
-        more: Whether there are more beyond these.
-        scale: Scores that a bar shows as empty and as full.
+        index_version: Version of the index.
+        query: The text of the query as typed.
+        terms: Terms of the query as they were understood, pictures included.
+        reading: The understood query in one line; empty where it is one plain text.
+        unknown: Words of the query that the model never learnt.
+        notes: Further remarks, one line each.
+        more: Whether there are further pictures.
+        scale: Scores of an empty and of a full bar.
         hits: The pictures.
         end: Where relevance ends; None where that was not judged.
     """
@@ -256,7 +256,7 @@ class FoundSimilar(FoundPictures):
     """Pictures like one of the index.
 
     Attributes:
-        of: That picture.
+        of: The picture that others are compared with.
     """
 
     of: Picture
@@ -267,9 +267,9 @@ class Caption:
     """A caption that was found.
 
     Attributes:
-        text: The caption.
-        score: How well it fits.
-        ids: Of the pictures that have it.
+        text: Text of the caption.
+        score: Similarity of the caption.
+        ids: Ids of the pictures that have the caption.
     """
 
     text: str
@@ -282,10 +282,10 @@ class Captions:
     """Captions of the collection that fit a picture, best first.
 
     Attributes:
-        index_version: See :class:`About`.
-        scale: As in :class:`FoundPictures`.
+        index_version: Version of the index.
+        scale: Scores of an empty and of a full bar.
         has_captions: Whether the collection has any.
-        captions: Those found.
+        captions: Captions that fit, best first.
     """
 
     index_version: str
@@ -301,8 +301,8 @@ class PictureGroup:
     Attributes:
         label: What they have in common, or how they were chosen.
         query: A query that finds more of them; empty where there is none.
-        size: About how many pictures of the index there are in it.
-        items: A few of them.
+        size: About how many pictures of the index belong to the group.
+        items: A few of the pictures.
     """
 
     label: str
@@ -316,11 +316,11 @@ class PictureSample:
     """Pictures to start with.
 
     Attributes:
-        index_version: See :class:`About`.
-        by: How they were chosen.
-        ready: Whether they were chosen like that; groups of like pictures are computed once for every version of the
-            index, and until then the sample is random.
-        groups: The pictures.
+        index_version: Version of the index.
+        by: Way in which the pictures were chosen.
+        ready: Whether they were chosen in the requested way; groups of like pictures are computed once for every
+            version of the index, and until then the sample is random.
+        groups: Groups of pictures.
     """
 
     index_version: str
@@ -334,10 +334,10 @@ class KeptUpload:
     """A picture that was sent, and is kept for searches.
 
     Attributes:
-        picture: Names it in ``picture=`` of a search.
-        width: In pixels.
-        height: In pixels.
-        seconds: For which it is kept after it was last used, if there is room.
+        picture: Name of the picture in ``picture=`` of a search.
+        width: Width in pixels.
+        height: Height in pixels.
+        seconds: Time for which the picture is kept after its last use, if there is room.
     """
 
     picture: str
@@ -351,9 +351,9 @@ class Changed:
     """What a change of the index did.
 
     Attributes:
-        index_version: After it; see :class:`About`.
-        id: Of the picture.
-        change: What was done; a picture that is added takes the place of another with its id.
+        index_version: Version of the index after the change.
+        id: Id of the picture.
+        change: Kind of the change; an added picture replaces another with its id.
     """
 
     index_version: str
@@ -366,11 +366,11 @@ class GivenGrade:
     """What a person said of a picture that a search found.
 
     Attributes:
-        query: What was searched for, as it was typed.
-        id: Of the picture.
-        grade: How well it fits.
-        when: In UTC, as ISO 8601 writes it.
-        who: Said it; empty where nobody gave a name.
+        query: Query of the search, as typed.
+        id: Id of the picture.
+        grade: The grade.
+        when: Time in UTC, as ISO 8601 writes it.
+        who: Name of the person; empty where none was given.
     """
 
     query: str
@@ -386,9 +386,9 @@ class GivenGrades:
 
     Attributes:
         grades: Some of them, newest first.
-        more: Whether there are more beyond these.
-        queries: How many searches were judged, in all.
-        needed: How many it takes to fit the end of relevance to them.
+        more: Whether there are further grades.
+        queries: Number of searches that were judged, in all.
+        needed: Number of judged searches that a fit of the end of relevance needs.
     """
 
     grades: tuple[GivenGrade, ...]
@@ -402,10 +402,10 @@ class CalibrationOutcome:
     """What fitting the end of relevance to the grades did.
 
     Attributes:
-        index_version: After it; see :class:`About`.
-        queries: How many searches were judged.
-        source: By what the end is judged from now on, in a line.
-        changes: What is different for the searches that were judged, a line each.
+        index_version: Version of the index after the fit.
+        queries: Number of searches that were judged.
+        source: Method that judges the end from now on, in one line.
+        changes: Changes for the searches that were judged, one line each.
     """
 
     index_version: str
@@ -420,7 +420,7 @@ class Health:
 
     Attributes:
         status: Always the same.
-        pictures: How many are served.
+        pictures: Number of pictures that are served.
     """
 
     status: Literal["ok"]
@@ -433,7 +433,7 @@ class Ready:
 
     Attributes:
         status: Always the same.
-        pictures: How many the store of the index says it has.
+        pictures: Number of pictures that the store of the index reports.
     """
 
     status: Literal["ready"]

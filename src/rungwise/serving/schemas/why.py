@@ -10,11 +10,11 @@ class WhyWord:
     """A word of a query, and where it was found in a picture.
 
     Attributes:
-        word: As the model read it.
-        answer: How well the picture answered it, as a cosine.
-        share: How much it counts in the score. Shares of a text add up to 1 together with what frames it.
-        where: In which part of the picture, such as ``"lower left"``; empty where nobody knows.
-        regions: The weight of each region; they add up to 1.
+        word: The word as the model read it.
+        answer: Cosine of the word and what it attended to in the picture.
+        share: Share of the word in the score. The shares of a text add up to 1 together with what frames it.
+        where: Part of the picture, such as ``"lower left"``; empty where it is not known.
+        regions: Weight of each region; the weights add up to 1.
     """
 
     word: str
@@ -29,9 +29,9 @@ class WhyText:
     """A text of a query.
 
     Attributes:
-        text: As it was understood.
-        weight: How much it counts; below 0 where it is wanted less.
-        words: Its words, in their order.
+        text: The text as it was understood.
+        weight: Weight of the text; below 0 where it is wanted less.
+        words: Words of the text, in their order.
     """
 
     text: str
@@ -44,12 +44,12 @@ class Why:
     """Which regions of a picture answered which words of a query.
 
     Attributes:
-        index_version: See :class:`~rungwise.serving.schemas.responses.About`.
-        id: Of the picture.
-        model: What kind of model says so.
-        boxes: Left, top, right and bottom of each region, as shares of the picture's width and height; empty where
-            nobody knows where regions lie.
-        texts: Of the query.
+        index_version: Version of the index.
+        id: Id of the picture.
+        model: Kind of the model that explains.
+        boxes: Left, top, right and bottom of each region, as shares of the picture's width and height; empty where the
+            places of regions are not known.
+        texts: Texts of the query.
     """
 
     index_version: str

@@ -1,1 +1,1 @@
-"""What the server keeps between requests: the index, pictures, small copies."""
+"""State that the server keeps between requests: the index, pictures, thumbnails."""

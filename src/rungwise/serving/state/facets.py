@@ -1,4 +1,4 @@
-"""What the columns of pictures hold, for those who filter by them."""
+"""Summaries of the columns of pictures, for filters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rungwise.serving.schemas.responses import ColumnType, ColumnValue, IndexCol
 _MOST_VALUES = 30
 _LONGEST_VALUE = 60
 _COUNTED = 5_000
-"""Different values of a column that are counted; one with more has a value of its own for nearly every picture."""
+"""Number of different values of a column that are counted; a column with more has one for nearly every picture."""
 _REPEATED = 1.5
-"""Pictures that a value has on average, from which on values are worth listing."""
+"""Mean number of pictures per value from which on values are listed."""
 _EXAMPLES = 3
 
 
@@ -29,11 +29,11 @@ class _Seen:
 
 
 def columns_of(items: Iterable[Item], of: int | None = None) -> tuple[IndexColumn, ...]:
-    """The columns of pictures.
+    """Summaries of the columns of pictures.
 
     Args:
-        items: All of them, or some in their place.
-        of: How many there are in all; as many as are given unless given.
+        items: All pictures, or a sample of them.
+        of: Number of pictures in all; None if ``items`` are all.
 
     >>> pets = [Item(str(year), None, columns={"year": year, "kind": ("dog",)}) for year in (2019, 2021)]
     >>> [(column.name, column.type, column.rows, column.least, column.most) for column in columns_of(pets)]
@@ -104,7 +104,7 @@ def _shown(value: Value) -> tuple[str, ...]:
 
 
 def _is_date(text: str) -> bool:
-    """Whether a text begins like a date of ISO 8601, which stands in order as a text does.
+    """Whether a text begins like a date of ISO 8601, whose order is that of the text.
 
     >>> _is_date("2021-05-01T10:00:00"), _is_date("2021 was good")
     (True, False)
@@ -113,7 +113,7 @@ def _is_date(text: str) -> bool:
 
 
 def _before(one: str | float, other: str | float) -> bool:
-    """Whether one value stands before another of the same type; rows may have different ones."""
+    """Whether one value stands before another of the same type; values of different types have no order."""
     if isinstance(one, str) or isinstance(other, str):
         return isinstance(one, str) and isinstance(other, str) and one < other
     return one < other

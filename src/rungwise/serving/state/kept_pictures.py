@@ -1,8 +1,8 @@
-"""Pictures that visitors sent to search with: their vectors and small copies, on disk for a while.
+"""Pictures that visitors sent to search with: their vectors and thumbnails, on disk for a while.
 
-The pictures themselves are not kept. What is kept lets an address with such a picture be opened again, also after the
-server was started anew, and by somebody else to whom the address was sent. Nobody can list what is there: an address
-names a picture by 128 bits of a keyed hash of its content.
+The pictures themselves are not kept. What is kept lets an address with such a picture be opened again, also after a
+restart of the server, and by somebody else who received the address. Nobody can list the pictures: an address names one
+by 128 bits of a keyed hash of its content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rungwise.core.untrusted_files import read_bytes
 from rungwise.index.update.thumbnails import SIDE
 
 THUMBNAIL = SIDE
-"""Longest side of the copies in pixels, as of those that an index keeps."""
+"""Longest side of a thumbnail in pixels, as in an index."""
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 _KEY = "key"
@@ -38,11 +38,11 @@ _ROOM_AFTER_SWEEP = 0.9
 
 @dataclass(frozen=True)
 class KeptPicture:
-    """What is kept of a picture.
+    """Data kept of a picture.
 
     Attributes:
-        vector: (D,) float32.
-        thumbnail: A small JPEG.
+        vector: (D,) float32 vector.
+        thumbnail: Small JPEG.
     """
 
     vector: NDArray[np.float32]
@@ -50,14 +50,14 @@ class KeptPicture:
 
 
 class KeptPictures:
-    """Pictures by name, in a folder that only its owner can read.
+    """Data of pictures by name, in a folder that only its owner can read.
 
     Args:
-        folder: Made with the first picture. Several servers may share it.
-        model: Fingerprint of the model; vectors of others are never given.
-        room: Bytes that are kept; those unused for longest go first.
-        seconds: For which one is kept after it was last used.
-        clock: Seconds since 1970, which the files bear as their times.
+        folder: Folder, made with the first picture. Several servers may share it.
+        model: Fingerprint of the model; vectors of others are never returned.
+        room: Number of bytes to keep; pictures unused for longest go first.
+        seconds: Time for which a picture is kept after its last use.
+        clock: Function that gives seconds since 1970, which are the times of the files.
 
     >>> import tempfile
     >>> kept = KeptPictures(Path(tempfile.mkdtemp()) / "sent", "9a3f", room=1 << 20, seconds=60)
@@ -78,7 +78,7 @@ class KeptPictures:
         self._size: int | None = None
 
     def keep(self, picture: bytes, vector: NDArray[np.float32], thumbnail: bytes) -> str:
-        """Keep what belongs to a picture; gives its name, which is the same for the same picture.
+        """Store the data of a picture; returns its name, which is the same for the same picture.
 
         Raises:
             UserError: If the folder cannot be written.
@@ -100,7 +100,7 @@ class KeptPictures:
         return name
 
     def get(self, name: str) -> KeptPicture | None:
-        """What is kept under a name; None if there is nothing, or nothing any more."""
+        """Data under a name; None if there is nothing any more."""
         if not _NAME.fullmatch(name):
             return None
         path = self._path(name)
@@ -124,7 +124,7 @@ class KeptPictures:
         return self._folder / f"{name}.npz"
 
     def _key(self) -> bytes:
-        """Without which nobody can tell from an address which picture was sent; made once."""
+        """Secret without which nobody can tell from an address which picture was sent; made once."""
         path = self._folder / _KEY
         if not path.exists():
             with replacing(path) as draft:
@@ -132,7 +132,7 @@ class KeptPictures:
         return read_bytes(path, "settings_bytes")[:_KEY_BYTES]
 
     def _sweep(self) -> None:
-        """Remove what is too old, and of the rest what was unused for longest until there is room again."""
+        """Remove what is too old, and then what was unused for longest until there is room again."""
         oldest, kept = self._clock() - self.seconds, 0
         for used, size, path in sorted(self._stored(), reverse=True):
             if used < oldest or kept + size > _ROOM_AFTER_SWEEP * self._room:

@@ -1,7 +1,7 @@
-"""What a page shows before anything is searched: pictures at random, groups of those alike, what columns hold.
+"""Overview of an index that a page shows before any search: random pictures, groups of like ones, columns.
 
-It takes a look at many pictures, so it is made once for a version, in a thread of its own. While an index grows, an
-older overview is shown for a while: ids stay valid, and pictures that are gone are left out.
+It reads many pictures, so it is made once for a version, in its own thread. While an index grows, an older overview is
+shown for a while: ids stay valid, and removed pictures are left out.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from rungwise.serving.state.served_index import ServedIndex
 
 _SAMPLE = 2_000
 _DRAWN_FROM = 200_000
-"""Of larger indexes, the sample is drawn from so many pictures that were written last."""
+"""Number of newest pictures that the sample of a larger index is drawn from."""
 _COUNTED = 50_000
-"""Pictures whose columns are looked at."""
+"""Number of pictures whose columns are read."""
 _GROUPS = 12
 _OF_GROUP = 12
 _REST = 20.0
-"""An overview is made anew after so many times the time that the last one took."""
+"""An overview is made anew after this many times the duration of the last one."""
 _LONGEST_LABEL = 60
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SHARED = 0.3
-"""Part of a group that has a word which names it."""
+"""Share of a group that must have a word which names it."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ class Cluster:
     """Pictures whose vectors are near to each other.
 
     Attributes:
-        label: The value of a column that half of them share, else the caption that fits their middle, else words that
-            many of them share; empty if there are none.
-        size: About how many pictures of the index it has.
-        ids: Of a few, the one nearest to the middle first.
+        label: Value of a column that half of the pictures share, else the caption that fits their centre, else words
+            that many of them share; empty if there are none.
+        size: About how many pictures of the index belong to it.
+        ids: Ids of a few pictures, the one nearest to the centre first.
     """
 
     label: str
@@ -62,13 +62,13 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Overview:
-    """What is known of one version of an index.
+    """Overview of one version of an index.
 
     Attributes:
-        version: Which one.
-        sample: Ids of pictures that were drawn by lot.
-        clusters: The largest first.
-        columns: Of the pictures.
+        version: Version of the index.
+        sample: Ids of pictures drawn at random.
+        clusters: Groups of like pictures, the largest first.
+        columns: Summaries of the pictures' columns.
     """
 
     version: str
@@ -78,14 +78,7 @@ class Overview:
 
 
 class Overviews:
-    """The overview of what is served, made when it is first asked for.
-
-    Args:
-        clock: Seconds from any moment on.
-
-    >>> Overviews().at_hand is None
-    True
-    """
+    """Cache of the overview of what is served, made when it is first asked for; ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.at_hand: Overview | None = None
@@ -95,7 +88,7 @@ class Overviews:
         self._not_before = 0.0
 
     def of(self, served: ServedIndex) -> Overview | None:
-        """The newest overview; None if there is none yet. One that is missing is made in the background."""
+        """The newest overview; None if there is none yet. A missing one is made in the background."""
         with self._lock:
             at_hand = self.at_hand
             if at_hand is not None and at_hand.version == served.version:
@@ -106,7 +99,7 @@ class Overviews:
             return at_hand
 
     def settle(self) -> None:
-        """Wait for one that is being made."""
+        """Wait for an overview that is being made."""
         with self._lock:
             making = self._making
         if making is not None:
@@ -128,11 +121,7 @@ class Overviews:
 
 
 def overview(served: ServedIndex) -> Overview:
-    """Look through an index.
-
-    Args:
-        served: Of which version.
-    """
+    """Make the overview of a version."""
     ids = served.index.picture_store.newest(_DRAWN_FROM)
     sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
     columns = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
@@ -140,7 +129,7 @@ def overview(served: ServedIndex) -> Overview:
 
 
 def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
-    """Groups of like pictures, by k-means of their vectors brought to length 1."""
+    """Groups of like pictures, by k-means of their vectors at length 1."""
     from scipy.cluster.vq import kmeans2
 
     rows = served.index.picture_store.get(ids)
@@ -173,7 +162,7 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
 
 
 def _caption_near(served: ServedIndex, centre: NDArray[np.float32]) -> str:
-    """The caption that fits best among those that are short enough for a label."""
+    """The best caption that is short enough for a label."""
     if not served.captions:
         return ""
     length = np.linalg.norm(centre)
@@ -185,13 +174,13 @@ def _caption_near(served: ServedIndex, centre: NDArray[np.float32]) -> str:
 
 
 def _values(row: Row) -> frozenset[str]:
-    """What the owner's columns say of a picture in short texts."""
+    """Short texts in the user's columns of a picture."""
     texts = (value for name, value in row.record.items() if name not in FACTS and not name.startswith(OWN))
     return frozenset(text for text in texts if isinstance(text, str) and 0 < len(text) <= _LONGEST_LABEL)
 
 
 def _shared_value(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
-    """The value of a column that half of the members have, and far fewer of all; empty if there is none.
+    """The value of a column that half of the members have, and far fewer of all pictures; empty without one.
 
     >>> fruit = [frozenset({"fruit", "new"})] * 3
     >>> _shared_value(fruit, Counter({"fruit": 4, "new": 9}), of=9)
@@ -203,7 +192,7 @@ def _shared_value(members: Sequence[frozenset[str]], usual: Mapping[str, int], o
 def _commoner(
     members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int, *, share: float, times: float
 ) -> list[str]:
-    """Texts that this share of the members has at least, and so many times the share of all; the most typical first."""
+    """Texts with at least this share among the members, and ``times`` their share of all; the most typical first."""
     here = Counter(text for texts in members for text in texts)
     lift = {
         text: count / len(members) - usual[text] / of
@@ -219,7 +208,7 @@ def _words(row: Row) -> frozenset[str]:
 
 
 def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
-    """Up to two words that many of the members have, and that are commoner among them than among all.
+    """Up to two words that many members have, and that are more frequent among them than among all.
 
     >>> red = [frozenset({"red", "shoe"})] * 3
     >>> _shared_words(red, Counter({"red": 3, "shoe": 9}), of=9)

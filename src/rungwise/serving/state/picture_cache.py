@@ -1,4 +1,4 @@
-"""Pictures of the index that were shown lately: most searches find some that others have found before."""
+"""Cache of pictures of the index that were shown lately: most searches find some that others have found before."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ _MOST = 20_000
 
 
 class PictureCache:
-    """Looks pictures up in one version of an index, and keeps those that were looked up.
+    """Looks up pictures in one version of an index, and keeps those that were looked up.
 
     Args:
-        index: Which one; it does not change.
-        most: Pictures that are kept; those that came first go first.
-
-    >>> PictureCache.__call__.__doc__.split(".")[0]
-    'The pictures with these ids, in the order asked; ids that no picture has are left out'
+        index: A version of the index, which does not change.
+        most: Number of pictures to keep; those that came first go first.
     """
 
     def __init__(self, index: Index, most: int = _MOST) -> None:
@@ -28,7 +25,7 @@ class PictureCache:
         self._items: dict[str, Item] = {}
 
     def __call__(self, ids: Sequence[str]) -> dict[str, Item]:
-        """The pictures with these ids, in the order asked; ids that no picture has are left out."""
+        """Pictures by these ids, in the given order; ids without a picture are left out."""
         known = {one: self._items.get(one) for one in ids}
         if missing := [one for one, item in known.items() if item is None]:
             found = self._index.found(missing)

@@ -1,4 +1,4 @@
-"""Pictures of the index as answers: sent as they are, or made smaller."""
+"""Files of pictures as answers: sent unchanged, or made smaller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png",
 
 @dataclass(frozen=True)
 class _File:
-    """A picture's file at one moment: what tells it from a later one, and how it may be sent."""
+    """A picture's file at one moment: what distinguishes it from a later one, and how it may be sent."""
 
     path: Picture
     changed: tuple[int, int, int]
@@ -44,12 +44,9 @@ class PictureFiles:
     """Sends pictures of the index.
 
     Args:
-        lane: Where they are decoded.
-        memory: That decoding may take.
-        limits: Of the server.
-
-    >>> PictureFiles(WorkQueue(1), Memory(100), ServingLimits()).limits.thumbnail_pixels
-    64000000
+        lane: Queue for decoding.
+        memory: Budget of memory for decoding.
+        limits: Limits of the server.
     """
 
     def __init__(self, lane: WorkQueue, memory: Memory, limits: ServingLimits) -> None:
@@ -58,18 +55,18 @@ class PictureFiles:
         self._thumbnails = ThumbnailCache(lane, limits.thumbnail_bytes, limits.waiting_seconds)
 
     async def answer(self, path: Picture, side: int | None, request: Request, client: str) -> Response:
-        """A picture as it is, or a JPEG of it.
+        """Answer with a picture's file, or with a JPEG of it.
 
         Args:
-            path: Of its file, or its place in a larger one. No message tells it: it is its owner's business alone.
-            side: Longest side in pixels; as it is unless given.
-            request: Which asks.
-            client: Whose request it is.
+            path: Path of the file, or its place in a packed one. No message names it.
+            side: Longest side in pixels; None sends the file unchanged.
+            request: Request to answer.
+            client: Client of the request.
 
         Raises:
             HTTPException: 404 if there is no readable picture; 422 if it is too large to be made smaller.
-            BusyError: As :meth:`ThumbnailCache.get`.
-            ClientDisconnect: As :meth:`ThumbnailCache.get`.
+            BusyError: If its turn has not come in time.
+            ClientDisconnect: If the client has left.
         """
         try:
             file = await run_in_threadpool(_look_at, path)

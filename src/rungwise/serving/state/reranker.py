@@ -1,4 +1,4 @@
-"""The model that reads pictures and words together, where a server has one: it ranks first hits anew, and says why."""
+"""The reranker of a server: a model that reads pictures and words together, reranks first hits and may explain them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rungwise.models.contracts import PairScorer
 
 @dataclass(frozen=True)
 class Reranker:
-    """A model that ranks the first hits of searches with words anew.
+    """A model that reranks the first hits of searches with words.
 
     Attributes:
-        model: Which one.
-        top: How many of the first hits it looks at.
+        model: Model that scores pairs.
+        top: Number of hits that it reranks.
 
     Raises:
-        UserError: If it is to look at none, or reads no pictures or no words.
+        UserError: If ``top`` is less than 1, or the model reads no pictures or no words.
     """
 
     model: PairScorer
@@ -32,9 +32,9 @@ class Reranker:
 
     @property
     def name(self) -> str:
-        """What kind of model it is."""
+        """Kind of the model."""
         return self.model.kind or type(self.model).__name__
 
     def options_of(self, query: Query, options: SearchOptions) -> SearchOptions:
-        """The options of a search by this query: pictures alone say nothing to such a model."""
+        """Options of a search by this query: a query of pictures alone is not reranked."""
         return replace(options, rerank=self.model, rerank_top=self.top) if query.has_words else options

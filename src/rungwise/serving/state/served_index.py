@@ -1,7 +1,7 @@
-"""The version of the index that is served, and its successor once somebody has changed it or put another in its place.
+"""The version of the index that is served, and its successor after a change or replacement.
 
-A request takes the current version when it begins and keeps it to its end, so that what it answers belongs together.
-Pictures are named by their ids, which mean the same in every version.
+A request keeps the version that is current when it begins, so that its answer is consistent. Pictures are named by ids,
+which mean the same in every version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SECONDS_UNTIL_RETRY = 30.0
 _EXAMPLES = 4
 _EXAMPLE_LENGTH = 60
 _LOOKED_AT = 500
-"""Pictures and captions from which examples are taken: an index may hold millions."""
+"""Number of pictures and captions from which examples are taken: an index may hold millions."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class ServedIndex:
     """One version of an index.
 
     Attributes:
-        searcher: Of it, with the model.
-        version: Differs from that of every other version.
-        pictures: How many there are.
-        captions: How many distinct ones there are.
-        examples: A few short ones, or texts of a column where there are no captions.
-        columns: Of the pictures, as the first ones have them.
-        found: Looks up pictures by their ids.
+        searcher: Searcher of this version with the model.
+        version: Name of the version, different for every one.
+        pictures: Number of pictures.
+        captions: Number of distinct captions.
+        examples: A few short captions, or texts of a column where there are no captions.
+        columns: Columns of the pictures, as the first ones have them.
+        found: Cache that looks up pictures by their ids.
     """
 
     searcher: Searcher
@@ -60,20 +60,20 @@ class ServedIndex:
 
     @property
     def index(self) -> Index:
-        """What is searched."""
+        """The index that is searched."""
         return self.searcher.index
 
 
 class Current:
-    """What is served now.
+    """The version that is served now, and changes of it.
 
     Args:
-        searcher: An index and the model that built it.
-        seconds: At least so long after a look at the index comes the next.
-        clock: Seconds from any moment on.
+        searcher: Searcher of an index with the model that built it.
+        seconds: Shortest time between two looks at the folder of the index.
+        clock: Function that gives seconds from any moment on.
 
     Attributes:
-        problem: Why another index that stands in the folder now is not served; None if there is none. It names no path:
+        problem: Reason why another index in the folder is not served; None without one. It names no path, since
             everybody who searches may read it.
     """
 
@@ -109,13 +109,13 @@ class Current:
             return self._served
 
     def change(self, by: Callable[[Index], T]) -> tuple[T, ServedIndex]:
-        """Change the index, one change after the other; gives what the change gave, and the version after it.
+        """Change the index, one change after the other; returns the result of ``by`` and the version after it.
 
         Args:
-            by: Is handed the newest state of the index.
+            by: Function that receives the newest state of the index.
 
         Raises:
-            UserError: As ``by`` raises; or if the index in the folder is damaged, or that of another model.
+            UserError: If ``by`` raises it, or the index in the folder is damaged or of another model.
         """
         with self._changing:
             searcher = self._served.searcher
@@ -182,14 +182,14 @@ def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
 
 
 def _version(look: Stamps) -> str:
-    """A name for what the folder holds; drawn by lot for an index that is in no folder."""
+    """Name for the content of the folder; random for an index without a folder."""
     if not look:
         return os.urandom(6).hex()
     return digest_of_parts([repr(look)])[:12]
 
 
 def _texts_of_columns(items: Iterable[Item]) -> list[str]:
-    """Texts of several words, which somebody wrote of a picture."""
+    """Texts of several words, as people write them."""
     return list(
         dict.fromkeys(
             value for item in items for value in item.columns.values() if isinstance(value, str) and " " in value

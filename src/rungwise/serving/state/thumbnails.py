@@ -1,4 +1,4 @@
-"""Small copies of pictures, each made once for all who wait for it, and kept as long as there is room."""
+"""Cache of thumbnails, each made once for all who wait for it, and kept while there is room."""
 
 from __future__ import annotations
 
@@ -16,23 +16,19 @@ from rungwise.serving.queues.waiting import outcome
 
 @dataclass
 class _Flight:
-    """One that is being made, and for how many."""
+    """A thumbnail that is being made, and the number of requests that wait for it."""
 
     work: Future[bytes]
     waiting: int = 0
 
 
 class ThumbnailCache:
-    """Bytes by key, made in a lane when they are first asked for.
+    """Bytes by key, made in a queue when they are first asked for.
 
     Args:
-        lane: Where they are made.
-        room: Bytes that are kept; those unused for longest are dropped first.
-        seconds: For which one may wait for its turn.
-
-    >>> shelf = ThumbnailCache(WorkQueue(threads=1), room=100, seconds=1)
-    >>> shelf.kept("a") is None
-    True
+        lane: Queue in which they are made.
+        room: Number of bytes to keep; those unused for longest are dropped first.
+        seconds: Time for which a request may wait for its turn.
     """
 
     def __init__(self, lane: WorkQueue, room: int, seconds: float) -> None:
@@ -45,19 +41,19 @@ class ThumbnailCache:
         self._flights: dict[Hashable, _Flight] = {}
 
     def kept(self, key: Hashable) -> bytes | None:
-        """What is at hand under a key."""
+        """Bytes that are kept under a key, or None."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
     async def get(self, key: Hashable, make: Callable[[], bytes], request: Request, client: str) -> bytes:
-        """What is under a key; made unless it is at hand or being made for somebody else.
+        """Bytes under a key; made unless they are kept or being made for another request.
 
         Raises:
-            BusyError: If its turn has not come in time.
-            ClientDisconnect: If the client has left. It is then made for the others, if there are any.
-            UserError: As ``make`` raises.
+            BusyError: If the turn has not come in time.
+            ClientDisconnect: If the client has left; the bytes are still made for others that wait.
+            UserError: If ``make`` raises it.
         """
         with self._lock:
             if (at_hand := self.kept(key)) is not None:
