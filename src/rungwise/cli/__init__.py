@@ -1,7 +1,7 @@
-"""The command line, thin: a command is a module that parses, calls and prints; only the one asked for is imported.
+"""The command line: a command is a module that parses, calls and prints; only the requested one is imported.
 
-Ctrl-C may come while the program is being loaded, and until :func:`main` runs the interpreter answers it, with a
-traceback. So nothing is imported before that is not loaded already.
+Ctrl-C may come while the program is being loaded, and until :func:`main` runs the interpreter answers it with a
+traceback. So nothing is imported before that which is not loaded already.
 """
 
 from __future__ import annotations
@@ -45,30 +45,31 @@ _MODULES = {
     "presets": "train.presets",
     "import": "models.import_model",
 }
-"""Where a command is that is no module of its name beside this one."""
+"""Modules of commands that are no modules of the same name beside this one."""
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
-"""Exit status; 70 is what sysexits calls an internal software error, and 130 is the shells' own of Ctrl-C."""
+"""Exit statuses; 70 is sysexits' internal software error, and 130 is the shells' status for Ctrl-C."""
 
 _TRACEBACK = "--traceback"
 _NO_ROOM = "out of memory; free some, or give smaller batches, smaller pictures or less data"
-"""Where there is no memory left to say it otherwise."""
+"""Message where there is no memory left to make another."""
 _NO_MEMORY = 12
-"""What the system calls it, errno.ENOMEM."""
+"""Value of errno.ENOMEM, which is not imported yet."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    ``--traceback``, anywhere on the line, shows where in the program a refusal comes from, and what libraries say.
+    ``--traceback``, anywhere on the line, shows where in the program an error comes from, and the messages of
+    libraries.
 
     Args:
-        arguments: The words after ``rungwise``; None stands for those that this process was started with. Then the
-            process is the command's own: see :func:`rungwise.cli.frame.process.own_process`.
+        arguments: Words after ``rungwise``; None takes those of this process, which then belongs to the command
+            (:func:`rungwise.cli.frame.process.own_process`).
 
     Returns:
-        0 when done; 2 for bad input, said in one line; 70 for what nobody foresaw, said in one line too; 130 when
-        interrupted.
+        Exit status: 0 when done; 2 for bad input and 70 for unforeseen errors, both with one line; 130 when
+            interrupted.
     """
     if arguments is not None:
         return _outcome(list(arguments), lambda: None)
@@ -96,10 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _watched(name: str) -> int | None:
-    """The exit status, in a process that only watches; None in the one that is to do the work.
+    """The exit status in a process that only watches; None in the one that does the work.
 
-    Nothing is watched where memory and threads have no limit. This is done before a library is loaded, and before a
-    thread is left running.
+    There is no watcher where memory and threads have no limit. It must be started before a library is loaded, and
+    before a thread is left running.
     """
     from rungwise.core.compute.memory import memory_limit
     from rungwise.core.compute.threads import settle_for_fewer
@@ -116,7 +117,7 @@ def _named(words: list[str]) -> str:
 
 
 def _end(number: int, frame: object) -> None:
-    """While a command is being loaded, nothing is there to be cleaned up, and an exception might not get through."""
+    """End at once: a command that is being loaded has nothing to clean up, and an exception might not get through."""
     try:
         os.write(2, b"\nrungwise: interrupted\n")
     finally:
@@ -124,7 +125,7 @@ def _end(number: int, frame: object) -> None:
 
 
 def _loaded() -> None:
-    """From here on Ctrl-C is an exception: the command cleans up, and its end says so."""
+    """Make Ctrl-C an exception from now on, so that the command cleans up and reports it."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is _end:
@@ -132,7 +133,7 @@ def _loaded() -> None:
 
 
 def _ending() -> None:
-    """All is done and said: while the interpreter takes itself down, Ctrl-C just ends it."""
+    """Let Ctrl-C end the process while the interpreter shuts down after all is done."""
     import signal
 
     if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
@@ -140,7 +141,7 @@ def _ending() -> None:
 
 
 def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
-    """Run a command and say how it ended; ``loaded`` is called once its module is imported."""
+    """Run a command and report how it ended; ``loaded`` is called once its module is imported."""
     import traceback
 
     from rungwise.cli.frame.process import complain, is_unread, streams
@@ -176,7 +177,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
 
 
 def _is_of_an_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C is behind it: libraries that are interrupted while they are imported may raise something else."""
+    """Whether Ctrl-C is the cause: libraries that are interrupted during import may raise something else."""
     from rungwise.core.errors import UserError
 
     one: BaseException | None = error
@@ -225,7 +226,7 @@ def _explained(error: BaseException) -> tuple[int, str]:
 
 
 def _lacks_files(error: BaseException) -> bool:
-    """Whether an error came of a limit of open files, be it said by a library in its own words."""
+    """Whether an error came of a limit of open files, even if a library reports it in its own words."""
     import errno
 
     seen: BaseException | None = error
@@ -239,9 +240,9 @@ def _lacks_files(error: BaseException) -> bool:
 
 
 def _is_sure(short: BaseException) -> bool:
-    """Whether what a refusal came from can be nothing but want of memory.
+    """Whether the cause of an error can only be lack of memory.
 
-    The interpreter's parser says the same of deep nesting, and a lock that somebody else holds is unavailable, too.
+    The interpreter's parser raises the same for deep nesting, and a lock that another process holds is unavailable too.
     """
     from rungwise.core.compute.memory import nearly_out
 
@@ -293,7 +294,7 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
 
 
 def _settle_temporary_folder() -> None:
-    """Where TMPDIR cannot be written, Python takes another folder; let libraries in other languages take the same."""
+    """Set an unwritable TMPDIR to the folder that Python takes, so that other libraries take the same one."""
     named = os.environ.get("TMPDIR")
     if named and not os.access(named, os.W_OK | os.X_OK):
         import tempfile

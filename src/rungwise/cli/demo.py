@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _made(places: Places, device: str, *, again: bool = False, small: bool = False) -> Made:
-    """What an earlier demo made, or this one makes now."""
+    """Load the demo of an earlier run, or make it."""
     from rungwise.demo.table import rendered
     from rungwise.demo.whole import made_before
 
@@ -129,7 +129,7 @@ def _make(places: Places, device: str, *, again: bool, small: bool) -> Made:
 
 
 def _say_commands(places: Places, demo: Made) -> None:
-    """Commands that can be pasted into another terminal."""
+    """Print commands to paste into another terminal."""
     query = next((one.text for one in demo.results.examples), "a red star above a blue heart")
     ours, index = program(), quoted(shortest(places.index("degrees")))
     say("to try in another terminal, in this folder:")
@@ -138,15 +138,7 @@ def _say_commands(places: Places, demo: Made) -> None:
 
 
 def _ask(address: str, demo: Made) -> None:
-    """Ask the running server what a browser would ask.
-
-    Args:
-        address: Of the server.
-        demo: What it serves.
-
-    Raises:
-        UserError: Naming the first answer that is not as it should be.
-    """
+    """Send the running server the requests of a browser; UserError names the first wrong answer."""
     one = quote(demo.comparison.ids[0], safe="")
     query = quote(next((example.text for example in demo.results.examples), "a red star"))
     for path, needed in (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rungwise.relevance.human.log import Judgements
 
 OUT = "judgements.jsonl"
-"""The judgement file beside FILE, unless another one is named."""
+"""Default name of the judgement file, beside FILE."""
 
 _EXAMPLES = (
     "rungwise grade FALSE_NEGATIVES.csv --data flickr8k",
@@ -108,12 +108,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _next(data: str, judgements: str) -> str:
-    """A command that uses the judgements."""
+    """Command that uses the judgements."""
     return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
 
 
 def _check(asked: GradeCommand) -> Path:
-    """The collection; what can be refused before anything is read is refused."""
+    """The collection's path, after early checks of the options."""
     if asked.data is None:
         raise UserError(
             f"--data is missing: {asked.file} names pictures and captions by their ids, and people have to see them;"
@@ -132,7 +132,7 @@ def _check(asked: GradeCommand) -> Path:
 
 
 def _questions(asked: GradeCommand, data: Path) -> Questions:
-    """The pairs to ask about; what is left out is counted and listed."""
+    """Pairs to grade; those that are left out are counted and listed."""
     from rungwise.data.readers import read
     from rungwise.grading.questions import read_questions, with_pictures
 
@@ -146,7 +146,7 @@ def _questions(asked: GradeCommand, data: Path) -> Questions:
 
 
 def _judgements(out: Path) -> Judgements | None:
-    """What people said; None where nobody said anything yet."""
+    """Judgements of people; None without any."""
     from rungwise.relevance.human.log import read_judgements, refuse_other_file
 
     with explained(out):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rungwise.serving import Reranker
 
 TOKEN = "RUNGWISE_TOKEN"
-"""Environment variable of the token, which other users of this machine cannot read as they can a command line."""
+"""Environment variable of the token; unlike a command line, other users cannot read it."""
 
 _EXAMPLES = ("rungwise serve photos.index", "rungwise serve photos.index --host 0.0.0.0")
 
@@ -67,7 +67,7 @@ class Serve:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve."""
+    """Serve an index until Ctrl-C."""
     asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
     if asked.log_queries and asked.log == "none":
         raise UserError("--log-queries does nothing without --log json; give both or neither")
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _reranker(asked: Serve) -> Reranker | None:
-    """The model that ranks first hits anew, if one was asked for."""
+    """The model that reranks first hits, if requested."""
     if asked.rerank is None:
         return None
     from rungwise.serving import Reranker
@@ -138,14 +138,14 @@ def _token(asked: Serve) -> tuple[str | None, bool]:
 
 
 def _say_ready(pictures: int, address: str, host: str, token: str | None) -> None:
-    """Where the page is: for this machine, and for others if they reach it under another address."""
+    """Print the addresses of the page: for this machine, and for others where it differs."""
     say(f"{pictures} pictures at {with_token(address, token)}   (Ctrl-C ends)")
     for other in addresses(host, bound_address(host), urlsplit(address).port or 80)[1:]:
         say(f"from other machines: {with_token(other, token)}")
 
 
 def _exposed(index: Index, token: str | None) -> str:
-    """What others will be able to see, in a line."""
+    """Warning about what others will be able to see."""
     who = "everybody who can reach this machine" if token is None else "everybody who has the token"
     what = f"{len(index)} pictures and {index.caption_store.count()} captions"
     return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"

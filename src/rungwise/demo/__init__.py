@@ -1,6 +1,6 @@
-"""The whole of rungwise on generated scenes: two models that learnt from the same pictures, side by side.
+"""Demo of rungwise on generated scenes: two models that learnt from the same pictures, side by side.
 
 One learns by triplets: a caption is right for its own picture and wrong for all others. The other learns by degrees:
-how much of a caption is true of a picture. Everything that is asked of them can be checked, because what every picture
-shows is known exactly.
+how much of a caption is true of a picture. Every answer can be checked, because what the pictures show is known
+exactly.
 """

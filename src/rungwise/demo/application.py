@@ -1,4 +1,4 @@
-"""The demo's application: its own page at the root, and the ordinary search page of each model below its name."""
+"""Application of the demo: its own page at the root, and the ordinary search page of each model below its name."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _STATIC = Path(__file__).parent / "static"
 
 @dataclass(frozen=True)
 class DemoAbout:
-    """What the page says of the demo.
+    """Description of the demo for its page.
 
     Attributes:
-        pictures: How many are searched.
-        trained: How many both models learnt from.
+        pictures: Number of pictures that are searched.
+        trained: Number of pictures that both models learnt from.
         relevant_from: The degree from which a picture counts as relevant.
-        titles: What each model is called.
-        compared: Averages of both models over many queries.
+        titles: Title of each model.
+        compared: Comparisons of both models over many queries.
         examples: Queries to try.
     """
 
@@ -49,19 +49,15 @@ class DemoAbout:
 def create_demo_app(
     demo: Demo, *, allowed_hosts: Sequence[str] | None = None, limits: ServingLimits | None = None
 ) -> FastAPI:
-    """The demo's page and its interface over HTTP.
+    """Application of the demo's page and its HTTP interface.
 
     Answers are JSON; every refusal is ``{"error": "one line"}``. Pictures come from the application of a model, which
-    knows them by their ids and never by a path from a request.
+    finds them by their ids and never by a path from a request.
 
     Args:
-        demo: What is served.
-        allowed_hosts: Names under which the application may be asked for, without port; any name unless given.
-        limits: What strangers may hold.
-
-    >>> import inspect
-    >>> list(inspect.signature(create_demo_app).parameters)
-    ['demo', 'allowed_hosts', 'limits']
+        demo: Demo to serve.
+        allowed_hosts: Names under which the application may be requested, without port; None for any.
+        limits: Limits of what clients may hold.
     """
     lanes = WorkQueues(limits or ServingLimits())
     app = new_app("rungwise demo", allowed_hosts=allowed_hosts)

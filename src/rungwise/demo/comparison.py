@@ -1,4 +1,4 @@
-"""Both models' answers to one query, with what is exactly true of every hit."""
+"""Both models' answers to a query, with what is exactly true of every hit."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from rungwise.scenes.relevance import SceneRelevance
 from rungwise.scenes.scene_files import SceneFile
 
 LONGEST = 500
-"""Characters of a query."""
+"""Largest number of characters of a query."""
 
 CURVE = 60
-"""Ranks whose degrees are drawn."""
+"""Number of ranks whose degrees are plotted."""
 
 _MOST, _FOLDED = 24, 12
-"""Hits before the end that are shown, and hits after it."""
+"""Number of hits shown before the end, and of hits shown after it."""
 _KEPT = 256
-"""Answers that are kept."""
+"""Number of answers in the cache."""
 
 
 @dataclass(frozen=True)
 class ShownHit:
-    """A picture in the place that a model gives it.
+    """A picture at the place where a model ranks it.
 
     Attributes:
-        id: Of the picture.
-        degree: The exact share of the query's facts that hold; None where the query was not understood.
-        true: How many hold; None likewise.
-        wrong: What is wrong, in a few words each.
-        expected: The degree that the calibration expects.
-        band: What it calls this: "exactly", "close" or "loosely related"; empty after the end.
+        id: Id of the picture.
+        degree: Exact share of the query's facts that hold; None where the query was not understood.
+        true: Number of facts that hold; None where the query was not understood.
+        wrong: Facts that do not hold, in a few words each.
+        expected: Degree that the calibration expects.
+        band: Band of the calibration: "exactly", "close" or "loosely related"; empty after the end.
     """
 
     id: str
@@ -56,18 +56,18 @@ class ShownHit:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """One model's answer.
+    """Answer of one model.
 
     Attributes:
-        name: Which one.
-        title: What people read.
-        shown: How many pictures it shows before it says that relevance ends; 0 for "nothing relevant".
-        relevant_shown: How many of these are relevant; 0 where the query was not understood.
-        belief: That a picture is relevant at all, 0..1.
-        hits: The first of them, and some after the end.
+        name: Name of the model.
+        title: Title of the model for people.
+        shown: Number of pictures before the end of relevance; 0 for "nothing relevant".
+        relevant_shown: Number of these that are relevant; 0 where the query was not understood.
+        belief: Belief that any picture is relevant, 0..1.
+        hits: The first pictures of the ranking, and some after the end.
         curve: Exact degrees of the first pictures, by rank; empty where the query was not understood.
         measures: nDCG@10 and CutF1 in percent, CS@100 in -1..1; none where the query was not understood.
-        first_right: Rank of the first picture of which all is true; None if there is none.
+        first_right: Rank of the first picture of which everything is true; None without one.
     """
 
     name: Name
@@ -83,19 +83,19 @@ class ModelColumn:
 
 @dataclass(frozen=True)
 class ComparedAnswer:
-    """Both answers to a query.
+    """Answers of both models to a query.
 
     Attributes:
-        query: As it was asked.
-        facts: How many facts it states; 0 where it was not understood.
+        query: The query as asked.
+        facts: Number of facts that it states; 0 where it was not understood.
         unknown: Words that were not understood.
-        pictures: How many are searched.
-        right: Of how many of them all is true.
-        relevant: Of how many enough is true to count as relevant.
-        ideal: The best possible curve.
-        chance: Mean degree of all pictures, which is what a random ranking reaches at every rank.
-        chance_measures: What a random ranking reaches.
-        columns: The two models.
+        pictures: Number of pictures that are searched.
+        right: Number of pictures of which everything is true.
+        relevant: Number of pictures of which enough is true to be relevant.
+        ideal: Curve of the best possible ranking.
+        chance: Mean degree of all pictures, which a random ranking reaches at every rank.
+        chance_measures: Measures of a random ranking.
+        columns: Answers of the two models.
     """
 
     query: str
@@ -111,14 +111,11 @@ class ComparedAnswer:
 
 
 class SideBySide:
-    """Asks both models and knows the truth.
+    """Comparison of both models' answers with the truth.
 
     Args:
         sides: The two models, on the same pictures.
-        scenes: What the pictures show.
-
-    >>> SideBySide.answer.__doc__.split(".")[0]
-    'What both models answer, and what is true of it'
+        scenes: Scenes that the pictures show.
     """
 
     def __init__(self, sides: Mapping[Name, DemoModel], scenes: SceneFile) -> None:
@@ -130,7 +127,7 @@ class SideBySide:
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        """What each picture shows, in the order of the indexes."""
+        """Scene of each picture, in the order of the indexes."""
         return [self._file.scene_of(one) for one in self.ids]
 
     def degrees(self, statements: list[Statement]) -> NDArray[np.float32]:
@@ -138,13 +135,10 @@ class SideBySide:
         return np.ascontiguousarray(SceneRelevance(self.scenes, statements).dense().T)
 
     def answer(self, query: str) -> ComparedAnswer:
-        """What both models answer, and what is true of it.
-
-        Args:
-            query: Plain words.
+        """Answers of both models, and what is true of them.
 
         Raises:
-            UserError: If it is empty or too long.
+            UserError: If the query is empty or too long.
         """
         words = " ".join(query.split())
         if not words:
@@ -222,7 +216,7 @@ def _measures(scores: NDArray[np.float32], degrees: NDArray[np.float32], shown: 
 
 
 def _shown(values: Mapping[str, float]) -> dict[str, float]:
-    """Those that one query has a number of."""
+    """The measures that are defined for a single query, rounded."""
     return {name: round(values[name], 4) for name in ("nDCG@10", "CS@100", "CutF1")}
 
 

@@ -1,4 +1,4 @@
-"""Queries that the page offers, chosen by rule and told apart by what becomes of them."""
+"""Example queries of the page, chosen by rule and sorted by outcome."""
 
 from __future__ import annotations
 
@@ -13,24 +13,21 @@ from rungwise.scenes.scene_files import SceneQuery
 Outcome = Literal["found", "missed", "absent"]
 
 FROM_OUTSIDE = ("a purple elephant", "a dog on a beach", "two people riding bicycles")
-"""What no picture can show: the first candidates for the example of something absent."""
+"""Queries for what no picture can show: the first candidates for the example of something absent."""
 
 _FOUND, _A_LADDER = 4, 4
-"""How many examples of what is found, and relevant pictures of each, so that better and worse ones are to be seen."""
+"""Number of examples of what is found, and smallest number of relevant pictures of each, so that these differ."""
 
 
 @dataclass(frozen=True)
 class ExampleQuery:
-    """A query to try.
+    """An example query.
 
     Attributes:
-        text: The query.
-        outcome: What the model that learnt degrees makes of it. ``"found"``: a right picture stands first, before the
-            end of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
+        text: Text of the query.
+        outcome: What the model that learnt degrees makes of it. ``"found"``: a right picture is first, before the end
+            of relevance, and four or more pictures are relevant. ``"missed"``: none of the first five is right.
             ``"absent"``: no picture is relevant, and it says so.
-
-    >>> ExampleQuery("a purple elephant", "absent").outcome
-    'absent'
     """
 
     text: str
@@ -40,12 +37,12 @@ class ExampleQuery:
 def choose_examples(
     comparison: SideBySide, held_out: Sequence[SceneQuery], fresh: Sequence[SceneQuery]
 ) -> tuple[ExampleQuery, ...]:
-    """The first queries of each outcome, in the order in which they come; what does not occur is left out.
+    """The first queries of each outcome, in their given order; outcomes that do not occur are left out.
 
     Args:
-        comparison: Of the two models.
-        held_out: Searches for combinations that training never showed, other ones than those that are measured.
-        fresh: Searches for other scenes, of which some have nothing relevant among the pictures.
+        comparison: Comparison of the two models.
+        held_out: Searches for combinations that training never showed, other than those that are measured.
+        fresh: Searches for other scenes, some of which have nothing relevant among the pictures.
     """
     asked = [query.text for query in held_out]
     elsewhere = [*FROM_OUTSIDE, *(query.text for query in fresh)]

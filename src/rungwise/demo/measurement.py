@@ -1,4 +1,4 @@
-"""Both models measured on the same queries by exact degrees, beside what chance reaches."""
+"""Measures of both models on the same queries by exact degrees, beside what chance reaches."""
 
 from __future__ import annotations
 
@@ -25,25 +25,22 @@ MEASURES: Mapping[str, Measure] = {
     "nDCG@10": GAIN,
     "CS@100": ORDER,
 }
-"""By the words for people. A picture is right where all that the query says is true of it."""
+"""Measures by their names for people. A picture is right where everything that the query says is true of it."""
 
 _DRAWS = 2000
 
 
 @dataclass(frozen=True)
 class MeasureLine:
-    """One measure of both models.
+    """Values of one measure for both models.
 
     Attributes:
-        name: For people.
-        triplet: Of the model that learns right and wrong.
-        degrees: Of the model that learns degrees.
-        chance: Of a random ranking, by exact expectation; of CutF1, with every picture shown.
+        name: Name of the measure for people.
+        triplet: Value of the model that learns right and wrong.
+        degrees: Value of the model that learns degrees.
+        chance: Expected value of a random ranking, exact; for CutF1 with every picture shown.
         low: Lower end of the 95 % interval of ``degrees - triplet`` over queries.
-        high: Upper end.
-
-    >>> MeasureLine("nDCG@10", 60.0, 70.0, 30.0, 5.0, 15.0).low > 0
-    True
+        high: Upper end of that interval.
     """
 
     name: str
@@ -56,13 +53,13 @@ class MeasureLine:
 
 @dataclass(frozen=True)
 class Compared:
-    """What both models reach on the same queries.
+    """Values of both models on the same queries.
 
     Attributes:
-        title: Which queries these are.
-        queries: How many.
-        gallery: Pictures that are searched.
-        lines: A measure each.
+        title: Description of the queries.
+        queries: Number of queries.
+        gallery: Number of pictures that are searched.
+        lines: One line per measure.
     """
 
     title: str
@@ -72,22 +69,19 @@ class Compared:
 
 
 def per_query(scores: Rows, relevance: Rows, judged: JudgedQueries) -> dict[str, Values]:
-    """Every measure of every query.
+    """Every measure of every query, by name: (queries,) values, NaN where a query has no right picture.
 
     Args:
-        scores: (queries, pictures) similarity.
+        scores: (queries, pictures) similarities.
         relevance: (queries, pictures) exact degrees.
-        judged: Where the method ends each ranking.
-
-    Returns:
-        Name to (queries,) values; NaN where a query has no right picture.
+        judged: Judgement of where relevance ends for each query.
     """
     rankings = rank_all(scores, right_pictures(relevance), relevance, "t2i", judged=judged)
     return {name: measure.per_query(rankings) for name, measure in MEASURES.items()}
 
 
 def right_pictures(relevance: Rows) -> list[list[int]]:
-    """For every query, the pictures of which all that it says is true.
+    """Positions of the pictures of which everything that a query says is true, for every query.
 
     >>> right_pictures(np.array([[1.0, 0.5], [0.5, 0.25]], np.float32))
     [[0], []]
@@ -96,13 +90,9 @@ def right_pictures(relevance: Rows) -> list[list[int]]:
 
 
 def by_chance(relevance: Rows) -> dict[str, Values]:
-    """What a random ranking of the pictures is expected to reach, query by query.
+    """Exact expectation of every measure for a random ranking, query by query.
 
-    Args:
-        relevance: (queries, pictures) exact degrees.
-
-    Returns:
-        Name to (queries,) values, exact. CutF1 is that of showing every picture, the best without a ranking.
+    CutF1 is that of showing every picture, the best without a ranking.
 
     >>> by_chance(np.array([[1.0, 0.0, 0.0, 0.0]]))["right picture in the first five"]
     array([100.])
@@ -124,7 +114,7 @@ def by_chance(relevance: Rows) -> dict[str, Values]:
 
 
 def found_by_chance(total: int, right: int, first: int) -> float:
-    """Probability that ``first`` pictures drawn at random of ``total`` hold one of the ``right`` ones.
+    """Probability that ``first`` pictures drawn at random of ``total`` include one of the ``right`` ones.
 
     >>> found_by_chance(4, 1, 2)
     0.5
@@ -136,14 +126,14 @@ def found_by_chance(total: int, right: int, first: int) -> float:
 def compared(
     title: str, triplet: Mapping[str, Values], degrees: Mapping[str, Values], relevance: Rows, owners: Sequence[int]
 ) -> Compared:
-    """Averages of both models, and how sure their differences are.
+    """Averages of both models, with intervals of their differences.
 
     Args:
-        title: Which queries these are.
-        triplet: Name to (queries,) values.
-        degrees: Likewise.
+        title: Description of the queries.
+        triplet: (queries,) values of the model that learns right and wrong, by measure.
+        degrees: (queries,) values of the model that learns degrees, by measure.
         relevance: (queries, pictures) exact degrees.
-        owners: (queries,) which queries stand together, such as the captions of one picture: they are drawn together.
+        owners: (queries,) group of each query, such as the picture of a caption; groups are drawn as a whole.
     """
     chance = by_chance(relevance)
     lines = []
@@ -159,7 +149,7 @@ def difference(values: Values, owners: Sequence[int]) -> Interval:
 
     Args:
         values: (queries,) differences; NaN is left out.
-        owners: (queries,) the group of each.
+        owners: (queries,) group of each query.
 
     >>> low, high = difference(np.array([1.0, 2.0, 3.0, 2.0]), [0, 1, 2, 3])
     >>> 1 <= low <= 2 <= high <= 3

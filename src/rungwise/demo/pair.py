@@ -1,4 +1,4 @@
-"""Both models made at once, in two processes with one thread each."""
+"""Training of both models at once, in two processes with one thread each."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _SECONDS_TO_END = 10
 
 
 def train_both(places: Places, device: str, bars: Bars, recipes: Mapping[Name, str] = RECIPES) -> None:
-    """Train, index and calibrate both models from the scenes that lie in the folder.
+    """Train, index and calibrate both models from the scenes in the folder.
 
-    Whatever ends one of them early ends the other as well, Ctrl-C included; none goes on after this has returned.
+    If one of them ends early, the other is ended as well, also on Ctrl-C; neither goes on after this has returned.
 
     Args:
-        places: Of the demo.
-        device: Where they compute.
-        bars: Shows how far they are.
-        recipes: A preset or a file with a configuration for each.
+        places: Folders of the demo.
+        device: Device of both models.
+        bars: Bars that show the progress.
+        recipes: A preset or a configuration file for each model.
 
     Raises:
-        UserError: If one of them fails: which, and why.
+        UserError: If one of them fails; the message says which, and why.
     """
     heard: SimpleQueue[tuple[Name, dict[str, Any] | None]] = SimpleQueue()
     with ExitStack() as stack, bars:
@@ -56,7 +56,7 @@ def train_both(places: Places, device: str, bars: Bars, recipes: Mapping[Name, s
 
 @contextmanager
 def _process(name: Name, places: Places, recipe: str, device: str) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
-    """A process that is over when the block is, and the file of what it complained of."""
+    """Context with a process, which ends with the block, and the file of its error output."""
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
             [sys.executable, "-m", "rungwise.demo.worker", name, str(places.folder), recipe, device],
@@ -85,7 +85,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _listen(name: Name, process: subprocess.Popen[str], heard: SimpleQueue[tuple[Name, dict[str, Any] | None]]) -> None:
-    """Pass on what a process tells, and then that it is over; lines of other programs in it are left out."""
+    """Pass on the reports of a process, and then None when it has ended; other lines of output are dropped."""
     with cast(IO[str], process.stdout) as lines:
         for line in lines:
             try:
@@ -98,7 +98,7 @@ def _listen(name: Name, process: subprocess.Popen[str], heard: SimpleQueue[tuple
 
 
 def _reason(code: int, complaints: IO[bytes]) -> str:
-    """The last thing that a process complained of, in one line."""
+    """The last error message of a process, in one line."""
     if code < 0:
         return f"its process was ended by signal {-code}; there may be too little memory"
     complaints.seek(0)
@@ -107,7 +107,7 @@ def _reason(code: int, complaints: IO[bytes]) -> str:
 
 
 def titles() -> dict[Name, str]:
-    """What people read beside the bars.
+    """Titles of the models beside the bars.
 
     >>> titles()["degrees"]
     'with degrees'

@@ -1,4 +1,4 @@
-"""The parts of the demo that take time: scenes, one model's training, its index, its calibration."""
+"""The slow parts of the demo: scenes, training of one model, its index, its calibration."""
 
 from __future__ import annotations
 
@@ -26,26 +26,22 @@ from rungwise.training.run_folder import CHECKPOINT
 from rungwise.training.tracking.reports import Watcher
 
 FRESH_QUERIES = 400
-"""For the calibration, about scenes that nobody draws; half of them name one object, the others two."""
+"""Number of calibration queries about scenes that nobody draws; half of them name one object, the others two."""
 
 _CAPTIONS = 600
-"""Of the validation pictures, for the calibration; more cost time and change little."""
+"""Number of captions of validation pictures for the calibration; more cost time and change little."""
 
 _FOREIGN = ("cat", "house", "tree", "car", "bridge", "lamp", "horse", "boat")
-"""Nouns that no caption has; in a quarter of these searches, one takes the place of a shape."""
+"""Nouns that no caption has; in a quarter of these searches, one replaces a shape."""
 
 _ELSEWHERE = 1_000_003
-"""Added to the seed of the collection, for scenes that are none of its own."""
+"""Offset to the seed of the collection, for scenes that are not among its own."""
 
 
 def make_scenes(
     places: Places, progress: Callable[[int, int], None] | None = None, config: SceneConfig = SCENES
 ) -> ImageCaptions:
-    """Generate the demo's collection, or find it made.
-
-    Raises:
-        UserError: As :func:`rungwise.scenes.scene_files.generate`.
-    """
+    """Generate the demo's collection, or find it made, as :func:`rungwise.scenes.scene_files.generate` does."""
     return generate(places.scenes, config, progress)
 
 
@@ -57,10 +53,10 @@ def train_one(
     config: TrainConfig | None = None,
     device: str | None = None,
 ) -> JointEmbedding:
-    """Train a model by its preset, go on with a run that was interrupted, or load the model of a finished one.
+    """Train a model by its preset, go on with an interrupted run, or load the model of a finished one.
 
     Raises:
-        UserError: As :func:`rungwise.training.engine.loop.train`.
+        UserError: If :func:`rungwise.training.engine.loop.train` raises it.
     """
     config = config or load_training(RECIPES[name])
     config = replace(config, data=replace(config.data, path=str(places.scenes)))
@@ -85,20 +81,15 @@ def train_one(
 
 
 def discard_runs(places: Places) -> None:
-    """Let the next demo train anew, in place of going on with the runs of an earlier one.
-
-    >>> discard_runs(Places(Path("nowhere")))
-    """
+    """Delete checkpoints, so that the next demo trains anew and does not go on with earlier runs."""
     for name in RECIPES:
         (places.run(name) / CHECKPOINT).unlink(missing_ok=True)
 
 
 def discard_finished_runs(places: Places) -> None:
-    """As ``discard_runs``, where an earlier demo was finished; the runs of one that was interrupted are gone on with.
+    """Call ``discard_runs`` where an earlier demo was finished; interrupted runs are kept.
 
-    What is finished and not served is damaged, or of a version with other recipes.
-
-    >>> discard_finished_runs(Places(Path("nowhere")))
+    A finished demo that is not served is damaged, or of a version with other recipes.
     """
     if places.results.exists():
         discard_runs(places)
@@ -106,11 +97,7 @@ def discard_finished_runs(places: Places) -> None:
 
 
 def index_test(name: Name, places: Places, data: ImageCaptions, model: JointEmbedding) -> Index:
-    """An index of the test pictures, in the place of one that is there, with the calibration of its model.
-
-    Raises:
-        UserError: As :meth:`rungwise.index.Index.build`.
-    """
+    """Build an index of the test pictures, replacing an earlier one, with the calibration of its model."""
     location = str(places.model(name).resolve())
     index = Index.build(data.split("test"), model, places.index(name), model_location=location, overwrite=True)
     index.keep_calibration(calibrated(places.scenes, data, model))
@@ -118,11 +105,11 @@ def index_test(name: Name, places: Places, data: ImageCaptions, model: JointEmbe
 
 
 def calibrated(scenes: Path, data: ImageCaptions, model: JointEmbedding) -> Calibration:
-    """A calibration by the exact degrees of the validation pictures.
+    """Calibration by the exact degrees of the validation pictures.
 
-    Its queries are captions of theirs; searches for fresh scenes, which few of the pictures fit; and such searches with
-    a foreign word in place of a shape, which counts as a fact that holds nowhere. Texts of other worlds show it what
-    fits nothing.
+    Its queries are captions of these pictures; searches for fresh scenes, which few of the pictures fit; and such
+    searches with a foreign word in place of a shape, which counts as a fact that never holds. Unrelated texts show it
+    what fits nothing.
     """
     validation = data.split("val")
     file = load_scene_file(scenes)
@@ -169,7 +156,7 @@ def first_object_of(query: SceneQuery) -> SceneQuery:
 
 
 def with_foreign_word(query: SceneQuery, word: str) -> SceneQuery:
-    """The query with a word that means no shape in place of its first one; the statement leaves that out.
+    """The query with a word that means no shape in place of its first shape; its statement leaves the shape out.
 
     >>> from rungwise.scenes.reader import read_statement
     >>> text = "a red star left of a blue square"
@@ -185,15 +172,12 @@ def with_foreign_word(query: SceneQuery, word: str) -> SceneQuery:
 def fresh_queries(
     config: SceneConfig, held_out: tuple[tuple[tuple[str, str], tuple[str, str]], ...], count: int = FRESH_QUERIES
 ) -> list[SceneQuery]:
-    """Searches for scenes that are none of the collection's, without a combination that is held out.
+    """Searches for scenes that are not in the collection, without held-out combinations.
 
     Args:
-        config: Of the collection.
-        held_out: Its held-out combinations.
-        count: How many.
-
-    >>> fresh_queries(SceneConfig(), (), 1)[0].text
-    '...'
+        config: Configuration of the collection.
+        held_out: Held-out combinations of the collection.
+        count: Number of searches.
     """
     elsewhere = replace(config, seed=config.seed + _ELSEWHERE, test_share=0.0, captions_per_picture=1)
     rng = np.random.default_rng(np.random.SeedSequence(elsewhere.seed))

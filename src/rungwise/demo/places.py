@@ -1,4 +1,4 @@
-"""What the demo makes, and where it lies in its folder."""
+"""Folders and files of the demo, and its settings."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TITLES: dict[Name, str] = {
     "triplet": "Trained with right and wrong",
     "degrees": "Trained with degrees",
 }
-"""What people read."""
+"""Titles of the models for people."""
 
 RECIPES: dict[Name, str] = {"triplet": "scenes_triplet", "degrees": "scenes"}
-"""The preset of each."""
+"""Preset of each model."""
 
 SCENES = SceneConfig(pictures=12_000, side=64, val_share=0.03, test_share=0.05)
-"""What the demo generates."""
+"""Settings of the generated scenes."""
 
 FEW_SCENES = SceneConfig(pictures=120, side=64, val_share=0.2, test_share=0.4)
-"""What it generates when it only has to show that all of it works."""
+"""Settings of the scenes where the demo only has to show that everything works."""
 
 RELEVANT_FROM = 0.75
-"""The degree from which a picture counts as relevant: three quarters of what a query says is true of it."""
+"""Degree from which a picture is relevant: three quarters of what a query says is true of it."""
 
 
 _IN_A_DEMO = ("collection", "results.json", *NAMES)
@@ -40,47 +40,35 @@ _OF_A_MODEL = ("run", "index")
 
 @dataclass(frozen=True)
 class Places:
-    """Where the parts lie.
-
-    >>> Places(Path("demo")).model("degrees").as_posix()
-    'demo/degrees/run/model'
-    """
+    """Paths of the demo's parts."""
 
     folder: Path
 
     @property
     def scenes(self) -> Path:
-        """Pictures, captions and what they state."""
+        """Folder of pictures, captions and what they state."""
         return self.folder / "collection"
 
     @property
     def results(self) -> Path:
-        """What was measured."""
+        """File of the measured results."""
         return self.folder / "results.json"
 
     def run(self, name: Name) -> Path:
-        """The training run of a model."""
+        """Folder of the training run of a model."""
         return self.folder / name / "run"
 
     def model(self, name: Name) -> Path:
-        """The model that it left."""
+        """Folder of the trained model."""
         return self.run(name) / "model"
 
     def index(self, name: Name) -> Path:
-        """The index of the test pictures."""
+        """Folder of the index of the test pictures."""
         return self.folder / name / "index"
 
 
 def refuse_others(places: Places) -> None:
-    """Refuse a folder that holds anything but a demo, or that cannot be written.
-
-    What lies deeper is refused by whoever writes there.
-
-    Raises:
-        UserError: Naming the entry.
-
-    >>> refuse_others(Places(Path("nowhere")))
-    """
+    """Refuse a folder that holds anything but a demo, or that cannot be written; deeper folders are not checked."""
     require_writable_folder(places.folder)
     for folder, known in ((places.folder, _IN_A_DEMO), *((places.folder / name, _OF_A_MODEL) for name in NAMES)):
         strangers = sorted(set(entries(folder)) - {*known})

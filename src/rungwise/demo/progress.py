@@ -1,4 +1,4 @@
-"""How far both trainings are: two bars in a terminal, a line now and then anywhere else."""
+"""Progress of both trainings: two bars in a terminal, a line from time to time anywhere else."""
 
 from __future__ import annotations
 
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
 
 
 class Bars:
-    """Two bars that fit 80 columns, and vanish when both are done.
+    """Two progress bars that fit 80 columns, and vanish when both are done.
 
     Args:
-        titles: What stands before each.
-        console: Where they are drawn; where it is no terminal, lines go to the messages.
-        clock: Seconds from any moment on.
-
-    >>> from rich.console import Console
-    >>> with Bars({"triplet": "a", "degrees": "b"}, Console(force_terminal=False)) as bars:
-    ...     bars.show("triplet", {"title": "epoch 1/9", "done": 3, "total": 90})
+        titles: Title before each bar.
+        console: Console for the bars; where it is no terminal, lines are printed.
+        clock: Function that gives seconds from any moment on.
     """
 
     def __init__(
@@ -42,11 +38,11 @@ class Bars:
         self._tasks: dict[Name, Any] = {}
 
     def show(self, name: Name, told: Mapping[str, Any]) -> None:
-        """What a training tells; see :class:`rungwise.demo.worker.Telling`.
+        """Show a report of a training, which :class:`rungwise.demo.worker.Telling` writes.
 
         Args:
-            name: Which one.
-            told: ``title``, ``done`` and ``total``, or ``rsum``.
+            name: Name of the model.
+            told: Report with ``title``, ``done`` and ``total``, or with ``rsum``.
         """
         if "rsum" in told:
             self._rsum[name] = f"rsum {float(told['rsum']):.0f}"

@@ -1,4 +1,4 @@
-"""What the demo measured, kept so that the next start need not measure again."""
+"""Record of the demo's measurements, so that the next start need not measure again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FORMAT, _VERSION = "rungwise demo", 1
 
 @dataclass(frozen=True)
 class Results:
-    """Of one demo.
+    """Measurements of one demo.
 
     Attributes:
-        fingerprints: Of the two models, by name.
+        fingerprints: Fingerprints of the two models, by name.
         compared: The comparisons: searches for held-out combinations first, then the captions of the test pictures.
-        examples: Queries to try.
-        seconds: What each part took.
-        trained: How many pictures both models learnt from.
+        examples: Example queries.
+        seconds: Seconds that each part took.
+        trained: Number of pictures that both models learnt from.
     """
 
     fingerprints: Mapping[str, str]
@@ -36,22 +36,14 @@ class Results:
     trained: int
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all.
-
-        Raises:
-            UserError: As :func:`rungwise.core.disk.files.replacing`.
-        """
+        """Write the file, or no file at all."""
         with replacing(path) as draft:
             values = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
             draft.write_text(json.dumps(values, indent=1), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            UserError: If it is missing or damaged, or is of no demo.
-        """
+        """Read and check a file of :meth:`save`; UserError if it is missing, damaged or of no demo."""
         values = read_json(path)
         if not isinstance(values, dict) or (values.pop("format", ""), values.pop("version", 0)) != (_FORMAT, _VERSION):
             raise UserError(f"{path}: no results of this demo; make it anew with --again")

@@ -1,4 +1,4 @@
-"""One of the two models with its index: what it says of every picture, and where relevance ends."""
+"""One of the two models with its index: its scores of every picture, and where relevance ends."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 _POOL = 200
-"""Hits that are judged one by one, as a search does it."""
+"""Number of hits that are judged one by one, as a search does."""
 
 
 @dataclass(frozen=True)
 class DemoModel:
-    """A model and the index that it built.
+    """A model with the index that it built.
 
     Attributes:
-        name: Which of the two.
-        index: Of the test pictures.
-        model: That built it.
-        calibration: Of the model.
+        name: Name of the model.
+        index: Index of the test pictures.
+        model: Model that built the index.
+        calibration: Calibration of the model.
     """
 
     name: Name
@@ -44,11 +44,7 @@ class DemoModel:
 
     @classmethod
     def open(cls, name: Name, places: Places, device: str | None = None) -> DemoModel:
-        """What an earlier demo made.
-
-        Raises:
-            UserError: If anything of it is missing, damaged, or does not belong together.
-        """
+        """Open what an earlier demo made; UserError if anything is missing, damaged, or does not belong together."""
         from rungwise.models import JointEmbedding
 
         index = Index.open(places.index(name))
@@ -61,7 +57,7 @@ class DemoModel:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Of the pictures, in the order of the index."""
+        """Ids of the pictures, in the order of the index."""
         return tuple(item.id for item in self.index.items())
 
     @cached_property
@@ -70,17 +66,17 @@ class DemoModel:
         return np.stack([rows[one].vector for one in self.ids])
 
     def scores(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Known]]:
-        """(texts, pictures) similarity, and what a calibration is told of each text beside it."""
+        """(texts, pictures) similarities, and what a calibration knows of each text besides."""
         vectors = self.model.encode_text(texts)
         similarity = self.index.similarity.array(self._vectors, vectors)
         return np.ascontiguousarray(similarity.T, dtype=np.float32), known_of_all(texts, vectors, self.model)
 
     def judge(self, falling: NDArray[np.float32], known: Known) -> QueryJudgement:
-        """Where relevance ends for one text, as a search of its index says it.
+        """Where relevance ends for one text, as a search of the index judges it.
 
         Args:
-            falling: (pictures,) its scores, best first.
-            known: Of the text.
+            falling: (pictures,) scores, best first.
+            known: What is known of the text.
         """
         return self.calibration.judge_hits(falling[:_POOL], Background(falling, len(falling)), known)
 
@@ -88,29 +84,19 @@ class DemoModel:
         """Where relevance ends for some texts.
 
         Args:
-            scores: (texts, pictures) similarity.
-            known: (texts,) what is known of each.
+            scores: (texts, pictures) similarities.
+            known: (texts,) what is known of each text.
         """
         return self.calibration.judge(scores, "t2i", np.arange(len(scores)), known)
 
 
 def known_of_all(texts: Sequence[str], vectors: NDArray[np.float32], model: DualEncoder) -> list[Known]:
-    """What a calibration is told of texts, as a search tells it.
-
-    Args:
-        texts: Any.
-        vectors: (texts, D) by the model.
-        model: That gave them.
-    """
+    """What a calibration knows of texts, from their (texts, D) vectors by the model, as in a search."""
     return [known_of(Query.of(text), vector, model) or Known() for text, vector in zip(texts, vectors, strict=True)]
 
 
 def both(places: Places, device: str | None = None) -> dict[Name, DemoModel]:
-    """Both models as an earlier demo left them.
-
-    Raises:
-        UserError: As :meth:`DemoModel.open`, and if they do not know the same pictures.
-    """
+    """Open both models of an earlier demo; UserError also if their indexes hold different pictures."""
     sides = {name: DemoModel.open(name, places, device) for name in NAMES}
     first, *others = sides.values()
     for other in others:

@@ -1,4 +1,4 @@
-"""What was measured, as a table of at most 80 columns."""
+"""Table of the measurements, at most 80 columns wide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rungwise.demo.measurement import Compared, MeasureLine
 
 
 def rendered(compared: Compared) -> str:
-    """A comparison as lines of text.
+    """Text of a comparison.
 
     >>> print(rendered(Compared("searches", 100, 600, (MeasureLine("CS@100", 0.31, 0.42, 0.0, 0.05, 0.17),))))
     searches: 100, in 600 pictures

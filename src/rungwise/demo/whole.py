@@ -1,4 +1,4 @@
-"""The whole demo: found as an earlier one left it, or made from nothing."""
+"""The whole demo: loaded as an earlier one left it, or made anew."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from rungwise.demo.progress import Bars
 
 QUERIES = 100
-"""Searches for held-out combinations that are measured."""
+"""Number of measured searches for held-out combinations."""
 
 FEW_QUERIES = 20
-"""Of so few pictures as :data:`rungwise.demo.places.FEW_SCENES` has."""
+"""Number of measured searches with as few pictures as :data:`rungwise.demo.places.FEW_SCENES`."""
 
 _MEASURED, _SHOWN = 1, 2
-"""Seeds of the searches: recipes are chosen on those of seed 0; what the page offers is not among those measured."""
+"""Seeds of the measured searches and of the shown ones, which differ; recipes were chosen on seed 0."""
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What is served.
+    """A demo that can be served.
 
     Attributes:
-        comparison: The two models and the truth.
-        results: What was measured.
+        comparison: Comparison of the two models with the truth.
+        results: Measurements.
     """
 
     comparison: SideBySide
@@ -45,12 +45,7 @@ class Demo:
 
 
 def made_before(places: Places, device: str | None = None) -> Demo | None:
-    """What an earlier demo made; None where it left nothing that is whole.
-
-    >>> from pathlib import Path
-    >>> made_before(Places(Path("nowhere"))) is None
-    True
-    """
+    """The demo that an earlier run made; None where anything is missing or damaged."""
     try:
         results = Results.load(places.results)
         sides = both(places, device)
@@ -72,20 +67,17 @@ def make(
     queries: int = QUERIES,
     done: Callable[[str, float], None] = lambda _part, _seconds: None,
 ) -> Demo:
-    """Draw, train both models, index, calibrate and measure.
+    """Draw the scenes, train both models, index, calibrate and measure.
 
     Args:
-        places: Where everything is kept. What an interrupted demo left is gone on with; a finished one is made anew.
-        bars: Shows how far the trainings are.
-        device: Where the models compute.
-        drawing: Called with (pictures drawn, pictures in all) now and then.
-        scenes: What to draw.
-        recipes: A preset or a file with a configuration for each model.
-        queries: How many searches are measured.
-        done: Called with each part that is done, and its seconds.
-
-    Raises:
-        UserError: If anything of it fails; its line says what.
+        places: Folders of the demo. An interrupted demo is continued; a finished one is made anew.
+        bars: Bars that show the progress of the trainings.
+        device: Device of the models.
+        drawing: Callback with the number of pictures drawn and of all.
+        scenes: Settings of the scenes.
+        recipes: A preset or a configuration file for each model.
+        queries: Number of searches that are measured.
+        done: Callback with each part that is done, and its seconds.
     """
     from rungwise.demo import parts
     from rungwise.demo.pair import train_both

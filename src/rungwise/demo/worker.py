@@ -1,6 +1,6 @@
-"""A process that makes one of the two models and its index, and tells how far it is, a line of JSON at a time.
+"""Process that makes one of the two models with its index, and reports progress in lines of JSON.
 
-It ends with whoever started it: what it tells then reaches nobody, and the next line fails.
+It ends with its parent: then nobody reads its reports, and writing the next one fails.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rungwise.training.tracking.reports import EpochReport, StepReport, Watcher
 
 
 class Telling(Watcher):
-    """Writes reports to the standard output.
+    """Watcher that writes reports to the standard output.
 
     >>> Telling().step(StepReport(3, 1, 3, 10, 0.5, 100.0, 0.5, 0.1, epochs=2))
     {"title": "epoch 1/2", "done": 3, "total": 20}
@@ -26,36 +26,28 @@ class Telling(Watcher):
         self._title, self._done = "", 0
 
     def work(self, title: str, done: int, total: int) -> None:
-        """So many more items of something that is not training."""
+        """Report further items of work that is not training."""
         self._done = done if title != self._title else self._done + done
         self._title = title
         tell(title=title, done=self._done, total=total)
 
     def step(self, report: StepReport) -> None:
-        """Steps of the whole run."""
+        """Report steps of the whole run."""
         done = (report.epoch - 1) * report.steps + report.step
         tell(title=f"epoch {report.epoch}/{report.epochs}", done=done, total=report.steps * report.epochs)
 
     def epoch(self, report: EpochReport) -> None:
-        """What the validation pictures say."""
+        """Report the validation result of an epoch."""
         tell(rsum=report.numbers["rsum"])
 
 
 def tell(**what: object) -> None:
-    """One line to whoever listens.
-
-    >>> tell(rsum=200.5)
-    {"rsum": 200.5}
-    """
+    """Print one report as a line of JSON."""
     print(json.dumps(what), flush=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Train, index and calibrate.
-
-    Args:
-        arguments: Which model, the demo's folder, a preset or a file with a configuration, the device.
-    """
+    """Train, index and calibrate a model; arguments are its name, the demo's folder, the recipe and the device."""
     # Ctrl-C reaches every process of the terminal. Whoever started this one hears it too, and ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     name, folder, recipe, device = arguments

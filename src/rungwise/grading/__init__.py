@@ -1,4 +1,4 @@
-"""People in the loop: a local page that asks people how well captions describe pictures, and keeps what they say.
+"""Grading: a local page that asks people how well captions describe pictures, and stores their judgements.
 
-What they say goes into a judgement file (:mod:`rungwise.relevance.human.log`), which evaluation and training read.
+They are written to a judgement file (:mod:`rungwise.relevance.human.log`), which evaluation and training read.
 """

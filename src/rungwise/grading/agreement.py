@@ -1,4 +1,4 @@
-"""How well graders agree, and what they said, in a few lines."""
+"""Agreement of graders, and a summary of their grades."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rungwise.relevance.human.log import GRADES, Judgements
 
 @dataclass(frozen=True)
 class Couple:
-    """Two graders.
+    """Agreement of two graders.
 
     Attributes:
-        first: One name.
-        second: The other name.
-        pairs: How many pairs both graded.
-        alike: How many of them alike.
-        kappa: Cohen's kappa; None where it is not defined, as where both gave one grade throughout.
-        weighted: The same with quadratic weights.
+        first: Name of one grader.
+        second: Name of the other grader.
+        pairs: Number of pairs that both graded.
+        alike: Number of pairs with the same grade.
+        kappa: Cohen's kappa; None where it is not defined, such as where both gave one grade throughout.
+        weighted: Cohen's kappa with quadratic weights.
     """
 
     first: str
@@ -37,14 +37,14 @@ class Couple:
 
 @dataclass(frozen=True)
 class GraderAgreement:
-    """What graders said and how well they agree.
+    """Agreement of all graders.
 
     Attributes:
-        graders: Their names.
-        given: How many pairs each graded.
-        shared: How many pairs two or more graded.
-        couples: Each two graders who share a pair.
-        alpha: Krippendorff's alpha of all, ordinal; None where it is not defined.
+        graders: Names of the graders.
+        given: Number of pairs that each graded.
+        shared: Number of pairs that two or more graded.
+        couples: Agreement of every two graders who share a pair.
+        alpha: Ordinal Krippendorff's alpha of all; None where it is not defined.
     """
 
     graders: tuple[str, ...]
@@ -54,7 +54,7 @@ class GraderAgreement:
     alpha: float | None
 
     def lines(self) -> list[str]:
-        """For people.
+        """Summary for people, line by line.
 
         >>> GraderAgreement(("Ada",), (3,), 0, (), None).lines()
         ['Ada: 3 pairs', 'no pair was graded by two people yet, so there is no agreement to measure']
@@ -71,7 +71,7 @@ class GraderAgreement:
 
 
 def agreement_of(judgements: Judgements) -> GraderAgreement:
-    r"""How well the graders of some judgements agree.
+    r"""Agreement of the graders of some judgements.
 
     >>> from rungwise.core.disk.sealed_lines import hash_of_text
     >>> from rungwise.relevance.human.log import Judgement
@@ -103,7 +103,7 @@ def agreement_of(judgements: Judgements) -> GraderAgreement:
 
 
 def grades_given(grades: Iterable[int | None]) -> dict[int, int]:
-    """How often each grade was given, the best first; None is no grade.
+    """Number of times that each grade was given, the best grade first; None is no grade.
 
     >>> grades_given([4, None, 1, 4])
     {4: 2, 3: 0, 2: 0, 1: 1}

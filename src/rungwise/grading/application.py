@@ -1,7 +1,7 @@
-"""The grading page's application: pairs go out, judgements come in and are kept at once.
+"""Application of the grading page: it sends pairs, and receives judgements that are stored at once.
 
-Pictures are named by the place of their pair, never by a path from a request. A judgement comes with the ids and the
-hash of the text that were shown, so that a page that stood open while another table was served grades nothing of it.
+Pictures are requested by the place of their pair, never by a path. A judgement contains the ids and the hash of the
+text that were shown, so that a page left open while another table is served grades nothing of it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _A_JUDGEMENT = {
 
 
 class _Kept:
-    """The judgement file, read again whenever it is another one than before."""
+    """The judgement file, read again after every change."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,23 +80,19 @@ def create_grading_app(
     limits: ServingLimits | None = None,
     places: Mapping[Path, str] | None = None,
 ) -> FastAPI:
-    """The grading page and its interface over HTTP.
+    """Application of the grading page and its HTTP interface.
 
     Answers are JSON; every refusal is ``{"error": "one line"}``.
 
     Args:
-        questions: What people are asked; all pictures can be shown.
-        out: The judgement file; others may append to it meanwhile.
+        questions: Pairs to grade, whose pictures can all be shown.
+        out: Judgement file; others may append to it meanwhile.
         file: Name of the table, for the page.
-        grader: A name that the page takes, so that nobody is asked for one.
-        next_command: What the page says to do when all is graded.
-        allowed_hosts: Names under which the application may be asked for, without port; any name unless given.
-        limits: What strangers may hold.
-        places: Files and folders that issues and errors may name, and what the page says in their stead.
-
-    >>> import inspect
-    >>> list(inspect.signature(create_grading_app).parameters)[:2]
-    ['questions', 'out']
+        grader: Name that the page takes; empty asks the grader for one.
+        next_command: Command that the page suggests when everything is graded.
+        allowed_hosts: Names under which the application may be requested, without port; None for any.
+        limits: Limits of what clients may hold.
+        places: Files and folders that issues and errors may name, with the names that the page shows instead.
     """
     lanes = WorkQueues(limits or ServingLimits())
     places = {**(places or {}), out: out.name}

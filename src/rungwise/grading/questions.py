@@ -1,4 +1,4 @@
-"""What people are asked: pairs of a picture and a caption that a table names, in an order that tells no rank."""
+"""Questions for graders: pairs of a picture and a caption from a table, in an order that reveals no rank."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rungwise.relevance.human.ids import Finder
 Direction = Literal["", "i2t", "t2i"]
 
 _SIDE = 64
-"""Pixels to which a picture is decoded to see whether it can be."""
+"""Side in pixels to which a picture is decoded to test whether it can be."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins before which tables put an apostrophe, so that no spreadsheet computes it."""
+"""First characters of texts before which tables put an apostrophe, so that no spreadsheet computes them."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One pair that people are asked about.
+    """One pair to grade.
 
     Attributes:
         image: Position of the picture.
         caption: Position of the caption.
-        direction: Which of both was the query; empty where the table does not say.
+        direction: Which of the two was the query; empty where the table does not say.
     """
 
     image: int
@@ -43,11 +43,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """All pairs that people are asked about, in the order in which they are asked.
+    """All pairs to grade, in the order in which they are asked.
 
     Attributes:
-        data: The collection, which positions count in.
-        asked: The pairs.
+        data: The collection that positions refer to.
+        asked: Pairs to grade.
         issues: Rows of the table that were left out, and pictures that cannot be shown.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]))
@@ -61,7 +61,7 @@ class Questions:
     issues: tuple[Issue, ...] = ()
 
     def __len__(self) -> int:
-        """How many pairs."""
+        """Number of pairs."""
         return len(self.asked)
 
     def ids(self, place: int) -> tuple[str, str]:
@@ -74,16 +74,16 @@ class Questions:
         return self.data.captions[self.asked[place].caption]
 
     def text_hash(self, place: int) -> str:
-        """By which a judgement says which text was read."""
+        """Hash by which a judgement says which text was read."""
         return hash_of_text(self.text(place))
 
     def find(self, image: str, caption: str) -> int | None:
-        """The place of a pair; None where nobody is asked about it."""
+        """The place of a pair; None for a pair that is not asked."""
         return self._place.get((image, caption))
 
     @cached_property
     def version(self) -> str:
-        """By which a page knows whether its places still name the same pairs with the same texts."""
+        """Hash by which a page knows whether its places still name the same pairs with the same texts."""
         named = [(*self.ids(place), self.text(place)) for place in range(len(self))]
         return hash_of_text(json.dumps(named))[:16]
 
@@ -93,15 +93,15 @@ class Questions:
 
 
 def read_questions(path: Path, data: ImageCaptions, *, shuffle: bool = True, seed: int = 0) -> Questions:
-    r"""The pairs that a table names.
+    r"""Read the pairs of a table.
 
     Args:
-        path: A table with columns ``image`` and ``caption`` (ids), such as the false negatives that ``rungwise
-            evaluate`` writes. A column ``direction`` says which of both was the query, and a column ``text`` holds the
-            caption, by which rows of another collection are found.
-        data: The collection.
-        shuffle: Ask in an order that tells nothing of the table's, where the best ranks may stand first.
-        seed: Of that order; the same one for all graders who are to be compared early.
+        path: Table with columns ``image`` and ``caption`` (ids), such as the false negatives that ``rungwise evaluate``
+            writes. A column ``direction`` says which of the two was the query, and a column ``text`` holds the caption,
+            by which rows of another collection are found.
+        data: Collection of the pairs.
+        shuffle: Whether to shuffle the pairs, so that the order does not reveal the ranks.
+        seed: Seed of the order; graders who are to be compared early need the same one.
 
     Raises:
         UserError: If the table cannot be read, columns are missing, or it names pairs of another collection.
@@ -140,12 +140,12 @@ def read_questions(path: Path, data: ImageCaptions, *, shuffle: bool = True, see
 def with_pictures(
     questions: Questions, limit: int | None = None, tell: Callable[[int], None] = lambda _: None
 ) -> Questions:
-    """The pairs whose pictures can be shown; the others are listed.
+    """The pairs whose pictures can be shown; the others become issues.
 
     Args:
-        questions: In the order in which they are asked.
-        limit: How many to keep; all unless given.
-        tell: Told how many pairs were looked at.
+        questions: Pairs in the order in which they are asked.
+        limit: Number of pairs to keep; None keeps all.
+        tell: Callback with the number of pairs that were looked at.
 
     Raises:
         UserError: If the collection has no picture files, or none of them can be shown.
@@ -176,7 +176,7 @@ def with_pictures(
 
 
 def _found(table: Table, data: ImageCaptions) -> Iterator[Question | Issue]:
-    """Each row as a question, or why it is none."""
+    """Each row as a question, or as the issue that prevents it."""
     image_column, caption_column = table.column(("image",)), table.column(("caption",))
     if image_column is None or caption_column is None:
         raise UserError(
@@ -210,12 +210,12 @@ def _position(find: Finder, cell: object) -> int | None:
 
 
 def _bare(text: str) -> str:
-    """Without the apostrophe that keeps a spreadsheet from computing it."""
+    """The text without the apostrophe that keeps a spreadsheet from computing it."""
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def _same(cell: str, text: str) -> bool:
-    """Whether a cell holds a text, as tables write it; an empty cell says nothing."""
+    """Whether a cell holds a text, as tables write it; an empty cell matches any text."""
     written = " ".join(text.encode("utf-8", "replace").decode().split())
     return not cell.strip() or written in (" ".join(one.split()) for one in (cell, _bare(cell)))
 

@@ -1,4 +1,4 @@
-"""What the interface of the grading page answers, as typed data; the OpenAPI document follows from it."""
+"""Schemas of the grading page's answers, from which the OpenAPI document follows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class GradingAbout:
     """What is graded, and how.
 
     Attributes:
-        name: Of the collection.
+        name: Name of the collection.
         file: Name of the table.
         out: Name of the file where judgements are kept.
-        pairs: How many people are asked about.
-        left_out: What of the table is not asked, a line each; the first ones.
-        left_out_count: How many in all.
-        grades: What each grade means, the best first.
-        grader: Whose name the command line gave; empty if it gave none.
+        pairs: Number of pairs to grade.
+        left_out: The first issues of the table, one line each.
+        left_out_count: Number of issues in all.
+        grades: Grades with their meanings, the best first.
+        grader: Name that the command line gave; empty without one.
         next: A command that uses the judgements.
-        version: Of the pairs and their order; a page that was made for another one grades nothing.
+        version: Version of the pairs and their order; a page of another version grades nothing.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Pair:
     """One pair.
 
     Attributes:
-        place: From 0.
+        place: Place of the pair, from 0.
         image: Id of the picture.
         caption: Id of the caption.
         direction: ``"i2t"`` where the picture was the query, ``"t2i"`` where the caption was; or empty.
-        text: The caption.
-        text_hash: To be sent back with the grade, so that nobody grades a text that was not read.
+        text: Text of the caption.
+        text_hash: Hash to be sent back with the grade, so that nobody grades a text that was not read.
         own: The captions that were written for the picture.
-        version: As of :class:`GradingAbout`.
+        version: Version of the pairs and their order.
     """
 
     place: int
@@ -65,16 +65,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class GradingProgress:
-    """How far one grader is.
+    """Progress of one grader.
 
     Attributes:
-        who: The grader.
+        who: Name of the grader.
         given: (pairs,) the grade of each pair, None where there is none yet.
         history: Places of the pairs that were graded, the last one last.
-        counts: How often each grade was given to these pairs, by its name.
-        agreement: Of all graders.
-        summary: The same in words, a line each.
-        version: As of :class:`GradingAbout`.
+        counts: Number of times that each grade was given to these pairs, by its name.
+        agreement: Agreement of all graders.
+        summary: The agreement in words, one line each.
+        version: Version of the pairs and their order.
     """
 
     who: str

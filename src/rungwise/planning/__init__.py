@@ -1,6 +1,6 @@
-"""What a collection takes before anybody buys machines: disk, memory, hours, machines, each with what was measured.
+"""Planning of a collection: the disk, memory, hours and machines that it takes, each with what was measured.
 
-Importing it loads nothing heavy: the command line reads a :class:`Need` before it knows what for.
+Importing it loads nothing heavy: the command line parses a :class:`Need` before it knows whether it is used.
 """
 
 from rungwise.planning.measurement import MeasuredSample, measured

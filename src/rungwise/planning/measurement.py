@@ -1,4 +1,4 @@
-"""The rates of this machine, measured in seconds: encoding, comparing all vectors, writing rows."""
+"""Measurement of this machine's rates within seconds: encoding, comparing all vectors, writing rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True)
 class MeasuredSample:
-    """With how much is measured.
+    """Amounts that are measured.
 
     Attributes:
-        rows: Vectors that are written and searched.
-        pictures: That are encoded.
-        queries: That are searched for.
-        repeats: How often each is measured; the best counts, since other programs only slow it down.
+        rows: Number of vectors that are written and searched.
+        pictures: Number of pictures that are encoded.
+        queries: Number of queries that are searched for.
+        repeats: Number of repetitions; the best counts, since other programs only slow things down.
     """
 
     rows: int = 20_000
@@ -56,17 +56,17 @@ def measured(
     sample: MeasuredSample | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Rates:
-    """Rates in which those of this machine stand in place of others.
+    """Rates where measurements of this machine replace the given ones.
 
     Args:
-        rates: For everything that is not measured.
-        dimension: D, of the drawn vectors.
-        model: Encodes pictures; nothing is encoded without one.
-        name: Of the model in the plan.
-        device: Where it computes, as the plan calls it.
-        folder: Where rows are written; the system's temporary folder unless given.
-        sample: With how much.
-        say: Is told what is measured, a line each.
+        rates: Rates of everything that is not measured.
+        dimension: Dimension D of the random vectors.
+        model: Model that encodes pictures; None skips encoding.
+        name: Name of the model in the plan.
+        device: Device of the model, as the plan names it.
+        folder: Folder for the written rows; by default the system's temporary folder.
+        sample: Amounts that are measured.
+        say: Callback with a line on each measurement.
 
     >>> from rungwise.planning import STORED
     >>> here = measured(STORED, 16, sample=MeasuredSample(rows=200, queries=2, repeats=1))
@@ -127,7 +127,7 @@ def _stores(work: Path, rates: Rates, dimension: int, sample: MeasuredSample) ->
 
 
 def _pictures_per_second(model: DualEncoder, work: Path, sample: MeasuredSample) -> float:
-    """Files to vectors, with an empty cache each time."""
+    """Pictures per second from files to vectors, with an empty cache each time."""
     from PIL import Image
 
     photos = []

@@ -1,4 +1,4 @@
-"""What somebody wants to search: how many pictures, how often, on which machines."""
+"""Requirements of a plan: the number of pictures and searches, and the machines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rungwise.core.errors import UserError
 
 StoreKind = Literal["exact", "lance", "milvus"]
 Wished = Literal["auto", "exact", "lance", "milvus"]
-"""What a user asks for; ``auto`` leaves the choice to the numbers."""
+"""Store that a user asks for; ``auto`` leaves the choice to the numbers."""
 Device = Literal["cpu", "cuda", "t4", "l4", "a100", "h100", "h200"]
-"""Where a model computes; ``cuda`` is any GPU."""
+"""Device of a model; ``cuda`` stands for any GPU."""
 
 MOST_PICTURES = 10**12
 MOST_DIMENSIONS = 1 << 16
@@ -79,37 +79,27 @@ class Need:
 
     @property
     def numbers(self) -> int:
-        """D: how many numbers a vector has."""
+        """Dimension D of a vector."""
         return USUAL_DIMENSIONS if self.dimension is None else self.dimension
 
     @property
     def rows(self) -> int:
-        """R: how many pictures and captions there are."""
+        """Number R of pictures and captions."""
         return self.pictures + round(self.pictures * self.captions)
 
     @property
     def model_name(self) -> str:
-        """The model without the hub and the owner that it is fetched from; empty where none is named."""
+        """Name of the model without hub and owner; empty without a model."""
         return (self.model or "").rpartition("/")[2]
 
     def plain(self) -> dict[str, Any]:
-        """For JSON.
-
-        >>> Need(10, model="hf:google/siglip2-base-patch32-256").plain()["model"]
-        'siglip2-base-patch32-256'
-        """
+        """Plain values for JSON."""
         said = {one.name: getattr(self, one.name) for one in fields(Need)}
         return said | {"dimension": self.numbers, "model": self.model_name}
 
 
 def parse_count(text: str) -> int:
-    """A number as people write it: ``10k``, ``1M``, ``5B``, ``1,000,000``.
-
-    Args:
-        text: What was typed.
-
-    Raises:
-        UserError: If it is none, or none that is whole.
+    """Parse a number as people write it: ``10k``, ``1M``, ``5B``, ``1,000,000``; UserError for anything else.
 
     >>> parse_count("10k"), parse_count("1.5M"), parse_count("5B"), parse_count("1,000,000")
     (10000, 1500000, 5000000000, 1000000)

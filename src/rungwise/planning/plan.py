@@ -1,4 +1,4 @@
-"""From what somebody needs to what it takes: disk, memory, hours, machines, and which store, each with its reason."""
+"""Plans: from a need to disk, memory, hours, machines and a store, each with its reason."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _DEVICES = {"cpu": "processor", "cuda": "GPU"}
 
 @dataclass(frozen=True)
 class Plan:
-    """What a collection takes.
+    """Costs of a collection.
 
     Attributes:
-        need: For what.
-        store: The recommended one, or the one that was asked for.
-        why: It is, in a line.
-        doubts: What speaks against a store that was asked for.
-        quantities: Of this store, and of encoding.
-        compared: What each store would take.
+        need: Need that the plan is for.
+        store: The recommended store, or the one that was asked for.
+        why: Reason for the store, in one line.
+        doubts: Objections to a store that was asked for.
+        quantities: Quantities of this store, and of encoding.
+        compared: Costs of each store.
     """
 
     need: Need
@@ -36,11 +36,11 @@ class Plan:
     compared: tuple[StoreCosts, ...]
 
     def __getitem__(self, name: str) -> Quantity:
-        """A quantity by its name."""
+        """The quantity with this name."""
         return next(one for one in self.quantities if one.name == name)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Plain values for JSON."""
         stores = [
             {
                 "store": one.kind,
@@ -64,14 +64,7 @@ class Plan:
 
 
 def plan(need: Need, rates: Rates = STORED) -> Plan:
-    """What a collection takes.
-
-    Args:
-        need: For what.
-        rates: What was measured.
-
-    Raises:
-        UserError: If nobody knows of a model of that name.
+    """Plan a collection; UserError for a model whose rate is not known.
 
     >>> small, large = plan(Need(10_000)), plan(Need(100_000_000))
     >>> small.store, large.store
@@ -103,7 +96,7 @@ _WORDS = "encoding the words of a query with your model comes on top"
 
 
 def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ...]:
-    """Machines that search, and those that serve where that is another process."""
+    """Quantities of machines that search, and of those that serve where that is another process."""
     serving = rates["serving"]
     if costs.kind == "milvus":
         count = math.ceil(need.queries / serving.value)
@@ -118,7 +111,7 @@ def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ..
 
 
 def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
-    """Hours of encoding, on the processor and on the device that was asked for, and machines for it."""
+    """Hours of encoding, on the processor and on the requested device, and machines for it."""
     model, known = need.model_name or DEFAULT_ENCODER, encoders(rates)
     if need.model_name and model not in known and need.pictures_per_second is None:
         raise UserError(
@@ -143,7 +136,7 @@ def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
 
 
 def _indexing(need: Need, rates: Rates) -> Quantity:
-    """Memory of the process that indexes: it knows every picture by its id, its path and its content."""
+    """Memory of the process that indexes, which holds id, path and content hash of every picture."""
     used = kept, process = rates["indexing_memory"], rates["indexing_process"]
     value = need.pictures * kept.value + process.value
     remark = ""
@@ -160,7 +153,7 @@ def _hours(need: Need, name: str, rate: Rate | None) -> Quantity:
 
 
 def title(need: Need) -> str:
-    """What is planned, in a line.
+    """Title of a plan, in one line.
 
     >>> title(Need(1_000_000, queries=50))
     'N = 1,000,000 pictures, D = 512, Q = 50 searches/s, machines of 64 GB'

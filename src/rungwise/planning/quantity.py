@@ -1,4 +1,4 @@
-"""One number of a plan, with the formula and the rates behind it."""
+"""One number of a plan, with its formula and rates."""
 
 from __future__ import annotations
 
@@ -14,25 +14,22 @@ _HOURS = (("years", 8766.0), ("days", 24.0), ("h", 1.0), ("min", 1 / 60), ("s", 
 _LONGEST = 100 * 8766.0
 _MANY_MACHINES = 1e6
 _MANY = 2
-"""From so many of a unit on it is taken: 1.5 days are 36 hours."""
+"""Number of a unit from which it is used: 1.5 days are shown as 36 hours."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number, and where it is from.
+    """A number with its derivation.
 
     Attributes:
-        name: What it is.
-        value: In its unit; None where nobody measured what it is reckoned from.
-        unit: Of it.
-        formula: How it is reckoned; each ``{}`` stands for a rate, in their order.
-        rates: What was measured.
-        rows: Of the largest part that one machine holds; beyond the rows of a rate it is extrapolated.
-        dimension: Numbers of a vector.
-        remark: What else there is to know.
-
-    >>> Quantity("disk", 2.1e9, "bytes", "N x 4 x D", rows=1).said
-    '2.1 GB'
+        name: Name of the quantity.
+        value: Value in the unit; None where a rate behind it was not measured.
+        unit: Unit of the value.
+        formula: Formula; each ``{}`` stands for a rate, in their order.
+        rates: Rates of the formula.
+        rows: Rows in the largest part on one machine; beyond the rows of a rate the value is extrapolated.
+        dimension: Dimension of a vector.
+        remark: A further remark.
     """
 
     name: str
@@ -46,18 +43,18 @@ class Quantity:
 
     @property
     def known(self) -> float:
-        """The number, where what it is reckoned from was measured."""
+        """The value, which must have been measured."""
         assert self.value is not None
         return self.value
 
     @property
     def said(self) -> str:
-        """The number as people say it."""
+        """Text of the value."""
         return "not measured" if self.value is None else said(self.value, self.unit)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What was not measured as it is asked for here."""
+        """Remarks on what was not measured as it is used here."""
         beyond = [rate.rows for rate in self.rates if rate.rows and self.rows > rate.rows and not rate.assumed]
         others = {rate.dimension for rate in self.rates if rate.dimension and not rate.assumed} - {self.dimension}
         found = [f"extrapolated from {count_said(min(beyond))} rows"] if beyond else []
@@ -66,17 +63,13 @@ class Quantity:
         return tuple([*found, self.remark] if self.remark else found)
 
     def explained(self, marks: Sequence[str]) -> str:
-        """The formula with the numbers of its rates.
-
-        Args:
-            marks: Of each rate, such as ``"[1]"``.
-        """
+        """The formula with the values of its rates, each followed by its mark, such as ``"[1]"``."""
         return self.formula.format(
             *(f"{rate.said} {mark}".strip() for rate, mark in zip(self.rates, marks, strict=True))
         )
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Plain values for JSON."""
         return {
             "name": self.name,
             "value": self.value,
@@ -101,7 +94,7 @@ class Quantity:
 
 
 def said(value: float, unit: Unit) -> str:
-    """A number as people say it.
+    """Text of a value with its unit.
 
     >>> said(3.6e9, "bytes"), said(0.05, "hours"), said(30, "hours"), said(2600, "ms"), said(3, "machines")
     ('3.6 GB', '3 min', '30 h', '2.6 s', '3')
@@ -121,7 +114,7 @@ def said(value: float, unit: Unit) -> str:
 
 
 def count_said(count: int) -> str:
-    """A number of rows or pictures as people say it.
+    """Text of a number of rows or pictures.
 
     >>> count_said(5_000_000_000), count_said(1_500_000), count_said(10_000), count_said(8_091)
     ('5 B', '1.5 M', '10 k', '8,091')

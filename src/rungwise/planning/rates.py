@@ -1,7 +1,7 @@
-"""What each thing took where it was measured: the numbers that every plan is reckoned from, and nothing else.
+"""Measured rates, from which every plan is computed.
 
-``benchmarks/scaling.py``, ``benchmarks/search.py``, ``benchmarks/encoding.py`` and ``benchmarks/serving.py`` printed
-them.
+They are output of ``benchmarks/scaling.py``, ``benchmarks/search.py``, ``benchmarks/encoding.py`` and
+``benchmarks/serving.py``.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 MACHINE = "2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB"
-"""Where the stored rates were measured."""
+"""Machine of the stored rates."""
 HERE = "this machine"
-"""Where ``--measure`` measures."""
+"""Name of the machine on which ``--measure`` measures."""
 DEFAULT_ENCODER = "siglip2-base-patch32-256"
-"""What ``rungwise index`` takes where no model is named."""
+"""Model that ``rungwise index`` takes by default."""
 _MB = 1e6
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One number that was measured, or that nobody measured and is assumed.
+    """One measured or assumed number.
 
     Attributes:
-        what: What was measured.
-        value: The number.
-        unit: Its unit, such as ``"rows/s"``; empty for a factor.
-        source: Where it was printed; of what is assumed, why.
-        rows: Rows of the store that was measured; beyond them a plan extrapolates. None where rows do not matter.
-        dimension: Numbers of a vector that was measured; None where they do not matter.
-        machine: The machine that was measured; empty for what no machine changes.
-        assumed: Whether nobody measured it.
+        what: Description of what was measured.
+        value: Value of the rate.
+        unit: Unit such as ``"rows/s"``; empty for a factor.
+        source: Place where the number was printed; for an assumption, its reason.
+        rows: Number of rows of the measured store; beyond it a plan extrapolates. None where rows do not matter.
+        dimension: Dimension of the measured vectors; None where it does not matter.
+        machine: Machine of the measurement; empty where the machine does not matter.
+        assumed: Whether the number was not measured.
 
     >>> Rate("vectors read", 31.9, "GB/s", "docs").said
     '31.9 GB/s'
@@ -48,20 +48,20 @@ class Rate:
 
     @property
     def said(self) -> str:
-        """The number with its unit; of a factor, the number alone."""
+        """Text of the value with its unit; of a factor, the value alone."""
         if self.unit == "B" and self.value >= _MB:
             return f"{number(self.value / _MB)} MB"
         return f"{number(self.value)} {self.unit}".strip()
 
     @property
     def about(self) -> str:
-        """What it is, what it was measured with and where, in a line."""
+        """What was measured, with which sizes and where, in one line."""
         sizes = [f"{self.rows:,} rows" if self.rows else "", f"D = {self.dimension}" if self.dimension else ""]
         return "; ".join(filter(None, (self.what, ", ".join(filter(None, sizes)), self.source)))
 
 
 def number(value: float) -> str:
-    """A number with three digits, or all of a large one.
+    """Text of a number with three digits, or all of a large one.
 
     >>> number(31.92), number(1554.2), number(0.00761), number(2)
     ('31.9', '1,554', '0.00761', '2')
@@ -70,11 +70,11 @@ def number(value: float) -> str:
 
 
 Rates = Mapping[str, Rate]
-"""Everything that a plan is reckoned from, by the names of :data:`STORED`."""
+"""Rates by the names of :data:`STORED`."""
 
 
 def encoder(model: str, device: str) -> str:
-    """The name of the rate of a model that encodes pictures on a device.
+    """Name of the rate of a model that encodes pictures on a device.
 
     >>> STORED[encoder("resnet50", "cpu")].said
     '32.4 pictures/s'
@@ -83,7 +83,7 @@ def encoder(model: str, device: str) -> str:
 
 
 def encoders(rates: Rates) -> list[str]:
-    """The models of which it is known how many pictures a second they encode, on whatever device.
+    """Models whose number of pictures per second is known, on any device.
 
     >>> encoders(STORED)
     ['quick', 'resnet50', 'siglip2-base-patch32-256']
@@ -141,7 +141,7 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
         ("serving", 154, "searches/s", None, None, "rungwise serve, 50 clients, 400 pictures and a small model"),
     ),
 }  # fmt: skip
-"""What the benchmarks printed, by the section of the page that shows it."""
+"""Output of the benchmarks, by the section of the page that shows it."""
 
 _ALONE, _REST = "only one machine was at hand", "the rest is left for everything else"
 _FACTORS: Mapping[str, tuple[float, str, str, bool]] = {
@@ -151,7 +151,7 @@ _FACTORS: Mapping[str, tuple[float, str, str, bool]] = {
     "milvus_share": (1, "each machine of Milvus holds, builds and searches an even part of the rows", _ALONE, True),
     "sharing_encoding": (1, "machines share pictures out evenly", _ALONE, True),
 }  # fmt: skip
-"""What no machine changes."""
+"""Factors that no machine changes."""
 
 STORED: Rates = MappingProxyType(
     {
@@ -164,4 +164,4 @@ STORED: Rates = MappingProxyType(
         for name, (value, what, source, assumed) in _FACTORS.items()
     }
 )
-"""What ``rungwise plan`` reckons with unless ``--measure`` takes the place of some."""
+"""Rates of ``rungwise plan``, unless ``--measure`` replaces some."""

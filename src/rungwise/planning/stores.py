@@ -1,7 +1,7 @@
-"""What each store would take: disk, memory, time of a search, time of building, machines.
+"""Costs of each store: disk, memory, time of a search, time of building, machines.
 
-In formulas N is the number of pictures, R that of rows (pictures and captions), D that of the numbers of a vector, and
-Q that of searches a second.
+In formulas N is the number of pictures, R the number of rows (pictures and captions), D the dimension of a vector, and
+Q the number of searches a second.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from rungwise.planning.quantity import Quantity, Unit
 from rungwise.planning.rates import Rates
 
 SLOWEST_MS = 100.0
-"""A person does not notice that a search takes so long; what takes longer is better shared out over machines."""
+"""Time of a search that a person does not notice; slower searches are better distributed over machines."""
 LONGEST_BUILD = 24.0
-"""Hours; an index that takes longer to make is never up to date."""
+"""Hours of building above which an index is never up to date."""
 _GB = 1e9
 
 
 @dataclass(frozen=True)
 class StoreCosts:
-    """What one store would take.
+    """Costs of one store.
 
     Attributes:
-        kind: Which store.
+        kind: Kind of the store.
         disk: Disk of all machines together, for one copy.
         memory: Memory of all machines together, for one copy.
-        search: One search, without encoding its words.
-        build: Rows written and indexed, vectors at hand.
-        holding: Machines for one copy.
-        machines: Machines for all searches.
-        wrong: Why it does not do; empty if it does.
+        search: Time of one search, without encoding its words.
+        build: Time of writing and indexing rows with given vectors.
+        holding: Number of machines for one copy.
+        machines: Number of machines for all searches.
+        wrong: Reasons why the store is unsuitable; empty if it is suitable.
     """
 
     kind: StoreKind
@@ -47,19 +47,13 @@ class StoreCosts:
 
 
 def costs_of(kind: StoreKind, need: Need, rates: Rates) -> StoreCosts:
-    """What a store would take.
-
-    Args:
-        kind: Which store.
-        need: For what.
-        rates: What was measured.
-    """
+    """Costs of a store for a need, computed from rates."""
     return {"exact": _exact, "lance": _lance, "milvus": _milvus}[kind](_Reckoning(need, rates))
 
 
 @dataclass(frozen=True)
 class _Reckoning:
-    """Quantities of one need, each as a value, its formula and the names of the rates in it, in their order."""
+    """Quantities for one need, each as a value, its formula and the names of the rates in it, in their order."""
 
     need: Need
     rates: Rates
@@ -69,16 +63,16 @@ class _Reckoning:
 
     @property
     def vector(self) -> int:
-        """Bytes of a vector in single precision."""
+        """Number of bytes of a vector in single precision."""
         return self.need.numbers * 4
 
     def measured_with(self, rate: str) -> tuple[int, int]:
-        """N and D with which a rate was measured."""
+        """N and D of the measurement of a rate."""
         found = self.rates[rate]
         return found.rows or self.need.pictures, found.dimension or self.need.numbers
 
     def disk(self, more: float, formula: str, *rates: str, half: bool = False, remark: str = "") -> Quantity:
-        """Vectors, what is kept beside them, and more."""
+        """Disk for vectors, metadata, and ``more``."""
         need, captions = self.need, self.need.rows - self.need.pictures
         vector, size = ("2 D", self.vector // 2) if half else ("4 D", self.vector)
         beside = ["facts", "thumbnail"] if need.thumbnails else ["facts"]
@@ -105,7 +99,7 @@ class _Reckoning:
         return Quantity(name, value, unit, formula, used, beyond, self.need.numbers, remark)
 
     def machines(self, search: Quantity, holding: int, process: str) -> Quantity:
-        """Machines for all searches: as many copies as are needed, each on so many machines."""
+        """Machines for all searches: as many copies as are needed, each on ``holding`` machines."""
         copies = max(1, math.ceil(self.need.queries * search.known / 1000))
         return Quantity(
             f"machines, {process}",
@@ -118,7 +112,7 @@ class _Reckoning:
         )
 
     def holding(self, memory: float) -> int:
-        """Machines that hold so many bytes."""
+        """Number of machines that hold so many bytes."""
         return max(1, math.ceil(memory / (self.need.memory * _GB * self["spare"])))
 
     def on_one_machine(

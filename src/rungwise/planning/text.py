@@ -1,4 +1,4 @@
-"""A plan as text for a terminal of 80 columns: numbers, formulas, and at the end where each rate was measured."""
+"""Text of a plan for a terminal of 80 columns: numbers, formulas, and at the end the sources of the rates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ _NAME, _VALUE = 22, 13
 
 
 def plan_text(plan: Plan) -> str:
-    r"""The plan.
-
-    Args:
-        plan: What to print.
+    r"""Text of a plan.
 
     >>> from rungwise.planning import Need, plan
     >>> print(plan_text(plan(Need(10_000))).partition("\n")[0])
@@ -44,7 +41,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def _compared(plan: Plan) -> Iterator[str]:
-    """A line for each store."""
+    """One line for each store."""
     yield f"{'store':<10}{'disk':>10}{'memory':>10}{'one search':>12}{'building':>11}{'machines':>10}"
     for one in plan.compared:
         said = (one.disk.said, one.memory.said, one.search.said, one.build.said, one.machines.said)

@@ -14,7 +14,7 @@ _EXAMPLES = (
 
 
 def main(arguments: list[str]) -> int:
-    """Learn, print what was learnt, write."""
+    """Learn a calibration, print a summary, and write it."""
     asked = parse(Calibrate, arguments, "rungwise calibrate", examples=_EXAMPLES)
     from rungwise.cli.calibrate.run import run
 

@@ -1,4 +1,4 @@
-"""What ``rungwise calibrate`` can be asked for."""
+"""Options of ``rungwise calibrate``."""
 
 from __future__ import annotations
 

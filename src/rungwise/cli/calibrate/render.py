@@ -1,4 +1,4 @@
-"""What ``rungwise calibrate`` learnt, in words and numbers for a terminal."""
+"""Text and tables of what ``rungwise calibrate`` learnt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 5
 _LONGEST = 48
-"""Characters of a caption."""
+"""Largest number of characters of a caption."""
 
 _METHODS = {
     "flat": "one threshold for all queries",
@@ -31,11 +31,11 @@ _METHODS = {
 
 
 def render_counts(relevant: NDArray[np.int64], candidates: int) -> Text:
-    """What was learnt from.
+    """Line on the captions and pictures of the fit.
 
     Args:
-        relevant: (queries,) how many pictures are relevant to each caption.
-        candidates: How many pictures each was compared with.
+        relevant: (queries,) number of pictures relevant to each caption.
+        candidates: Number of pictures that each caption was compared with.
 
     >>> render_counts(np.array([2, 0]), 1000).plain
     '2 captions and 1,000 pictures; relevant to a caption: 1.0 on average, 1 in the middle, none for 50.0 %'
@@ -50,9 +50,9 @@ def render_learnt(found: CrossValidation, calibration: Calibration, texts: Seque
     """Tables and lines, at most 80 columns wide.
 
     Args:
-        found: What the calibration is worth on queries that it was not fitted on.
-        calibration: That was fitted on all of them.
-        texts: (queries,) the captions.
+        found: Cross-validation of the calibration.
+        calibration: Calibration fitted on all queries.
+        texts: (queries,) texts of the captions.
     """
     from rich import box
     from rich.table import Table
@@ -82,7 +82,7 @@ def render_learnt(found: CrossValidation, calibration: Calibration, texts: Seque
 
 
 def _examples(found: CrossValidation) -> list[int]:
-    """Queries from the fewest hits shown to the most, evenly; the first of those that show alike."""
+    """Queries from the fewest hits shown to the most, evenly spread."""
     order = np.lexsort((np.arange(len(found.cuts)), found.cuts))
     return [int(query) for query in order[evenly_spread(len(order), _EXAMPLES)]]
 

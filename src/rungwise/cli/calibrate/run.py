@@ -1,4 +1,4 @@
-"""The work of ``rungwise calibrate``, once its command line is understood."""
+"""The work of ``rungwise calibrate``, after its command line was parsed."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from rungwise.relevance.base import Degrees
 from rungwise.relevance.description.describe import relevant_from
 
 _DEFAULT = "tfidf"
-"""Of the sources: made at once from captions alone, 0 to 1, and 1 for the picture that a caption was written for."""
+"""Default source of degrees: made at once from captions alone, 0 to 1, and 1 for a caption's own picture."""
 _OF_LABELS = "labels"
-"""Of the sources: what a model means that was chosen by labels."""
+"""Source of degrees for a model that was chosen by labels."""
 _CHECKED = 600
-"""Captions on which it is tried what others teach."""
+"""Number of captions in the cross-validation."""
 _MOST_PAIRS = 200_000_000
-"""Of captions and pictures: 1.6 GB with their degrees."""
+"""Largest number of pairs of captions and pictures: 1.6 GB with their degrees."""
 
 
 def run(asked: Calibrate) -> int:
-    """Learn, print, write; gives the exit status.
+    """Learn, print and write; returns the exit status.
 
     Raises:
         UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
@@ -79,14 +79,14 @@ def run(asked: Calibrate) -> int:
 
 
 def _require_place(asked: Calibrate) -> None:
-    """Refuse before anything is read what could not keep the calibration; ``--out`` was tried already."""
+    """Refuse early a place that cannot keep the calibration; ``--out`` was already tried."""
     folder = asked.index or Path(asked.model)
     if asked.out is None and folder.is_dir():
         require_writable_file(folder / CALIBRATION)
 
 
 def _of_index(asked: Calibrate) -> int:
-    """Learn from what people said on the page of an index, or else from its captions."""
+    """Learn from people's grades on the page of an index, or else from its captions."""
     from rungwise.index.cutoff.calibration import refit
 
     if asked.index is None:
@@ -118,7 +118,7 @@ def _of_index(asked: Calibrate) -> int:
 
 
 def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
-    """An option that would change nothing is a misunderstanding."""
+    """Refuse options that would change nothing, since they are a misunderstanding."""
     usual = {one.name: one.default for one in fields(Calibrate)}
     for name in names:
         if getattr(asked, name) != usual[name]:
@@ -127,7 +127,7 @@ def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
 
 
 def _learn_from(asked: Calibrate, scored: ScoredInputs) -> Calibration:
-    """Learn from captions as queries, and say what was learnt."""
+    """Learn from captions as queries, and print what was learnt."""
     _refuse_too_few(scored.data)
     relevance, title = _relevance(asked, scored)
     scored.refuse_own_opinion(relevance)
@@ -193,7 +193,7 @@ def _refuse_too_few(data: ImageCaptions) -> None:
 
 
 def _relevance(asked: Calibrate, scored: ScoredInputs) -> tuple[Any, str]:
-    """Degrees of the pairs, and what they are called."""
+    """Degrees of the pairs, and their name."""
     from rungwise.relevance.config import Building, degrees_of, names_source
     from rungwise.scenes.relevance import own_degrees
 
@@ -218,7 +218,7 @@ def _relevance(asked: Calibrate, scored: ScoredInputs) -> tuple[Any, str]:
 
 
 def _relevant_from(asked: Calibrate, relevance: Any, degrees: NDArray[Any]) -> float:
-    """The least degree that counts as relevant: given, by the source, or by a share of the pairs."""
+    """The smallest degree that counts as relevant: given, by the source, or by a share of the pairs."""
     known = degrees[~np.isnan(degrees)]
     if not known.size:
         raise UserError("--relevance: no pair of these captions and pictures has a degree; give those of this --split")

@@ -15,7 +15,7 @@ _EXAMPLES = (
 
 
 def main(arguments: list[str]) -> int:
-    """Evaluate, print, write."""
+    """Evaluate, print and write the result."""
     asked = parse(Evaluate, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
     from rungwise.cli.evaluate.run import run
 

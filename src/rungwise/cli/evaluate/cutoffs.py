@@ -1,4 +1,4 @@
-"""What says where relevance ends, for ``rungwise evaluate``; what is known of captions as queries."""
+"""Methods of where relevance ends for ``rungwise evaluate``, and what is known of captions as queries."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from rungwise.models.io.folder import CALIBRATION
 from rungwise.similarity.arrays import unit_rows
 
 _MOST_PICTURES = 5000
-"""Of an index, with all of their captions."""
+"""Largest number of pictures of an index that are read, with all of their captions."""
 _AT_ONCE = 256
-"""Captions that are compared with all others at a time."""
+"""Number of captions compared with all others at a time."""
 
 
 def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
-    """What was asked for, else the model's own calibration, else one that learnt nothing; it is said which.
+    """The requested calibration, else the model's own, else one without learning; which one is printed.
 
     Args:
-        given: A file, or a folder that holds one.
+        given: File, or a folder that holds one; None takes the model's own.
         scored: The scores that are judged.
 
     Raises:
-        UserError: If the file is missing or damaged, or of another model.
+        UserError: If the file is missing, damaged, or of another model.
     """
     own = None if scored.model is None else scored.model.calibration_file
     file = own if given is None else given / CALIBRATION if given.is_dir() else given
@@ -55,16 +55,16 @@ def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
 
 
 def _unsupervised(scored: ScoredInputs) -> Calibration:
-    """By what unrelated texts reach with these pictures, as a search does; without a model, by the scores alone."""
+    """Calibration by the scores of unrelated texts, as in a search; without a model, by the scores alone."""
     return Calibration.unsupervised(unrelated_to(scored)[0], model_fingerprint=scored.model_hash)
 
 
 def unrelated_to(scored: ScoredInputs, *, likeness: bool = False) -> tuple[NDArray[Any] | None, list[Known] | None]:
-    """(texts, images) scores of texts that fit no picture, and what is known of each; None of a model without vectors.
+    """(texts, images) scores of texts that fit no picture, and what is known of each; None without vectors.
 
     Args:
-        scored: By a model.
-        likeness: Also how like each is to the captions of every picture.
+        scored: Scores and their model.
+        likeness: Whether to add the similarity of each text with the captions of every picture.
     """
     model, source = scored.model, scored.similarity
     if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
@@ -76,28 +76,28 @@ def unrelated_to(scored: ScoredInputs, *, likeness: bool = False) -> tuple[NDArr
 
 
 class _OfCaptions:
-    """A calibration that knows the captions of a collection, which are queries in one direction alone."""
+    """A calibration with knowledge of the captions of a collection, which are queries in one direction only."""
 
     def __init__(self, calibration: Calibration, known: list[Known]) -> None:
         self._ends: dict[Direction, Ends] = {"i2t": calibration, "t2i": calibration.informed(known)}
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """Judge queries with knowledge of captions, or of images without it."""
         return self._ends[direction].judge(scores, direction, queries)
 
     def __str__(self) -> str:
-        """That of the calibration."""
+        """The calibration's line."""
         return str(self._ends["i2t"])
 
 
 def known_of(scored: ScoredInputs, captions: NDArray[np.int64], *, likeness: bool = False) -> list[Known] | None:
-    """What a search knows of these captions, beside their scores; None of scores that say nothing of their vectors.
+    """What a search knows of these captions besides their scores; None for scores without vectors.
 
     Args:
-        scored: By a model.
-        captions: Positions.
-        likeness: Also how like each is to the captions of every picture, itself left out: what a search knows in an
-            index with captions.
+        scored: Scores and their model.
+        captions: Positions of the captions.
+        likeness: Whether to add the similarity of each with the captions of every picture, except itself: what a search
+            knows in an index with captions.
     """
     model, source = scored.model, scored.similarity
     if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
@@ -128,17 +128,14 @@ def _alike(
     queries: NDArray[Any],
     captions: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
-    """The highest cosine of each query with the captions of each picture; NaN where there are none.
+    """(queries, images) highest cosine of each query with the captions of each picture; NaN without captions.
 
     Args:
-        vectors: (captions, D) of all captions.
-        owners: (captions,) the picture of each.
-        images: How many pictures there are.
-        queries: (queries, D).
-        captions: (queries,) which captions the queries are themselves; these are left out.
-
-    Returns:
-        (queries, images).
+        vectors: (captions, D) vectors of all captions.
+        owners: (captions,) picture of each caption.
+        images: Number of pictures.
+        queries: (queries, D) vectors of the queries.
+        captions: (queries,) positions of the queries among the captions, which are left out.
     """
     unit, asking = unit_rows(vectors), unit_rows(queries)
     order = np.argsort(owners, kind="stable")
@@ -155,12 +152,7 @@ def _alike(
 
 
 def scored_of_index(index: Index, model: DualEncoder) -> ScoredInputs:
-    """The pictures of an index that have captions, and their captions, as a collection; a part of many.
-
-    Args:
-        index: With captions.
-        model: That built it.
-    """
+    """The pictures of an index that have captions, and these, as scored inputs; a sample of a large index."""
     store, kept = index.picture_store, index.caption_store
     names = store.drawn(_MOST_PICTURES)
     ids: list[str] = []

@@ -1,4 +1,4 @@
-"""What ``rungwise evaluate`` reads: a model's or anybody's scores, together with the data that they belong to."""
+"""Inputs of ``rungwise evaluate``: scores of a model or from files, with their data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Encoding(Protocol):
-    """The part of the command line that says how a model reads pictures."""
+    """The options that say how a model reads pictures."""
 
     precision: PrecisionName
     least_cosine: float
@@ -48,19 +48,19 @@ class Encoding(Protocol):
 
 @dataclass(frozen=True)
 class ScoredInputs:
-    """Scores and data, read once for everything that is made of them.
+    """Scores and data, read once for everything that uses them.
 
     Attributes:
-        similarity: Of all images with all captions; with a reranker, the rankings of both stages.
-        data: Ids, captions, ownership; made up of positions where no data were given.
-        has_texts: Data were given.
-        relevance: Degrees, or None.
-        relevance_name: Of degrees that do not say themselves what they are.
-        model_hash: Of a model of ours.
-        seed: Of its training, where it is known.
-        split: That was evaluated; empty where there is none.
-        model: That was read; None where scores came as files.
-        reranker: That orders the best candidates anew; None without one.
+        similarity: Scores of all images with all captions; with a reranker, the rankings of both stages.
+        data: Ids, captions and the captions' images; made up of positions where no data were given.
+        has_texts: Whether data were given.
+        relevance: Degrees of relevance, or None.
+        relevance_name: Name of degrees that do not have one themselves.
+        model_hash: Hash of the model; empty for scores from files.
+        seed: Seed of the model's training, where it is known.
+        split: Split that was evaluated; empty where there is none.
+        model: Model that made the scores; None where they came as files.
+        reranker: Model that reranks the best candidates; None without one.
     """
 
     similarity: SimilaritySource
@@ -80,21 +80,17 @@ class ScoredInputs:
         return self.reranker or self.model
 
     def refuse_own_opinion(self, relevance: Any) -> None:
-        """Refuse degrees that came from one of the models that are judged, or from a part of one.
-
-        Raises:
-            UserError: If they did.
-        """
+        """Refuse degrees that came from one of the evaluated models, or from a part of one."""
         for model in (self.model, self.reranker):
             for one in sorted(model.made_of) if model is not None else ():
                 refuse_own_opinion(relevance, one)
 
 
 def read_scored(asked: Evaluate) -> ScoredInputs:
-    """Read everything.
+    """Read scores and data.
 
     Raises:
-        UserError: If what is given does not say one thing to evaluate, or does not fit together.
+        UserError: If the options do not name exactly one kind of scores, or do not fit together.
     """
     embeddings = (asked.image_embeddings, asked.text_embeddings)
     given = {
@@ -132,10 +128,10 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
 
 
 def read_beside(given: Sequence[str], scored: ScoredInputs, asked: Evaluate) -> SimilaritySource:
-    """Scores of another model for the same data: a model, a similarity file, or two files of embeddings.
+    """Read scores of another model for the same data: a model, a similarity file, or two files of embeddings.
 
     Raises:
-        UserError: If they do not fit the data, or the degrees of relevance are this model's opinion.
+        UserError: If the scores do not fit the data, or the degrees of relevance are this model's opinion.
     """
     if len(given) == 2:
         sides = [read_embeddings(*split_key(one)) for one in given]
@@ -153,7 +149,7 @@ def read_beside(given: Sequence[str], scored: ScoredInputs, asked: Evaluate) -> 
 
 
 def read_part(place: Path, split: str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
-    """The split of a collection, or all of it; what is odd about the collection is said."""
+    """A split of a collection, or all of it; the collection's issues are printed."""
     data = read(place, join_restval=join_restval, captions_only=captions_only)
     say_issues(data.issues)
     return data if split == "all" else with_splits(data).split(split)
@@ -171,16 +167,13 @@ def _refuse_incomplete(data: ImageCaptions) -> None:
 
 
 def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> ScoredInputs:
-    """A model's scores of a collection, with a bar while pictures are encoded.
+    """Scores of a collection by a model, with a progress bar while pictures are encoded.
 
     Args:
-        model: That was read.
-        name: By which it was asked for.
-        data: With pictures and captions.
-        asked: How features are computed, and where they are kept.
-
-    Raises:
-        UserError: If there are no pictures, or no captions.
+        model: Model that scores.
+        name: Name of the model on the command line.
+        data: Collection with pictures and captions.
+        asked: Options of how features are computed and where they are cached.
     """
     scores = scores_of(model, name, data, asked)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
@@ -189,17 +182,7 @@ def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding
 
 
 def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> PairScores:
-    """What a model makes of a collection, once it has read it; the pictures that it cannot read are listed.
-
-    Args:
-        model: That was read.
-        name: By which it was asked for.
-        data: With pictures and captions.
-        asked: How features are computed, and where they are kept.
-
-    Raises:
-        UserError: If there are no pictures, or no captions.
-    """
+    """A model's scores of a collection, with arguments of :func:`scored_by`; unreadable pictures are listed."""
     _refuse_incomplete(data)
     say_cut(model, data.captions)
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
@@ -212,7 +195,7 @@ def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding
 
 
 def _reranked(name: str, scored: ScoredInputs, asked: Evaluate) -> ScoredInputs:
-    """The same scores as a first stage, and a model as the second, of the pictures that both can read."""
+    """The scores as a first stage with a model as the second, restricted to the pictures that both can read."""
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, scored.data, asked)
     first = scored.similarity
@@ -225,7 +208,7 @@ def _reranked(name: str, scored: ScoredInputs, asked: Evaluate) -> ScoredInputs:
 
 
 def _seed_of(provenance: Mapping[str, Any]) -> int | None:
-    """The facts beside a model are what its file says, which is anything."""
+    """The seed in a model's provenance, which may hold anything."""
     seed = provenance.get("seed")
     return seed if isinstance(seed, int) else None
 
@@ -304,7 +287,7 @@ def _in_shards(asked: Evaluate) -> bool:
 
 
 def _name_of(relevance: str) -> str:
-    """A file by its name and hash; a folder of degrees says itself what it is."""
+    """Name and hash of a file of degrees; empty for a folder, which has a name of its own."""
     path = split_key(relevance)[0]
     if path.is_dir():
         return ""

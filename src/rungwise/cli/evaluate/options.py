@@ -1,4 +1,4 @@
-"""What ``rungwise evaluate`` can be asked for."""
+"""Options of ``rungwise evaluate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rungwise evaluate --positives``: people's judgements, the published files of positives, or both."""
+"""``rungwise evaluate --positives``: human judgements, the published files of positives, or both."""
 
 from __future__ import annotations
 
@@ -24,16 +24,12 @@ _TWO = "IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
 
 
 def of_people(asked: Evaluate) -> tuple[Path, ...]:
-    """Those files of --positives that hold people's judgements; of what is no file, whoever reads it says so.
-
-    Raises:
-        UserError: If a file cannot be read.
-    """
+    """The files of --positives that hold human judgements; the reader reports what is no file."""
     return tuple(path for path in map(user_path, asked.positives) if is_regular(path) and is_of_people(path))
 
 
 def refuse_beside_people(asked: Evaluate, people: Sequence[Path]) -> None:
-    """What does not go with people's judgements is said before anything is read."""
+    """Refuse early the options that do not go with human judgements."""
     if not people:
         return
     if asked.data is None:
@@ -47,7 +43,7 @@ def refuse_beside_people(asked: Evaluate, people: Sequence[Path]) -> None:
 
 
 def read_people(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -> HumanPositives | None:
-    """What people called right; None where --positives names no judgements."""
+    """Human positives; None where --positives names no judgements."""
     if not people:
         return None
     found = read_human_positives(people, scored.data, asked.right_from)
@@ -56,7 +52,7 @@ def read_people(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -
 
 
 def read_positives(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -> RightAnswers | None:
-    """Right candidates that are others than the captions written for the picture, without people's judgements."""
+    """Right candidates from labels or published files; None where the captions written for a picture are right."""
     files = [path for path in map(user_path, asked.positives) if path not in people]
     if files:
         if len(files) != 2:

@@ -1,4 +1,4 @@
-"""The work of ``rungwise evaluate``, once its command line is understood."""
+"""The work of ``rungwise evaluate``, after its command line was parsed."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from rungwise.runs.results import is_run_folder, keep_result
 from rungwise.training.run_folder import MODEL
 
 SHARDS = 16
-"""Of each direction, where Ray is asked for and nobody says how many."""
+"""Default number of shards of each direction with Ray."""
 
 
 def run(asked: Evaluate) -> int:
-    """Evaluate, print, write; gives the exit status.
+    """Evaluate, print and write; returns the exit status.
 
     Raises:
         UserError: If options contradict each other, or what they name does not fit.
@@ -126,7 +126,7 @@ def run(asked: Evaluate) -> int:
 
 @contextmanager
 def _shards(asked: Evaluate) -> Iterator[Shards | None]:
-    """How the evaluation is cut, with a bar while shards are measured; None where it is not cut."""
+    """Context with the shards of the evaluation and a progress bar; None where it is not cut."""
     count = asked.shards if asked.shards is not None or asked.ray is None else SHARDS
     if count is None:
         yield None
@@ -143,7 +143,7 @@ def _shards(asked: Evaluate) -> Iterator[Shards | None]:
 
 
 def _with_data_in_place(asked: Evaluate) -> Evaluate:
-    """DATA alone stands where MODEL would, and the old spelling is an option."""
+    """The options with DATA moved from the place of MODEL, or from its old spelling."""
     if asked.has_files and asked.model is not None and asked.data is None:
         asked = replace(asked, model=None, data=Path(asked.model))
     if asked.old_data is None:
@@ -154,7 +154,7 @@ def _with_data_in_place(asked: Evaluate) -> Evaluate:
 
 
 def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
-    """The folder of a run stands for its model, and keeps the result; None where a model itself is named."""
+    """The options with a run's folder replaced by its model, and the folder; None where a model itself is named."""
     if asked.rerank is not None and is_run_folder(Path(asked.rerank)):
         asked = replace(asked, rerank=str(Path(asked.rerank) / MODEL))
     if asked.model is None or not is_run_folder(folder := Path(asked.model)):
@@ -163,7 +163,7 @@ def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
 
 
 def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
-    """An option that would change nothing is a misunderstanding."""
+    """Refuse options that would change nothing, since they are a misunderstanding."""
     report, false_negatives = asked.report is not None, asked.false_negatives is not None
     has_data, reranks = asked.data is not None, asked.rerank is not None
     runs_a_model = asked.model is not None or reranks or len(asked.beside) == 1
@@ -206,7 +206,7 @@ def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
 
 
 def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
-    """What two models cannot answer is said before either is loaded."""
+    """Refuse early what two models cannot answer."""
     if asked.top is not None and asked.top < 1:
         raise UserError(f"--top must be at least 1, got {asked.top}")
     for option, given, why in (
@@ -223,7 +223,7 @@ def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
 
 
 def _refuse_beside_shards(asked: Evaluate) -> None:
-    """What is not measured query by query is said before anything is read."""
+    """Refuse early what is not measured query by query."""
     option = "--ray" if asked.shards is None else "--shards"
     for other, given, why in (
         ("--ranked-lists", bool(asked.ranked_lists), "lists are short enough for one piece"),
@@ -236,7 +236,7 @@ def _refuse_beside_shards(asked: Evaluate) -> None:
 
 
 def _keep_in(run: Path, result: Result) -> None:
-    """Nobody asked for it, so a run that may only be read is evaluated all the same."""
+    """Store the result in the run, if that is writable; nobody asked for it explicitly."""
     try:
         say(f"kept in the run: {keep_result(run, result)}")
     except UserError as error:
@@ -244,13 +244,13 @@ def _keep_in(run: Path, result: Result) -> None:
 
 
 def _say_cost(source: Reranked, result: Result) -> None:
-    """What the second stage took, which is no part of a result."""
+    """Print the time of the second stage, which is no part of a result."""
     each = 1000 * source.seconds / sum(result.queries.values())
     say(f"reranking took {source.seconds:.2f} s, {each:.2f} ms a query, after pictures and captions were encoded")
 
 
 def _read_ends(measures: Iterable[str]) -> bool:
-    """Whether a measure asks where relevance ends."""
+    """Whether a measure reads where relevance ends."""
     return any(measure.reads_ends for measure in parse_all(measures))
 
 
@@ -264,7 +264,7 @@ def _refuse_missing_degrees(asked: Evaluate, scored: ScoredInputs, people: Seque
 
 
 def _measures(asked: Evaluate, scored: ScoredInputs, positives: RightAnswers | None) -> tuple[str, ...]:
-    """Those that were asked for; else the protocol's, without those that short lists cannot answer."""
+    """The requested measures; else the protocol's, without those that short lists cannot answer."""
     usual = asked.measures or protocol_named(asked.protocol).measures
     lists = scored.similarity
     if asked.measures or not isinstance(lists, RankOnly):
@@ -284,7 +284,7 @@ def _measures(asked: Evaluate, scored: ScoredInputs, positives: RightAnswers | N
 
 
 def _curves(asked: Evaluate, scored: ScoredInputs, positives: RightAnswers | None) -> tuple[str, ...]:
-    """What the report draws under the protocol labels, as far as short lists can answer."""
+    """Measures that the report plots under the protocol labels, as far as short lists can answer them."""
     if asked.report is None or asked.protocol != "labels" or positives is None:
         return ()
     lists = scored.similarity
@@ -325,7 +325,7 @@ def _look_closer(
     intervals: Intervals | None,
     whole: Result,
 ) -> None:
-    """Write the report and the false negatives; ``whole`` holds the measures of curves, too."""
+    """Write the report and the false negatives; ``whole`` also holds the measures of curves."""
 
     def diagnosed(similarity: SimilaritySource) -> Diagnostics:
         return diagnose(

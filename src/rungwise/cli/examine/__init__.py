@@ -1,1 +1,1 @@
-"""``rungwise inspect``, ``doctor`` and ``verify``: what is there, and what is wrong with it."""
+"""``rungwise inspect``, ``doctor`` and ``verify``: checks of data, runs and files."""

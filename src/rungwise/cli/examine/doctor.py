@@ -54,7 +54,7 @@ class Doctor:
 
 
 def main(arguments: list[str]) -> int:
-    """Examine, and print what was found."""
+    """Examine data or a run, and print the findings."""
     asked = parse(Doctor, arguments, "rungwise doctor", examples=_EXAMPLES)
     with messages_apart(asked.json), ExitStack() as bars:
         report = _report(asked, _Bars(bars))
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Bars:
-    """A bar for each thing that takes long, one after the other."""
+    """Progress bars for each slow check, one after the other."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack

@@ -40,7 +40,7 @@ class Inspect:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table."""
+    """Print a table on the collection."""
     asked = parse(Inspect, arguments, "rungwise inspect", examples=_EXAMPLES)
     from rungwise.data.inspection import inspect, render
     from rungwise.data.pictures.contact_sheet import contact_sheet
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
-    """What to do with such a collection, as commands that can be pasted."""
+    """Next commands for such a collection, to paste."""
     ours, named = program(), quote(str(place))
     index = f"{ours} index {named}"
     if data.captions and data.has_pictures:

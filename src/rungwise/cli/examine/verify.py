@@ -1,4 +1,4 @@
-"""``rungwise verify FOLDER``: whether something that rungwise made is whole, and as it was made."""
+"""``rungwise verify FOLDER``: whether something that rungwise made is whole and unaltered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rungwise.models import DualEncoder
 
 UNCHECKED = 3
-"""Exit status: nothing wrong was found, and something could not be looked at."""
+"""Exit status where nothing wrong was found, but something could not be checked."""
 
 _EXAMPLES = ("rungwise verify photos.index", "rungwise verify run")
 
@@ -52,7 +52,7 @@ class Verify:
 
 
 def main(arguments: list[str]) -> int:
-    """Check, and print what was found."""
+    """Check, and print the results."""
     asked = parse(Verify, arguments, "rungwise verify", examples=_EXAMPLES)
     if asked.sample < 1:
         raise UserError(f"--sample must be at least 1, got {asked.sample}; --no-encode leaves the sample out")
@@ -71,10 +71,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
-    """What stands there, and its checks.
+    """Kind of what is in the folder, and its checks.
 
     Raises:
-        UserError: If nothing that can be checked stands there.
+        UserError: If there is nothing that can be checked.
     """
     from rungwise.core.untrusted_files import is_regular
     from rungwise.index.layout import manifest as index_storage
@@ -114,7 +114,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
 
 
 def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
-    """What a single file is, and its check; None if it is nothing that has a checksum."""
+    """Kind of a single file, and its check; None if it is nothing that has a checksum."""
     from rungwise.calibration import Calibration
     from rungwise.core.disk.sealed_lines import a_sealed_line
     from rungwise.core.untrusted_files import read_json
@@ -188,7 +188,7 @@ def _is_own(config: Path) -> bool:
 
 
 def _parts(asked: Verify, parts: Sequence[Path]) -> Iterator[Check]:
-    """Those of several seeds, or of a demo; and what else lies there, which nobody can check."""
+    """Checks of the parts of several seeds or of a demo; other content is reported as unchecked."""
     for place in parts:
         _, checks = _kind(replace(asked, folder=place))
         name = place.relative_to(asked.folder).as_posix()
@@ -199,7 +199,7 @@ def _parts(asked: Verify, parts: Sequence[Path]) -> Iterator[Check]:
 
 
 def _cache(folder: Path) -> Iterator[Check]:
-    """Rows, scores of pairs, what sources of relevance computed, facts of models; what else is there is named."""
+    """Checks of a cache: feature rows, pair scores, sources of relevance, facts of models; other content is named."""
     from rungwise.encoders import row_cache
     from rungwise.models.lazy_model import read_facts
     from rungwise.relevance.storage import pair_cache

@@ -1,1 +1,1 @@
-"""What all commands share: the process, parsing, what is printed, models."""
+"""The frame of all commands: process, parser, terminal, models."""

@@ -1,4 +1,4 @@
-"""Models for the commands that compute with one."""
+"""Models for commands that compute with one."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from rungwise.models.lazy_model import ModelFiles
 
 DEFAULT = ModelSource("hf", "google/siglip2-base-patch32-256")
-"""What ``rungwise index`` takes where no model is named: quick on a processor, and of many languages."""
+"""Model that ``rungwise index`` takes by default: fast on a processor, with many languages."""
 _ABOUT_DEFAULT = "SigLIP 2 by Google: many languages, Apache-2.0, 1.5 GB, fetched once"
-"""The licence is that of its family; the size is reckoned from its parameters."""
+"""Facts about the default model: the licence is that of its family, the size is computed from its parameters."""
 
 
 def say_default() -> None:
-    """Say what is taken where no model is named, before it is fetched.
-
-    Raises:
-        UserError: If the library that it needs is not installed.
-    """
+    """Print which default model is taken, before it is fetched; UserError without the library that it needs."""
     try:
         DEFAULT.require_library()
     except UserError as error:
@@ -38,7 +34,7 @@ def say_default() -> None:
 
 
 def location(name: str) -> str:
-    """Where a model is, for a program that runs in another folder: folders become absolute, names stay.
+    """Location of a model for a program in another folder: folders become absolute, names stay.
 
     >>> location("hf:google/siglip2-base-patch32-256")
     'hf:google/siglip2-base-patch32-256'
@@ -49,7 +45,7 @@ def location(name: str) -> str:
 
 
 def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
-    """Count the captions of which the model reads only the beginning; one that gives no vectors does not say."""
+    """Print how many captions are longer than the model reads; models without vectors do not say."""
     if not (cut := len(model.too_long(texts))):
         return
     which = "the text is" if len(texts) == 1 else f"{cut} of {len(texts)} captions are"
@@ -57,7 +53,7 @@ def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
 
 
 def near_words() -> Meaning | None:
-    """What finds known words that mean nearly the same as an unknown one, where a sentence model is installed."""
+    """Source of known words near in meaning to an unknown one, where a sentence model is installed."""
     from rungwise.encoders.texts.word_meaning import WordMeanings
     from rungwise.index import Meaning
 
@@ -66,13 +62,7 @@ def near_words() -> Meaning | None:
 
 
 def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
-    """:func:`rungwise.models.load` with what the command line was told.
-
-    Args:
-        name: Of the folder or the hub repository, or of a published model.
-        device: As ``--device`` says.
-        altered: As ``--altered-model`` says.
-    """
+    """Load a model with :func:`rungwise.models.load` and the options ``--device`` and ``--altered-model``."""
     from rungwise.models import load  # which files of numbers do not need
 
     with _said_by_option():
@@ -80,7 +70,7 @@ def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
 
 
 def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEncoder:
-    """:func:`rungwise.models.load_dual_encoder`, likewise."""
+    """Load a dual encoder, like :func:`read_model`."""
     from rungwise.models import load_dual_encoder
 
     with _said_by_option():
@@ -88,7 +78,7 @@ def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEn
 
 
 def model_files(name: str) -> ModelFiles | None:
-    """:meth:`rungwise.models.lazy_model.ModelFiles.of`, likewise."""
+    """Files of a model, by its name; None where they do not hold all of it."""
     from rungwise.models.lazy_model import ModelFiles
 
     with _said_by_option():
@@ -96,10 +86,10 @@ def model_files(name: str) -> ModelFiles | None:
 
 
 def read_model_of(index: Index, name: str | None, device: str | None, *, altered: bool) -> DualEncoder:
-    """The model that built an index, where the index says it is or where ``--model`` says.
+    """Load the model that built an index, from the place in the index or from ``--model``.
 
     Raises:
-        UserError: If nobody says, it is not there, or it gives no vectors.
+        UserError: If no place is known, the model is missing, or it has no vectors.
     """
     place = name or index.manifest.model_location
     if not place:
@@ -112,13 +102,13 @@ def read_model_of(index: Index, name: str | None, device: str | None, *, altered
 
 
 def load_in_worker(name: str, device: str | None, altered: bool, half: bool) -> DualEncoder:
-    """The model in a worker of a cluster.
+    """Load the model in a worker of a cluster.
 
     Args:
-        name: As :func:`location` gives it.
-        device: As ``--device`` says.
-        altered: As ``--altered-model`` says.
-        half: Compute features of pictures in bfloat16, for as long as the process lasts.
+        name: Location of the model from :func:`location`.
+        device: Value of ``--device``.
+        altered: Value of ``--altered-model``.
+        half: Whether to compute features of pictures in bfloat16 for the life of the process.
     """
     from rungwise.models import load_dual_encoder
 
@@ -131,11 +121,11 @@ def load_in_worker(name: str, device: str | None, altered: bool, half: bool) -> 
 
 
 _FOR_GOOD = ExitStack()
-"""What a worker enters and never leaves."""
+"""Contexts that a worker enters and never leaves."""
 
 
 def _device(name: str, asked: str | None) -> str | None:
-    """Where the model computes; to look for a GPU takes torch, which an exported model does without."""
+    """Device of the model; looking for a GPU needs torch, which an exported model does without."""
     from rungwise.models.loading import without_torch
 
     return asked if without_torch(name) else chosen_device(asked)
@@ -143,12 +133,12 @@ def _device(name: str, asked: str | None) -> str | None:
 
 @contextmanager
 def encoding_in(name: str, precision: Precision, least_cosine: float) -> Iterator[None]:
-    """Within it, features of pictures that are not at hand are computed as the command line says.
+    """Context in which missing features of pictures are computed as the command line says.
 
     Args:
-        name: Of the model; one that computes without torch has its own precision.
-        precision: As ``--precision`` says.
-        least_cosine: As ``--least-cosine`` says.
+        name: Name of the model; one that computes without torch has its own precision.
+        precision: Value of ``--precision``.
+        least_cosine: Value of ``--least-cosine``.
     """
     from rungwise.models.loading import without_torch
 

@@ -1,6 +1,6 @@
-"""Options that several commands take: the type and the help of each, declared once.
+"""Options of several commands: type and help of each, declared once.
 
-A command says what they default to, and whether ``--help`` shows them.
+A command sets their defaults, and whether ``--help`` shows them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From the words of a command line to a typed value, with help in two lengths and refusals of one line.
+"""Parser of command lines into typed values, with help in two lengths and errors of one line.
 
-The options of a command are the fields of a dataclass, and its docstring says what they are for. ``--help`` shows the
-usual ones, a line each; ``--help-all`` shows every option in full. A field is left out of the short help by its
-metadata, :data:`ADVANCED`.
+The options of a command are the fields of a dataclass, and its docstring is their help. ``--help`` shows the usual
+ones, a line each; ``--help-all`` shows every option in full. A field with the metadata :data:`ADVANCED` is left out of
+the short help.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 _WIDTH = 80
 _LONGEST_CHOICES = 14
-"""Characters of a list of choices that stands in the place of a value."""
+"""Largest number of characters of choices that stand in the place of a value."""
 _SIDES, _BOX = "│|", "╭╮╰╯│─-|+ "
-"""What boxes are drawn of, where the terminal has such letters and where it has none."""
+"""Characters of boxes, in terminals with and without box-drawing characters."""
 _PYTHON_SAYS = (
     (re.compile(r"invalid literal for int\(\) with base 10: (.+)"), r"\1 is no whole number"),
     (re.compile(r"could not convert string to float: (.+)"), r"\1 is no number"),
@@ -52,7 +52,7 @@ _PYTHON_SAYS = (
         r"\2: \1 is none of \3",
     ),
 )
-"""What the parser passes on of Python's own complaints, and how people say it."""
+"""Patterns of Python's error messages that the parser passes on, with their replacements."""
 
 
 def parse(
@@ -66,23 +66,22 @@ def parse(
     description: str | None = None,
     more: int = 0,
 ) -> T:
-    """What a command was asked for; that it can write what it is to write is tried.
+    """Parse the options of a command, and check that it can write the files that it will write.
 
     Args:
-        kind: A dataclass, a field for each option. Fields that are dataclasses are groups of options.
-        arguments: The words after the command.
-        command: Such as ``"rungwise search"``.
+        kind: Dataclass with a field for each option. Fields that are dataclasses are groups of options.
+        arguments: Words after the command.
+        command: Name such as ``"rungwise search"``.
         examples: Whole command lines for the end of the help.
-        default: Values of options that are not given, where those of the dataclass are not meant.
+        default: Values of options that are not given, where they are not those of the dataclass.
         config: Markers of tyro for all options.
-        description: What the command does, where the docstring of the dataclass does not say it.
-        more: How many options there are of which the dataclass does not know.
+        description: Purpose of the command, where it is not the docstring of the dataclass.
+        more: Number of options that the dataclass does not have.
 
     Raises:
-        SystemExit: With 0, once the help is printed.
+        SystemExit: With status 0, after printing the help.
         UserError: If an option is unknown, lacks its value or has a wrong one, or names a file or folder to write that
-            cannot be written (those options are told by their ``metadata``, such as
-            :data:`~rungwise.core.disk.folders.WRITTEN_FILE`).
+            cannot be written (such options have ``metadata`` like :data:`~rungwise.core.disk.folders.WRITTEN_FILE`).
 
     >>> @dataclass
     ... class Count:
@@ -126,7 +125,7 @@ def parse(
 
 
 def _refuse_empty_names(written: Iterable[str], words: Sequence[str]) -> None:
-    """Refuse a place without a name, as of a variable that is not set: it would be the folder that one works in."""
+    """Refuse an empty path, such as from an unset variable: it would be the current folder."""
     for word, following in zip(words, [*words[1:], "none"], strict=False):
         for option in written:
             if word == f"{option}=" or (word == option and following == ""):
@@ -134,7 +133,7 @@ def _refuse_empty_names(written: Iterable[str], words: Sequence[str]) -> None:
 
 
 def _require_places(asked: Any) -> None:
-    """Refuse what is to be written and cannot be, before anything of the command is done."""
+    """Refuse early files and folders that cannot be written."""
     for field in fields(asked):
         value = getattr(asked, field.name)
         if is_dataclass(value):
@@ -144,7 +143,7 @@ def _require_places(asked: Any) -> None:
 
 
 def with_ray(arguments: Sequence[str]) -> list[str]:
-    """The words of a command whose option ``--ray`` may stand without its value: workers on this machine.
+    """Words of a command with ``local`` inserted where ``--ray`` stands without its value.
 
     >>> with_ray(["photos", "--ray"]), with_ray(["--ray", "head:6379", "photos"]), with_ray(["--ray", "photos"])
     (['photos', '--ray', 'local'], ['--ray', 'head:6379', 'photos'], ['--ray', 'local', 'photos'])
@@ -159,11 +158,11 @@ def with_ray(arguments: Sequence[str]) -> list[str]:
 
 
 def options(kind: type[Any], default: Any = None) -> list[str]:
-    """Every option of a command, with its dashes; one that ends with a dot stands for all that begin so.
+    """All options of a command with dashes; one that ends with a dot stands for all with this prefix.
 
     Args:
-        kind: As for :func:`parse`.
-        default: Likewise.
+        kind: Dataclass as for :func:`parse`.
+        default: Values as for :func:`parse`.
 
     >>> @dataclass
     ... class Count:
@@ -176,15 +175,7 @@ def options(kind: type[Any], default: Any = None) -> list[str]:
 
 
 def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> None:
-    """Refuse the first word that looks like an option and is none.
-
-    Args:
-        known: Options, with their dashes. One that ends with a dot stands for all that begin so.
-        words: Of the command line.
-        command: For the message.
-
-    Raises:
-        UserError: Naming the option, and one that is spelt alike.
+    """Refuse the first word that looks like an option and is none; the message names a similar one.
 
     >>> refuse_unknown(["--where", "--loss."], ["--loss.margin=1", "--were"], "rungwise search")
     Traceback (most recent call last):
@@ -211,15 +202,7 @@ def short_help(
     description: str | None = None,
     more: int = 0,
 ) -> str:
-    """The usual options, a line each.
-
-    Args:
-        kind: As for :func:`parse`, likewise the others.
-        command: Likewise.
-        examples: Likewise.
-        default: Likewise.
-        description: Likewise.
-        more: Likewise.
+    """Short help: the usual options, one line each, with arguments as for :func:`parse`.
 
     >>> @dataclass
     ... class Count:
@@ -263,7 +246,7 @@ def short_help(
 
 @dataclass(frozen=True)
 class _Option:
-    """One option as the help shows it; one without flags is told by its place on the line."""
+    """An option as the help shows it; a positional one has no flags."""
 
     flags: tuple[str, ...]
     label: str
@@ -314,7 +297,7 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
-    """The plain type, what tyro was told of it, and whether it is told by its place."""
+    """The plain type, tyro's settings of it, and whether it is positional."""
     given, is_positional = None, False
     while get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
@@ -329,7 +312,7 @@ _POSITIONAL = get_args(tyro.conf.Positional[int])[1]
 
 
 def _members(plain: Any) -> list[Any]:
-    """What a union is made of."""
+    """Members of a union."""
     return [_unwrapped(one)[0] for one in get_args(plain)]
 
 
@@ -360,12 +343,12 @@ def _shown(value: Any) -> str:
 
 
 def _summary(kind: type[Any]) -> str:
-    """The first paragraph of a docstring, on one line."""
+    """First paragraph of a docstring, on one line."""
     return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:
-    """What the section ``Attributes`` of a docstring says of each; those of the classes that it derives from too."""
+    """Texts of the section ``Attributes`` by name, including those of base classes."""
     said: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         section = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
@@ -384,7 +367,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _fitted(text: str, room: int) -> str:
-    """A text of at most so many characters, cut where its first part is one by itself.
+    """The text in at most ``room`` characters, cut where its first part can stand alone.
 
     >>> _fitted("The longest n-gram; 1 is words.", 25), _fitted("No room here.", 8)
     ('The longest n-gram.', 'No...')
@@ -397,7 +380,7 @@ def _fitted(text: str, room: int) -> str:
 
 
 def _reason(printed: str) -> str:
-    """What the parser complains of, out of the box that it draws around it: a title, the reason, a rule, advice."""
+    """The parser's error message without the box around it, which has a title, the reason, a rule and advice."""
     inside = [line.strip().strip(_SIDES).strip() for line in printed.splitlines()[1:]]
     lines: list[str] = []
     for line in inside:
@@ -412,7 +395,7 @@ def _reason(printed: str) -> str:
 
 
 def flag(name: str) -> str:
-    """How an option of a configuration is called on the command line.
+    """Command line option of a setting.
 
     >>> flag("leave_one_out")
     '--leave-one-out'

@@ -1,7 +1,7 @@
-"""The process around a command: its streams, and what libraries say.
+"""The process of a command: its streams, and the messages of libraries.
 
-A command prints with ``print`` and :mod:`rungwise.cli.frame.terminal`. Here is what makes that safe whatever the
-streams are: of another encoding, closed, full, or a pipe whose reader has gone.
+A command prints with ``print`` and :mod:`rungwise.cli.frame.terminal`. This module makes that safe for streams of
+another encoding, closed or full ones, and pipes whose reader has gone.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _QUIET: Mapping[str, str] = MappingProxyType(
         "TRANSFORMERS_VERBOSITY": "critical",
     }
 )
-"""Settings of libraries that print lines of their own; whoever sets one of them reads these lines."""
+"""Settings against messages of libraries; a user who sets one of them sees these messages."""
 
 
 @contextmanager
 def streams() -> Iterator[None]:
-    r"""Within it, a character that the encoding of an output lacks is written as its escape, such as ``\u4e2d``."""
+    r"""Context in which characters that an output's encoding lacks are escaped, such as ``\u4e2d``."""
     changed = []
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -59,7 +59,7 @@ def streams() -> Iterator[None]:
 
 
 def failure_of_output() -> OSError | None:
-    """Why what was printed cannot be written to the standard output; None where all of it is written."""
+    """The error that prevents writing to the standard output; None where everything is written."""
     try:
         print(end="", flush=True)
     except OSError as error:
@@ -77,24 +77,20 @@ def is_unread() -> bool:
 
 
 def drop(stream: Any) -> None:
-    """Let go of what a stream still holds and of what comes: it cannot be written, and the interpreter would complain.
-
-    Args:
-        stream: Of the process.
-    """
+    """Discard what a stream still holds and what follows, which the interpreter would complain about."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def complain(line: str) -> None:
-    """Print a line to the standard error; where nobody can read it, the status has to say it."""
+    """Print a line to the standard error, ignoring failures; then only the exit status tells."""
     with suppress(OSError, ValueError):
         print(printable(line), file=sys.stderr, flush=True)
 
 
 class _Messages(io.TextIOWrapper):
-    """The standard error, of which a line that cannot be written ends no work."""
+    """Standard error where a line that cannot be written ends no work."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
         super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
@@ -116,11 +112,7 @@ class _Messages(io.TextIOWrapper):
 
 
 def own_process(traced: bool) -> None:
-    """Prepare a process that is there for one command alone.
-
-    Args:
-        traced: What libraries say is shown.
-    """
+    """Prepare a process of one command; ``traced`` shows the messages of libraries."""
     _open_streams()
     _name_the_user()
     sys.unraisablehook = _unraised
@@ -130,7 +122,7 @@ def own_process(traced: bool) -> None:
 
 
 def _open_streams() -> None:
-    """Give a closed stream somewhere to go, or the next file that is opened would take its place."""
+    """Open closed streams on the null device, since otherwise the next opened file would take their place."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(handle)
@@ -141,7 +133,7 @@ def _open_streams() -> None:
 
 
 def _name_the_user() -> None:
-    """Give a user whom the system knows by number alone that number as a name: torch ends where there is none."""
+    """Name a user without a name by the number, since torch fails without a name."""
     try:
         getpass.getuser()
     except (KeyError, OSError):
@@ -149,13 +141,13 @@ def _name_the_user() -> None:
 
 
 def _unraised(about: Any) -> None:
-    """An error where Python can only complain, such as while an object is thrown away."""
+    """Handle an error where Python can only complain, such as while an object is deleted."""
     if about.exc_type is KeyboardInterrupt:  # once more, a moment later, where it can be raised
         _thread.start_new_thread(_thread.interrupt_main, ())
 
 
 def _of_a_thread(about: Any) -> None:
-    """An error that ends a thread alone; one of the standard output is said once, when the command ends."""
+    """Report an error that ends only a thread; one of the standard output is reported when the command ends."""
     if not isinstance(about.exc_value, OSError) or failure_of_output() is None:
         reason = " ".join(str(about.exc_value).split())
         complain(f"rungwise: a part of it ended: {about.exc_type.__name__}: {reason}; --traceback shows more")

@@ -1,4 +1,4 @@
-"""What the commands print with."""
+"""Output of the commands on a terminal."""
 
 from __future__ import annotations
 
@@ -25,37 +25,34 @@ if TYPE_CHECKING:
 
 _QUIET_SECONDS = 5.0
 _MOST_ISSUES = 10
-"""Between two lines of progress."""
+"""Largest number of issues that are listed."""
 
 
 class _Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """File names and captions may hold codes that steer a terminal; styles are no part of a segment's text."""
+        """Render with escaped control codes: file names and captions may hold codes that steer a terminal."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Rich would end the process as failed; the command line knows that a reader may have seen enough."""
+        """Raise BrokenPipeError, where rich would end the process as failed, since a reader may have seen enough."""
         raise BrokenPipeError
 
 
 console = _Terminal(markup=False, emoji=False)
-"""For results; names of files and collections may look like its markup."""
+"""Console for results, without markup, which names of files and collections may resemble."""
 
 
 def say(text: str) -> None:
-    """Print a line as it is: no markup, no colours of numbers, no wrapping."""
+    """Print a line unchanged: without markup, coloured numbers or wrapping."""
     console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 class Seldom:
-    """Says a line of progress if the last one is some seconds old.
+    """Prints a line of progress if the last one is some seconds old.
 
     Args:
-        clock: Says how late it is, in seconds.
-
-    >>> seldom = Seldom()
-    >>> seldom("one of many")
+        clock: Function that gives seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,18 +60,14 @@ class Seldom:
         self._latest = clock()
 
     def __call__(self, line: str) -> None:
-        """Say it, or leave it out."""
+        """Print the line, or leave it out."""
         if self._clock() - self._latest > _QUIET_SECONDS:
             self._latest = self._clock()
             say(line)
 
 
 def chosen_device(asked: str | None) -> str:
-    """Where a command computes; it is printed where the command chose another device than the processor.
-
-    Raises:
-        UserError: See :func:`rungwise.core.compute.devices.choose_device`.
-    """
+    """Device of a command (:func:`rungwise.core.compute.devices.choose_device`); a GPU chosen by default is printed."""
     device = choose_device(asked)
     if asked is None and device != "cpu":
         say(f"computing on {device}; --device cpu computes on the processor instead")
@@ -83,7 +76,7 @@ def chosen_device(asked: str | None) -> str:
 
 @contextmanager
 def messages_apart(apart: bool = True) -> Iterator[None]:
-    """Within it, lines and bars keep out of the standard output, where a program reads the result."""
+    """Context in which messages and bars go to the standard error, where a program reads the standard output."""
     before, console.stderr = console.stderr, apart
     try:
         yield
@@ -93,17 +86,13 @@ def messages_apart(apart: bool = True) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, which vanishes when done, or a line now and then; yields what advances it."""
+    """Context with the function that advances a progress bar, or prints a line from time to time."""
     with Progress(title, total, console) as progress:
         yield progress.advance
 
 
 def program(here: Path | None = None) -> str:
-    """How this program is called from a shell, for commands that are printed to be pasted.
-
-    Args:
-        here: The folder that the shell is in; default the present one.
-    """
+    """Command that calls this program from a shell in folder ``here``, for commands to paste."""
     installed = Path(sys.executable).parent / "rungwise"
     found = shutil.which("rungwise")
     if not installed.is_file():
@@ -114,11 +103,11 @@ def program(here: Path | None = None) -> str:
 
 
 def shortest(path: Path, here: Path | None = None) -> str:
-    """A path as short as it can be pasted: relative where it lies in or beside the present folder.
+    """The shortest form of a path to paste: relative where it lies in or beside the current folder.
 
     Args:
-        path: Absolute, or relative to the present folder.
-        here: The folder that the shell is in; default the present one.
+        path: Absolute path, or one relative to the current folder.
+        here: Folder of the shell; None for the current one.
 
     >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/work of mine"))
     ('dogs/a.jpg', '/photos/a.jpg')
@@ -129,7 +118,7 @@ def shortest(path: Path, here: Path | None = None) -> str:
 
 
 def say_issues(issues: Sequence[Issue]) -> None:
-    """Count and list what was skipped or doubted."""
+    """Print the number of issues and the first ones."""
     for issue in issues[:_MOST_ISSUES]:
         say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
     if len(issues) > _MOST_ISSUES:

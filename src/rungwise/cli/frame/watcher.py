@@ -1,8 +1,8 @@
-"""A second process that needs next to no memory, and says in one line what became of a command that found none.
+"""A second process with little memory, which reports in one line the end of a command that ran out of memory.
 
-Libraries in C++ and Rust that get no memory end the process themselves, after lines of their own: numba's compiler,
-OpenBLAS, threads of torch, LanceDB. No handler of errors sees such an end; another process does. It is started where
-the system limits the memory or the threads of the command, and nowhere else.
+Libraries in C++ and Rust that get no memory end the process themselves, after messages of their own: numba's compiler,
+OpenBLAS, threads of torch, LanceDB. No error handler sees such an end, but another process does. It is started only
+where the system limits memory or threads of the command.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _LAST_WORDS = (
     "Traceback (most", "Exception ignored", "Exception in thread", "terminate called", "Fatal Python", "thread '",
     "ERROR:root:", "<jemalloc>",
 )  # fmt: skip
-"""What may stand in the first line of what a process says that ends for want of memory."""
+"""Beginnings of the first line that a process may print when it ends for lack of memory."""
 _MOST_HELD = 1 << 16
 _DEATH_OF_PARENT = 1
-"""Of prctl."""
+"""Option PR_SET_PDEATHSIG of prctl."""
 
 
 def watched(name: str, bad_input: int) -> int | None:
-    """Go on in a new process, and watch it in this one.
+    """Continue in a new process, and watch it in this one.
 
-    What the command writes to its standard error comes through here. From the first line on that may speak of want of
-    memory it is held back; if the command ends of that, one line is written in its place.
+    The command's standard error passes through here. Output is held back from the first line on that may report lack of
+    memory; if the command ends of that, one line is written instead.
 
     Args:
-        name: Of the command, for that line.
-        bad_input: The exit status then.
+        name: Name of the command, for that line.
+        bad_input: Exit status in that case.
 
     Returns:
-        None in the process that is to do the work; in the other one the exit status, once the work has ended.
+        None in the process that does the work; in the other one the exit status, after the work.
     """
     said, ours = os.pipe()
     try:
@@ -67,7 +67,7 @@ def watched(name: str, bad_input: int) -> int | None:
 
 
 def _end_with_the_parent() -> None:
-    """Who kills the command means the work; only Linux can tell a process of it."""
+    """End the work when the watcher is killed, on Linux."""
     with suppress(Exception):
         import ctypes
 
@@ -75,7 +75,7 @@ def _end_with_the_parent() -> None:
 
 
 def _pass_signals_on(work: int) -> None:
-    """A terminal sends Ctrl-C to both processes, anybody else to the one that is known."""
+    """Forward signals to the work, except a Ctrl-C from a terminal, which reaches both processes."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         by_terminal = number == signal.SIGINT and _in_a_terminal()
         signal.signal(number, signal.SIG_IGN if by_terminal else lambda number, _: os.kill(work, number))
@@ -86,7 +86,7 @@ def _in_a_terminal() -> bool:
 
 
 def _forwarded(said: int) -> bytes:
-    """Write on what the command writes; what was held back when it has ended."""
+    """Forward the command's messages; returns those held back when it has ended."""
     line, held, holding = b"", b"", False
     while True:
         try:
@@ -113,7 +113,7 @@ def _may_be_last(line: bytes) -> bool:
 
 
 def _told(name: str, ended: int, held: bytes, bad_input: int) -> int:
-    """Say how the command ended; its exit status."""
+    """Report how the command ended; returns the exit status."""
     lines = [one for one in held.decode("utf-8", "replace").splitlines() if one.strip()]
     own = lines[-1] if lines and lines[-1].startswith(f"{name}: ") else ""
     words = [one.strip() for one in lines if says_ran_out(one)]

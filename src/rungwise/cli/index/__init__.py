@@ -1,1 +1,1 @@
-"""``rungwise index``, and what plans, checks and looks after an index."""
+"""``rungwise index``, and commands that plan, check and maintain an index."""

@@ -1,4 +1,4 @@
-"""``rungwise check INDEX``: what the approximate search of an index costs in quality, and what it saves in time."""
+"""``rungwise check INDEX``: quality that the approximate search of an index costs, and time that it saves."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CheckIndex:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask, compare, print."""
+    """Run the queries, compare, and print."""
     asked = parse(CheckIndex, arguments, "rungwise check", examples=_EXAMPLES)
     _refuse_mistakes(asked)
     from rungwise.index import Index
@@ -130,7 +130,7 @@ def _tuned(
 
 
 def _keep(index: Index, tuning: Tuning) -> None:
-    """Store the setting that was chosen; what is said keeps apart from JSON."""
+    """Store the chosen setting; messages stay apart from JSON."""
     if tuning.chosen is None:
         best = min(tuning.trials, key=lambda trial: trial.loss(tuning.measure))
         raise UserError(

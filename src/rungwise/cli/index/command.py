@@ -105,7 +105,7 @@ class MakeIndex:
 
 
 def main(arguments: list[str]) -> int:
-    """Make an index, or bring one up to date, and print what was done."""
+    """Make an index or update one, and print what was done."""
     if arguments and (command := maintenance.COMMANDS.get(arguments[0])):
         return command(arguments[1:])
     asked = parse(MakeIndex, with_ray(arguments), "rungwise index", examples=_EXAMPLES)
@@ -133,11 +133,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _refuse_what_contradicts(asked: MakeIndex) -> None:
-    """Refuse options that do not go with each other.
-
-    Raises:
-        UserError: Naming them.
-    """
+    """Refuse options that do not go with each other."""
     if asked.ray and asked.watch:
         raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
     if asked.workers is not None and (asked.ray is None or asked.workers < 1):
@@ -145,13 +141,13 @@ def _refuse_what_contradicts(asked: MakeIndex) -> None:
 
 
 class _Run:
-    """One run of the command: the model, the index, and what is printed of both.
+    """One run of the command: the model, the index, and their messages.
 
     Attributes:
-        name: Of the model.
-        model: Open, or opened when it first encodes.
-        ray: The module, connected, where Ray's workers open and encode the pictures.
-        held: What ends with the run.
+        name: Name of the model.
+        model: Model, opened already or when it first encodes.
+        ray: Connected module of Ray, where its workers open and encode the pictures.
+        held: Contexts that end with the run.
     """
 
     name: str
@@ -166,11 +162,11 @@ class _Run:
         self.held = ExitStack()
 
     def once(self) -> None:
-        """Read the collection, say what is odd about it, and bring the index up to date."""
+        """Read the collection, print its issues, and update the index."""
         raise NotImplementedError
 
     def _opened(self) -> DualEncoder:
-        """The model, which from now on computes as the command line says."""
+        """Open the model, which then computes as the command line says."""
         asked = self.asked
         precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
         self.held.enter_context(encoding_in(self.name, precision, asked.least_cosine))
@@ -179,10 +175,10 @@ class _Run:
 
     @cached_property
     def _files(self) -> ModelFiles | None:
-        """Of the model, by which it is known before it is opened; None where it is to be opened in any case.
+        """Files of the model, which identify it before it is opened; None where it is opened in any case.
 
-        That is where the command line says how it computes, so that what cannot be is refused at once, and where it
-        computes for long or elsewhere.
+        It is opened where the command line says how it computes, so that impossible options are refused at once, and
+        where it computes for long or in other processes.
         """
         asked, usual = self.asked, MakeIndex(self.asked.pictures)
         options = ("device", "precision", "least_cosine", "altered_model", "watch", "ray")
@@ -190,7 +186,7 @@ class _Run:
         return None if told else model_files(self.name)
 
     def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
-        """The index brought up to date with a collection."""
+        """Update the index with a collection."""
         assert self.index is not None
         return self.index.update(
             data,
@@ -204,7 +200,7 @@ class _Run:
         )
 
     def _workers(self) -> FilesOfItems | None:
-        """What opens and encodes the pictures, where that is not this process."""
+        """Workers that open and encode the pictures; None where this process does."""
         if self.ray is None:
             return None
         from rungwise.index.update.workers import Workers
@@ -214,7 +210,7 @@ class _Run:
         return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
     def _update(self, data: ImageCaptions) -> None:
-        """Bring the index up to date, and say what was done."""
+        """Update the index, and print what was done."""
         start = time.perf_counter()
         try:
             with progress_bar("pictures", len(data)) as advance:
@@ -265,7 +261,7 @@ class _Run:
 
 
 class _Again(_Run):
-    """An index stands there already."""
+    """Update of an existing index."""
 
     def __init__(self, asked: MakeIndex, out: Path) -> None:
         super().__init__(asked, out)
@@ -277,7 +273,7 @@ class _Again(_Run):
             raise UserError(f"{out}: does not say where its model is; name it: --model")
 
     def once(self) -> None:
-        """See :class:`_Run`."""
+        """Update the index; the model is opened only if something is to be encoded."""
         assert self.index is not None
         data = read_collection(self.asked.pictures, self.asked.allow_empty)
         say_issues(data.issues)
@@ -302,10 +298,10 @@ class _Again(_Run):
         self._update(data)
 
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
-        """The model, opened when something is to be encoded; None where nothing is known of its files.
+        """The model, opened when something is to be encoded; None where its files are unknown.
 
         Args:
-            captions: Counted by then, if the model reads only the beginning of some.
+            captions: Captions that are counted if the model reads only the beginning of some.
         """
         files = self._files
         facts = None if files is None else files.facts()
@@ -322,14 +318,14 @@ class _Again(_Run):
 
 
 class _First(_Run):
-    """There is no index yet, or it is to be replaced."""
+    """Build of a new index, or replacement of one."""
 
     def __init__(self, asked: MakeIndex, out: Path) -> None:
         super().__init__(asked, out)
         self.name = asked.model or str(DEFAULT)
 
     def once(self) -> None:
-        """See :class:`_Run`."""
+        """Build the index."""
         from rungwise.data.files.feature_rows import FeatureRows
         from rungwise.index import Index
         from rungwise.index.layout import manifest
@@ -372,7 +368,7 @@ class _First(_Run):
             raise
 
     def _keep(self, model: DualEncoder) -> None:
-        """Let the next run know the model by its files, with the fingerprint that the index computed."""
+        """Store the model's fingerprint by its files, so that the next run knows it without opening it."""
         if self._files is not None:
             from rungwise.models.lazy_model import ModelFacts
 
@@ -380,7 +376,7 @@ class _First(_Run):
             self._files.keep(ModelFacts(self.index.manifest.model_fingerprint, model.dimension, model.stands_for))
 
     def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
-        """The new index takes the place of the old one when it is whole."""
+        """Build the index; it replaces an old one when it is whole."""
         from rungwise.index import Index
         from rungwise.index.update.update import Changes
 
@@ -404,11 +400,7 @@ class _First(_Run):
 
 
 def read_collection(pictures: Path, allow_empty: bool) -> ImageCaptions:
-    """The collection, or an empty one for a folder without pictures where that is allowed.
-
-    Raises:
-        UserError: If there is nothing to read.
-    """
+    """Read the collection, or make an empty one for a folder without pictures where that is allowed."""
     import numpy as np
 
     from rungwise.data.collection import ImageCaptions
@@ -424,13 +416,13 @@ def read_collection(pictures: Path, allow_empty: bool) -> ImageCaptions:
 
 
 def say_columns(data: ImageCaptions) -> None:
-    """Say which columns of the user's table are kept, and as what each was taken."""
+    """Print which columns of the user's table are kept, and with which types."""
     if kinds := data.column_kinds:
         say("columns: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
 
 
 def beside(pictures: Path) -> Path:
-    """Where the index of a folder is made if nobody says where.
+    """Default folder of the index of a folder of pictures.
 
     >>> beside(Path("holiday/photos")).as_posix()
     'holiday/photos.index'

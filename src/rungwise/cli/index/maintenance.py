@@ -1,4 +1,4 @@
-"""``rungwise index compact`` and ``rungwise index export``: looking after an index, without its model."""
+"""``rungwise index compact`` and ``rungwise index export``: maintenance of an index without its model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExportIndex:
 
 
 def compact(arguments: list[str]) -> int:
-    """Compact an index, and print what became free."""
+    """Compact an index, and print the freed space."""
     asked = parse(CompactIndex, arguments, "rungwise index compact", examples=("rungwise index compact photos.index",))
     from rungwise.index import Index
 
@@ -53,7 +53,7 @@ def compact(arguments: list[str]) -> int:
 
 
 def export(arguments: list[str]) -> int:
-    """Export an index, and print how much."""
+    """Export an index, and print the number of rows."""
     asked = parse(
         ExportIndex,
         arguments,
@@ -72,7 +72,7 @@ def export(arguments: list[str]) -> int:
 
 
 COMMANDS: Mapping[str, Callable[[list[str]], int]] = MappingProxyType({"compact": compact, "export": export})
-"""By the word after ``rungwise index``; a folder of such a name is given as ``./compact``."""
+"""Functions by the word after ``rungwise index``; a folder of such a name is given as ``./compact``."""
 
 
 def _bytes_below(folder: Path) -> int:

@@ -32,7 +32,7 @@ _COUNT = PrimitiveConstructorSpec(
     is_instance=lambda value: isinstance(value, int),
     str_from_instance=lambda value: [str(value)],
 )
-"""Numbers of pictures are typed as people write them."""
+"""Parser of numbers of pictures as people write them."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PlanCollection(Need):
 
 
 def main(arguments: list[str]) -> int:
-    """Reckon, and print."""
+    """Plan, and print the plan."""
     asked = parse(PlanCollection, arguments, "rungwise plan", examples=_EXAMPLES)
     if asked.folder is not None and not asked.measure:
         raise UserError("--folder says where --measure writes; give both or neither")

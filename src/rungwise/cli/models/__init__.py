@@ -1,1 +1,1 @@
-"""``rungwise export``, ``import`` and ``push``: models from and for elsewhere."""
+"""``rungwise export``, ``import`` and ``push``: models for and from other programs."""

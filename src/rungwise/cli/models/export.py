@@ -37,7 +37,7 @@ class Export:
 
 
 def main(arguments: list[str]) -> int:
-    """Export, and print how close the graphs are."""
+    """Export a model, and print how close the graphs are to it."""
     asked = parse(Export, arguments, "rungwise export", examples=_EXAMPLES)
     from rungwise.models.io.folder import parts_of_export
     from rungwise.models.loading import without_torch

@@ -33,7 +33,7 @@ class Import:
 
 
 def main(arguments: list[str]) -> int:
-    """Read, write, and say what it is."""
+    """Import a model, and print what it is."""
     asked = parse(Import, arguments, "rungwise import", examples=_EXAMPLES)
     from rungwise.models.io.folder import CONFIG
 

@@ -32,7 +32,7 @@ class Push:
 
 
 def main(arguments: list[str]) -> int:
-    """Upload, and say where it is."""
+    """Upload a model, and print its address."""
     asked = parse(Push, arguments, "rungwise push", examples=_EXAMPLES)
     from rungwise.models.io.hub_upload import push_to_hub
 

@@ -57,7 +57,7 @@ class Agree:
 
 
 def main(arguments: list[str]) -> int:
-    """Read, ask, compare, print."""
+    """Read judgements, compare them with the source, and print."""
     asked = parse(Agree, arguments, "rungwise relevance agree", examples=_EXAMPLES)
     _check(asked)
     from rungwise.data.readers import read
@@ -123,11 +123,7 @@ def _left_out(found: Agreed) -> str:
 
 
 def render(found: Agreed) -> Table:
-    """The numbers with their intervals, at most 80 columns wide.
-
-    Args:
-        found: What was compared.
-    """
+    """Table of the numbers with their intervals, at most 80 columns wide."""
     from rich import box
     from rich.table import Table
 
@@ -150,7 +146,7 @@ def render(found: Agreed) -> Table:
 
 
 def lines(found: Agreed) -> list[str]:
-    """How the raters agree with each other, and the numbers that the literature prints.
+    """Lines on the agreement of the raters, and the numbers that the literature prints.
 
     >>> from rungwise.relevance.agreement.protocols import Agreed
     >>> from rungwise.relevance.agreement.scoring import Estimate

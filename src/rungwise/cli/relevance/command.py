@@ -49,7 +49,7 @@ TASKS = {
     "explain": ("rungwise.cli.relevance.explain", "Which facts of a text the captions of a picture state too"),
     "agree": ("rungwise.cli.relevance.agree", "How well a source agrees with people's judgements"),
 }
-"""What else is done with relevance: by its word, the module and what it does."""
+"""Other tasks of relevance: module and purpose, by the word on the command line."""
 
 _EXAMPLES = {
     "cbow": ("--vectors glove.6B.300d.txt --out degrees",),
@@ -59,13 +59,13 @@ _EXAMPLES = {
     "visual": ("--vectors seen.npz --out looks", "--vectors seen.npz --through tfidf --out lent"),
     "combine": ("--of tfidf spice --weights 2 1 --out both", "--of tfidf spice --fit grades.csv --out both"),
 }
-"""For the help of a source: the options of a whole command line, where it needs some."""
+"""Options of example command lines in the help of a source, where it needs some."""
 
 _SHARES = (0.001, 0.01, 0.1)
 _EXAMPLES_OF_A_RUNG = 5
 _MANY_PAIRS = 1_000_000
 _FEW_PAIRS = 2000
-"""Pairs that are described: few where each costs a run of a model."""
+"""Number of pairs that are described where each costs a run of a model."""
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Described:
 
 
 def main(arguments: list[str]) -> int:
-    """Build, save, describe, show."""
+    """Build the source, save, describe and show its degrees."""
     if not arguments:
         say(_overview())
         return 0
@@ -152,7 +152,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved: SaveOptions) -> Degrees:
-    """The source, after its degrees were written where that is asked for."""
+    """Build the source, and write its degrees where that is requested."""
     direction = saved.direction or "i2t"
     if saved.out is not None and saved.top is not None and (saved.shards is not None or saved.ray is not None):
         from rungwise.cli.relevance.sharding import InShards  # which loads numba
@@ -181,7 +181,7 @@ def _purpose(config: type[SourceConfig]) -> str:
 
 
 def _misspelt(name: str) -> str:
-    """What to write instead."""
+    """Error message for an unknown source, with a suggestion."""
     near = near_names(name, [*KINDS, *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (
@@ -191,7 +191,7 @@ def _misspelt(name: str) -> str:
 
 
 def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfig, SaveOptions, Described]:
-    """The command line of one source: its own options among those of all."""
+    """Options of one source, of what is saved, and of what is described."""
     groups: dict[str, type] = {"saved": SaveOptions, "config": kind}
     if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
         groups["described"] = Described
@@ -209,7 +209,7 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
 
 
 def _check_options(config: SourceConfig, saved: SaveOptions, described: Described) -> None:
-    """Refuse options that would do nothing, and numbers that mean nothing."""
+    """Refuse options that would do nothing, and meaningless numbers."""
     for name, what in config.missing().items():
         raise UserError(f"{config.kind} needs {flag(name)}: {what}")
     values = {one.name: getattr(of, one.name) for of in (saved, described) for one in fields(of)}
@@ -245,7 +245,7 @@ def _say_judgements(human: HumanJudgements) -> None:
 
 
 def _describe(source: Degrees, config: SourceConfig, asked: Described, data: ImageCaptions, place: Path) -> None:
-    """Print what the degrees are like; the rungs with examples, if they are asked for."""
+    """Print a description of the degrees, and the rungs with examples if requested."""
     from rungwise.relevance.description.describe import describe, thresholds
     from rungwise.relevance.description.threshold_examples import render_rungs, rungs, rungs_page
 

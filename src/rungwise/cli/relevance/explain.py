@@ -34,7 +34,7 @@ class Explain:
 
 
 def main(arguments: list[str]) -> int:
-    """Read, compare, print."""
+    """Read the data, compare the facts, and print."""
     asked = parse(
         Explain,
         arguments,

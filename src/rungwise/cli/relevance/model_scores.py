@@ -65,7 +65,7 @@ class ModelScoresCommand:
 
 
 def main(arguments: list[str]) -> int:
-    """Read, encode, write."""
+    """Read the data, encode them, and write the degrees."""
     asked = parse(ModelScoresCommand, arguments, _COMMAND, examples=_EXAMPLES)
     _refuse_idle(asked)
     if asked.vectors is not None:
@@ -116,7 +116,7 @@ def _refuse_idle(asked: ModelScoresCommand) -> None:
 
 
 def _vectors(scores: PairScores) -> tuple[np.ndarray, np.ndarray] | None:
-    """Of pictures and of captions, where the model has them."""
+    """Vectors of pictures and of captions, where the model has them."""
     from rungwise.models.contracts import VectorScores
 
     return (scores.image_vectors, scores.text_vectors) if isinstance(scores, VectorScores) else None
@@ -132,7 +132,7 @@ def _write_vectors(path: Path, name: str, model: str, scores: PairScores) -> Non
 
 
 def _scored(scores: PairScores) -> str:
-    """Hash of both sides' vectors; of ids and captions where the model has none."""
+    """Hash of both sides' vectors, or of ids and captions where the model has no vectors."""
     sides = _vectors(scores)
     if sides is None:
         return scores.data.content_hash()

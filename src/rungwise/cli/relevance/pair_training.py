@@ -85,7 +85,7 @@ class TrainCrossEncoder:
 
 
 def main(arguments: list[str]) -> int:
-    """Train, measure, save; distil where that is asked for."""
+    """Train, measure and save a cross-encoder; distil it where requested."""
     asked = parse(TrainCrossEncoder, arguments, _COMMAND, examples=_EXAMPLES)
     scale = _scale(asked.scale)
     _check(asked)
@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(asked: TrainCrossEncoder) -> None:
-    """Refuse options that would do nothing, and numbers that mean nothing."""
+    """Refuse options that would do nothing, and meaningless numbers."""
     for name, other in _GOES_WITH.items():
         if getattr(asked, name) is not None and getattr(asked, other) is None:
             flag, needed = (f"--{one.replace('_', '-')}" for one in (name, other))
@@ -134,7 +134,7 @@ def _check(asked: TrainCrossEncoder) -> None:
 
 
 def _check_places(asked: TrainCrossEncoder) -> None:
-    """Refuse before anything is read what could not be written after an hour of work."""
+    """Refuse early what could not be written after an hour of work."""
     from rungwise.core.disk.folders import refuse_strangers, require_writable_folder
     from rungwise.training.pair_models.model_folders import BI_ENCODER, CROSS_ENCODER
 
@@ -169,7 +169,7 @@ _SETTINGS = ("epochs", "batch_size", "learning_rate", "loss", "max_length", "see
 
 
 def _read(path: Path, seed: int, scale: tuple[float, float] | None) -> ScoredPairs:
-    """The pairs with their splits, and what there is to say of them."""
+    """Read the pairs with their splits, and print remarks on them."""
     read = read_scored_pairs(path)
     if scale is not None:
         read = within(read, *scale)

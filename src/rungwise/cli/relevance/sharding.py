@@ -1,4 +1,4 @@
-"""``rungwise relevance SOURCE DATA --top K --shards N --ray``: the best of every query, shard by shard."""
+"""``rungwise relevance SOURCE DATA --top K --shards N --ray``: the best candidates of every query, in shards."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MB = 1e6
 
 @dataclass(frozen=True)
 class InShards:
-    """What is made in shards, and where.
+    """Writer of degrees in shards.
 
     Attributes:
-        out: Folder of the degrees. The shards stand beside it until all are done.
-        top: How many candidates of each query.
-        direction: Whose queries.
-        shards: How many; None takes a few for each worker.
-        ray: ``"local"`` or an address; None makes one shard after the other in this process.
+        out: Folder of the degrees. The shards are kept beside it until all are done.
+        top: Number of candidates of each query.
+        direction: Direction of the queries.
+        shards: Number of shards; None takes a few for each worker.
+        ray: ``"local"`` or the address of a cluster; None makes one shard after the other in this process.
     """
 
     out: Path
@@ -40,14 +40,14 @@ class InShards:
 
     @property
     def work(self) -> Path:
-        """Where shards are kept until all are done."""
+        """Folder in which shards are kept until all are done."""
         return self.out.with_name(f"{self.out.name}.shards")
 
     def write(self, config: SourceConfig, data: ImageCaptions, building: Building) -> Degrees:
-        """Build the source and write its degrees; shards of a run that was broken off are taken over.
+        """Build the source and write its degrees; finished shards of an interrupted run are reused.
 
         Raises:
-            UserError: If a worker fails, nobody answers at the address, or another run makes the same shards now.
+            UserError: If a worker fails, no cluster answers, or another run makes the same shards now.
         """
         prepare(self.work)
         with ExitStack() as held:
@@ -78,7 +78,7 @@ class InShards:
 
 
 def line(shard: ShardRecord, shards: int) -> str:
-    """How a shard was made.
+    """Line on how a shard was made.
 
     >>> line(ShardRecord(3, 36_250, 12.14, 610_000_000), 4)
     'shard 3 of 4: 36,250 queries, 12.1 s, 610 MB'

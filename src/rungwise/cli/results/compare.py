@@ -43,7 +43,7 @@ class Compare:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table and the queries that changed, write the JSON."""
+    """Print the table and the changed queries, and write the JSON."""
     asked = parse(Compare, arguments, "rungwise compare", examples=_EXAMPLES)
     from rungwise.evaluation.comparison import compare, render_comparison
     from rungwise.evaluation.result import Result

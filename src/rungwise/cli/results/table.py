@@ -20,7 +20,7 @@ _EXAMPLES = (
     "rungwise table convse:I --runs runs/convse --markdown",
 )
 _WIDEST = 120
-"""Columns of a terminal that are used; longer lines are hard to follow."""
+"""Number of terminal columns that are used; longer lines are hard to follow."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ _EXAMPLES = (
 
 
 def main(arguments: list[str]) -> int:
-    """Search, print, copy, open."""
+    """Search, print, copy and open the hits."""
     asked = parse(SearchCommand, arguments, "rungwise search", examples=_EXAMPLES)
     _check(asked)
     with messages_apart(asked.json):
@@ -50,7 +50,7 @@ def _answer(asked: SearchCommand) -> SearchOutput:
 
 
 def _take(asked: SearchCommand, answered: SearchOutput) -> None:
-    """Copy and open what was found, where that was asked for."""
+    """Copy and open the hits, where requested."""
     if asked.copy_to is None and not asked.open:
         return
     from rungwise.cli.search.save_hits import copy_to, open_hits
@@ -65,16 +65,12 @@ def _take(asked: SearchCommand, answered: SearchOutput) -> None:
 
 
 def _of(answered: SearchOutput) -> str:
-    """How many there are before the end of relevance."""
+    """Remark on the number of hits before the end of relevance."""
     return "" if answered.end is None or answered.has_ended else f" ({answered.end.shown} before relevance ends)"
 
 
 def _check(asked: SearchCommand) -> None:
-    """Refuse what cannot be meant, before anything is opened.
-
-    Raises:
-        UserError: Naming the option.
-    """
+    """Refuse meaningless options before anything is opened."""
     if asked.query is not None and not asked.query.strip():
         raise UserError("the query is empty; write a few words about the picture")
     if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):

@@ -1,4 +1,4 @@
-"""``rungwise search`` in an index of this machine, or in one that lies in a bucket."""
+"""``rungwise search`` in an index of this machine, or in one in a bucket."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def search(asked: SearchCommand) -> SearchOutput:
-    """What the index answers.
+    """Search an index.
 
     Raises:
-        UserError: If there is no index, the query or the filter is none, or a file cannot be read.
+        UserError: If there is no index, the query or the filter is invalid, or a file cannot be read.
     """
     where = None if asked.where is None else parse_where(asked.where)
     typed = parse_query(asked.query) if asked.query is not None else None
@@ -88,7 +88,7 @@ def search(asked: SearchCommand) -> SearchOutput:
 
 
 def _listed(asked: SearchCommand, index: Index, where: Where | None) -> SearchOutput:
-    """The pictures that fulfil a filter, in the order of the index."""
+    """Pictures that fulfil a filter, in the order of the index."""
     wanted = islice(index.picture_store.records(where), asked.offset, asked.offset + asked.k + 1)
     ids = [one for one, _ in wanted]
     return SearchOutput(
@@ -122,7 +122,7 @@ def _shown(index: Index, found: list[tuple[str, float | None]], end: End | None 
 def _with_reasons(
     hits: tuple[SearchedPage, ...], index: Index, scorer: PairScorer, query: Query
 ) -> tuple[SearchedPage, ...]:
-    """The first of them with where in them the words were found."""
+    """The hits, the first ones with where the words were found in them."""
     items = index.found([hit.id for hit in hits[:HITS]])
     first = (replace(hit, why=reasons_of(scorer, items[hit.id].path, query.texts)) for hit in hits[:HITS])
     return *first, *hits[HITS:]

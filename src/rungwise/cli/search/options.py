@@ -1,4 +1,4 @@
-"""What ``rungwise search`` can be asked for."""
+"""Options of ``rungwise search``."""
 
 from __future__ import annotations
 

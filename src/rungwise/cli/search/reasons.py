@@ -1,4 +1,4 @@
-"""``rungwise search --why``: where in each of the first hits the words of the query were found."""
+"""``rungwise search --why``: where the words of the query were found in each of the first hits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from rungwise.serving.client import Client
 
 HITS = 5
-"""The first hits, which are looked at."""
+"""Number of first hits that are explained."""
 _WORDS = 6
-"""Those that count most."""
+"""Number of words that count most."""
 
 
 def reason(word: str, where: str, answer: float) -> str:
-    """A word, where it was found, and the cosine with what answered it.
+    """Text of a word, where it was found, and the cosine with what answered it.
 
     >>> reason("dog", "lower left", 0.712), reason("dog", "", 0.712)
     ('dog: lower left (0.71)', 'dog (0.71)')
@@ -29,13 +29,7 @@ def reason(word: str, where: str, answer: float) -> str:
 
 
 def reasons_of(scorer: PairScorer, picture: Picture | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """What a model says of one hit; what keeps it from saying it stands in its place.
-
-    Args:
-        scorer: The model.
-        picture: The file; None where there is none.
-        texts: Of the query.
-    """
+    """Explanation of one hit by a model, or the error that prevents it; ``picture`` is None without a file."""
     if picture is None:
         return ("the picture has no file",)
     lines: list[str] = []
@@ -50,7 +44,7 @@ def reasons_of(scorer: PairScorer, picture: Picture | None, texts: Sequence[str]
 
 
 def reasons_from(client: Client, query: str, item_id: str) -> tuple[str, ...]:
-    """What a server says of one hit; what keeps it from saying it stands in its place."""
+    """Explanation of one hit by a server, or the error that prevents it."""
     words: list[Mapping[str, Any]] = []
     try:
         texts = client.why(query, item_id)["texts"]
@@ -62,11 +56,7 @@ def reasons_from(client: Client, query: str, item_id: str) -> tuple[str, ...]:
 
 
 def check_explains(scorer: PairScorer) -> None:
-    """Refuse a model that cannot say why.
-
-    Raises:
-        UserError: Naming those that can.
-    """
+    """Refuse a model that cannot explain; the message names those that can."""
     if not scorer.explains:
         raise UserError(
             f"--why: a model of kind {scorer.kind or type(scorer).__name__!r} cannot say which regions answered which"

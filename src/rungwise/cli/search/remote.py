@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def search(asked: SearchCommand) -> SearchOutput:
-    """What the server answers.
+    """Search with a server.
 
     Raises:
-        UserError: If it cannot be reached, refuses, or is none of rungwise.
+        UserError: If the server cannot be reached, refuses, or is none of rungwise.
     """
     address, token = _address(asked)
     client = Client(address, token)
@@ -74,7 +74,7 @@ def _answered(
 
 
 def _with_reasons(answered: SearchOutput, client: Client) -> SearchOutput:
-    """The first hits with where in them the words were found."""
+    """The output, whose first hits have where the words were found in them."""
     if not client.about().get("explains"):
         raise UserError(
             f"--why: {client.address} cannot say why; whoever runs it can start it with --rerank and a model of kind"
@@ -85,7 +85,7 @@ def _with_reasons(answered: SearchOutput, client: Client) -> SearchOutput:
 
 
 def _end(answer: Mapping[str, Any]) -> End | None:
-    """What the server says of the end of relevance; None where it says nothing of it."""
+    """End of relevance in the server's answer; None where it was not judged."""
     from rungwise.index.answers import End
 
     end = answer.get("end")
@@ -121,7 +121,7 @@ def _shown(client: Client, hit: Mapping[str, Any], judged: bool) -> SearchedPage
 
 
 def _address(asked: SearchCommand) -> tuple[str, str | None]:
-    """The address without a token, and the token: of the option, of the address as it was printed, or of the system."""
+    """Address without a token, and the token: from the option, the address, or the environment."""
     try:
         parts = urlsplit(asked.index)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a search found, from an index or from a server: as lines for a terminal and as JSON for a program."""
+"""Output of a search, from an index or a server: lines for a terminal and JSON for a program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_FACTS = ("width", "height", "taken")
 _FACTS = frozenset(
     {"file", "folder", "bytes", "modified", "year", "format", "latitude", "longitude", "hash", *_SHOWN_FACTS}
 )
-"""Columns that rungwise knows of every picture; the second line of a hit is for those of the user."""
+"""Columns that rungwise knows of every picture; the second line of a hit is for the user's own."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class SearchedPage:
     """A picture that was found.
 
     Attributes:
-        id: The user's.
-        path: Of its file, as text; the address of a server's picture; None where there is no file.
-        score: How alike it is; None where nothing was compared.
-        captions: All of them.
-        columns: The user's columns and what is known of the file.
-        content: Gives the bytes of its file; None where there is none.
-        file_name: Its name, for a copy.
-        rung: How well it fits: 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
-        degree: The degree of relevance that is expected of it; None likewise.
-        why: Where in it the words of the query were found, a part for each; empty where that was not asked.
+        id: Id of the picture, as the user gave it.
+        path: Path of the file as text, or the address of a server's picture; None without a file.
+        score: Similarity of the picture; None where nothing was compared.
+        captions: All captions of the picture.
+        columns: The user's columns and the file's metadata.
+        content: Function that gives the bytes of the file; None without a file.
+        file_name: File name for a copy.
+        rung: Rung 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
+        degree: Expected degree of relevance; None where that was not judged.
+        why: Explanations of where words of the query were found, one per word; empty where that was not asked.
     """
 
     id: str
@@ -56,11 +56,11 @@ class SearchedPage:
 
     @property
     def band(self) -> str:
-        """The name of its rung; empty beyond the end of relevance, and where it was not judged."""
+        """Name of the rung; empty beyond the end of relevance, and where it was not judged."""
         return RUNGS[self.rung - 1] if self.rung is not None and self.rung < BEYOND else ""
 
     def as_json(self) -> dict[str, Any]:
-        """The user's columns are keys of their own.
+        """Plain values for JSON, with the user's columns as keys.
 
         >>> SearchedPage("a.jpg", "/photos/a.jpg", 0.25, ("a dog",), {"year": 2021}).as_json()
         {'id': 'a.jpg', 'path': '/photos/a.jpg', 'score': 0.25, 'captions': ['a dog'], 'year': 2021}
@@ -75,18 +75,18 @@ class SearchedPage:
 
 @dataclass(frozen=True)
 class SearchOutput:
-    """What a search answered.
+    """Answer of a search.
 
     Attributes:
-        query: As it was typed.
-        hits: Best first.
-        reading: How the query was understood; empty where that needs no words.
-        unknown: A line for each word that the model does not know.
-        unknown_words: The same as word and near words.
-        notes: What else a person should know.
-        folded: Ids of the near-duplicates that a hit stands for.
-        captions: Texts that fit a picture which was given, with their scores.
-        more: Whether there are hits after these.
+        query: The query as typed.
+        hits: Pictures that were found, best first.
+        reading: The query as it was understood; empty where that is obvious.
+        unknown: One line for each word that the model does not know.
+        unknown_words: Unknown words with near words that the model knows.
+        notes: Further remarks.
+        folded: Ids of the near-duplicates that a hit stands for, by its id.
+        captions: Captions that fit a given picture, with their scores.
+        more: Whether there are further hits.
         first: Place of the first hit in the whole ranking, from 1.
         end: Where relevance ends; None where that was not judged.
     """
@@ -104,12 +104,12 @@ class SearchOutput:
     end: End | None = None
 
     def until_end(self) -> Self:
-        """The same with the hits before the end of relevance; with all of them where it was not judged."""
+        """The output with only the hits before the end of relevance; unchanged where that was not judged."""
         return replace(self, hits=self._before) if self.end is not None else self
 
     @property
     def has_ended(self) -> bool:
-        """Whether relevance ends before the last of these hits, or with it."""
+        """Whether relevance ends before or with the last of these hits."""
         return self.end is not None and self.end.shown < self.first + len(self.hits)
 
     @property
@@ -117,14 +117,7 @@ class SearchOutput:
         return tuple(hit for hit in self.hits if hit.rung != BEYOND)
 
     def as_json(self) -> str:
-        """One object, in ASCII, which every pipe and terminal takes.
-
-        >>> print(SearchOutput("dogs", ()).as_json())
-        {
-          "query": "dogs",
-          "hits": []
-        }
-        """
+        """One JSON object in ASCII, which every pipe and terminal accepts."""
         whole: dict[str, Any] = {"query": self.query, "hits": [hit.as_json() for hit in self.hits]}
         if self.end is not None:
             whole["end"] = {
@@ -145,12 +138,12 @@ class SearchOutput:
         return json.dumps(whole | {name: value for name, value in further.items() if value}, indent=2, allow_nan=False)
 
     def lines(self, width: int | None, here: Path, *, everything: bool = False) -> Iterator[str]:
-        r"""For a person.
+        r"""Lines for a person.
 
         Args:
-            width: Columns of the terminal; None where lines may have any length.
-            here: The folder that paths are shown relative to.
-            everything: Show hits beyond the end of relevance too.
+            width: Number of terminal columns; None where lines may have any length.
+            here: Folder that paths are shown relative to.
+            everything: Whether to show hits beyond the end of relevance too.
 
         >>> hit = SearchedPage("a.jpg", "/photos/a.jpg", 0.25, ("a dog", "a pet"), {"year": 2021, "shop": "Rome"})
         >>> print(*SearchOutput("dogs", (hit,)).lines(80, Path("/photos")), sep="\n")
@@ -221,7 +214,7 @@ def _facts(hit: SearchedPage, folded: int) -> Iterator[str]:
 
 
 def _words(hit: SearchedPage, query: str) -> str:
-    """The caption that has most of the query's words, the first of several, and what the user's columns say."""
+    """The caption with most of the query's words, and texts of the user's columns."""
     parts = []
     if hit.captions:
         asked = _terms(query)
@@ -262,12 +255,12 @@ def _name(hit: SearchedPage, here: Path) -> str:
 
 
 def _from_here(path: str, here: Path) -> str:
-    """A path as short as it can be pasted; the address of a server as it is."""
+    """The shortest form of a path to paste; the address of a server is unchanged."""
     return shortest(Path(path), here) if Path(path).is_absolute() else path
 
 
 def _common_folder(hits: Sequence[SearchedPage]) -> str | None:
-    """The folder below which every file is where the id says; None where they are not so."""
+    """The folder below which every file lies at its id; None without such a folder."""
     bases = {
         hit.path[: -len(hit.id)].rstrip("/") if hit.path is not None and hit.path.endswith(f"/{hit.id}") else None
         for hit in hits
@@ -282,7 +275,7 @@ def _cells(text: str) -> int:
 
 
 def _cut(text: str, width: int | None) -> str:
-    """The beginning of a text, in so many columns of a terminal."""
+    """The beginning of a text, in at most ``width`` terminal columns."""
     if width is None or _cells(text) <= width:
         return text
     from rich.cells import set_cell_size
@@ -291,7 +284,7 @@ def _cut(text: str, width: int | None) -> str:
 
 
 def _cut_front(text: str, width: int) -> str:
-    """The end of a text, likewise."""
+    """The end of a text, in at most ``width`` terminal columns."""
     if _cells(text) <= width:
         return text
     while text and _cells(text) > width - 1:

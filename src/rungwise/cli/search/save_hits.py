@@ -1,4 +1,4 @@
-"""Taking pictures that were found: copies in a folder, and a page to look at."""
+"""Saving pictures that were found: copies in a folder, and a page to look at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rungwise.core.untrusted_files import read_bytes
 _SIDE = 320
 _LONGEST_NAME = 150
 _ODD = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]+')
-"""What some file system takes in no name."""
+"""Characters that some file system forbids in names."""
 _SUFFIX_OF = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
 _STYLE = """main { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem; }
 article p { overflow-wrap: anywhere; }
@@ -30,12 +30,12 @@ article p { overflow-wrap: anywhere; }
 
 @dataclass(frozen=True)
 class Copied:
-    """What became of the pictures of :func:`copy_to`.
+    """Outcome of :func:`copy_to`.
 
     Attributes:
-        copied: New files.
-        there: Pictures whose copy was there already.
-        failed: A line for each that could not be read.
+        copied: Number of new files.
+        there: Number of pictures that had been copied before.
+        failed: One line for each picture that could not be read.
     """
 
     copied: int
@@ -49,11 +49,11 @@ class Copied:
 
 
 def copy_to(folder: Path, hits: Sequence[SearchedPage]) -> Copied:
-    """Copy pictures into a folder; a file that is there is never overwritten, a name that is taken gets a number.
+    """Copy pictures into a folder without overwriting files; a name that is taken gets a number.
 
     Args:
-        folder: Made if there is none.
-        hits: Pictures; those in larger files, and a server's, become files of their own.
+        folder: Target folder, made if necessary.
+        hits: Pictures to copy; those in packed files and on a server become files of their own.
 
     Raises:
         UserError: If the folder cannot be written, or the disk is full.
@@ -82,14 +82,14 @@ def copy_to(folder: Path, hits: Sequence[SearchedPage]) -> Copied:
 
 
 def open_hits(answered: SearchOutput, title: str, show: Callable[[str], object] | None = None) -> Path:
-    """Open the pictures with what the system shows such things with; gives the file that was opened.
+    """Open the pictures in the system's viewer; returns the file that was opened.
 
-    One picture that is a file of its own is opened itself, several are put on a page that needs nothing else.
+    A single picture with a file of its own is opened directly, several are put on a page that needs no other file.
 
     Args:
-        answered: What was found.
-        title: Of the page.
-        show: Opens an address; default the system's browser.
+        answered: Answer of the search.
+        title: Title of the page.
+        show: Function that opens an address; None takes the system's browser.
 
     Raises:
         UserError: If nothing was found, or no file can be written.
@@ -124,7 +124,7 @@ def _article(hit: SearchedPage) -> str:
 
 
 def _copy(content: bytes, folder: Path, name: str) -> bool:
-    """Write a copy under the first name that is free; False where the same content stands under one of them."""
+    """Write a copy under the first free name; False where one of them already has the same content."""
     digest, suffix = hashlib.sha256(content).digest(), Path(name).suffix
     stem = name.removesuffix(suffix)
     number = 1
@@ -141,7 +141,7 @@ def _copy(content: bytes, folder: Path, name: str) -> bool:
 
 
 def _digest(path: Path) -> bytes:
-    """Of a file's content; nothing for what is no file that can be read."""
+    """SHA-256 of a file's content; empty if it cannot be read."""
     try:
         return hashlib.sha256(read_bytes(path, "picture_bytes")).digest()
     except UserError:
@@ -149,7 +149,7 @@ def _digest(path: Path) -> bytes:
 
 
 def _file_name(hit: SearchedPage, content: bytes) -> str:
-    """A name for a copy, which every file system takes and no folder is left by."""
+    """File name of a copy, which every file system accepts and which cannot leave the folder."""
     given = hit.file_name or hit.id
     last = re.split(r"[/\\]", given.rstrip("/\\"))[-1]
     clean = _ODD.sub("_", printable(last)).strip(". ")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rungwise.training.engine.loop import TrainResult
 
 QUICK = "quick"
-"""The preset of those who name none."""
+"""Preset that is taken by default."""
 
 SETTINGS = (
     "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
@@ -44,7 +44,7 @@ SETTINGS = (
     "seed", "checkpoint-steps",
 )  # fmt: skip
 FIT_SETTINGS = ("data", "model", "grid", "snapshot", "refit")
-"""The settings of a training and of a fit, by which a misspelt option is known before torch is loaded."""
+"""Settings of a fit; with those of a training, a misspelt option is recognised before torch is loaded."""
 
 _COMMAND = "rungwise train"
 _EXAMPLES = (
@@ -86,7 +86,7 @@ Train.__doc__ = Train.__doc__.replace("SYSTEMS", ", ".join(systems()))
 
 
 def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]:
-    """The configuration that is named, the command with all settings in ``settings``, and what the data chose."""
+    """Name of the configuration, the options with all settings in ``settings``, and the preset that the data chose."""
     said = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(word in HELP for word in said) and HELP_ALL not in said:
         about = "Train or fit a model on pictures with captions, or on features."
@@ -109,7 +109,7 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
 
 
 def main(arguments: list[str]) -> int:
-    """Train and say where the model is."""
+    """Train, and print where the model is."""
     begun = time.perf_counter()
     if unnamed := bool(arguments) and _is_data(arguments):
         arguments = [QUICK, *arguments]
@@ -190,7 +190,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
-    """Say what came out, and how to go on."""
+    """Print the outcome and the next commands."""
     say(said)
     say(f"done in {_since(begun)}; next:")
     for command in commands:
@@ -198,7 +198,7 @@ def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
 
 
 def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
-    """Say which stages a setting that was typed does not reach, because they have their own."""
+    """Print which stages a typed setting does not reach, because they have their own."""
     for word in arguments:
         if word.startswith("--"):
             flag = word.partition("=")[0]
@@ -208,7 +208,7 @@ def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
 
 
 def _best(result: TrainResult) -> str:
-    """The best snapshot's number of the measure that chose it."""
+    """Value, for the best snapshot, of the measure that chose it."""
     from rungwise.training.config.snapshots import shown
 
     value = "none" if result.best_value is None else shown(result.measure, result.best_value)
@@ -216,7 +216,7 @@ def _best(result: TrainResult) -> str:
 
 
 def _is_data(arguments: list[str]) -> bool:
-    """Whether the first word names data instead of a configuration: a folder, or a file that is no YAML."""
+    """Whether the first word names data and not a configuration: a folder, or a file that is no YAML."""
     first = Path(arguments[0])
     if arguments[0].startswith("-") or is_preset_name(arguments[0]):
         return False
@@ -227,7 +227,7 @@ def _is_data(arguments: list[str]) -> bool:
 
 
 def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
-    """Say what was held out, where the data did not say it themselves."""
+    """Print which pictures were held out, where the data have no such split."""
     from rungwise.data.collection import NO_SPLIT
 
     if split is data:
@@ -244,10 +244,10 @@ def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
 
 
 def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
-    """Commands that go on from here.
+    """Next commands after a training.
 
-    What chose the model measures it, a model without vectors is a second stage, and who has no words searches by a
-    picture.
+    The model is measured by the measure that chose it, a model without vectors is used as a second stage, and data
+    without words are searched by a picture.
     """
     from rungwise.models.contracts import DualEncoder
     from rungwise.models.io.families import family

@@ -1,4 +1,4 @@
-"""``rungwise train`` of a model that is fitted: what was typed, the fit, and what to say of it."""
+"""``rungwise train`` of a model that is fitted: its options, the fit, and the output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
-    """The configuration, whose grid leaves out what was typed as a setting of the model.
+    """The configuration, without grid values for settings of the model that were typed.
 
     Args:
-        config: As it was read.
-        words: Of the command line.
-        asked: The options of the command.
+        config: Configuration as it was read.
+        words: Words of the command line.
+        asked: Options of the command.
 
     Raises:
         UserError: If an option means nothing to a fit.
@@ -38,13 +38,13 @@ def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
 
 
 def fit(config: FitConfig, data: ImageCaptions, asked: Any, device: str) -> FitResult:
-    """Fit, and say which settings were chosen.
+    """Fit a model, and print the chosen settings.
 
     Args:
-        config: The fit.
-        data: With its splits.
-        asked: The options of the command.
-        device: Where frozen encoders compute.
+        config: Configuration of the fit.
+        data: Collection with its splits.
+        asked: Options of the command.
+        device: Device of frozen encoders.
     """
     from rungwise.training.config.snapshots import shown
     from rungwise.training.fit.grid import fit_run

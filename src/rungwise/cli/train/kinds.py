@@ -1,4 +1,4 @@
-"""Parts of a configuration that can be of several kinds, and the kind that is typed."""
+"""Options that choose the kind of a part of a configuration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _OPTION = re.compile(r"--([\w.-]+)\.kind(?:=(.*))?", re.DOTALL)
 
 
 def with_kinds(settings: T, arguments: Sequence[str]) -> T:
-    """The settings, every part of which is of the kind that an option such as ``--model.text.kind gru`` names.
+    """The settings with every part of the kind that an option such as ``--model.text.kind gru`` names.
 
-    A part that becomes another kind begins with the defaults of that kind, and further options change these.
+    A part of another kind begins with the defaults of that kind, which further options change.
 
     Args:
-        settings: A configuration.
-        arguments: Of the command.
+        settings: Configuration to change.
+        arguments: Words of the command line.
 
     Raises:
         UserError: If there is no such kind.
@@ -43,7 +43,7 @@ def with_kinds(settings: T, arguments: Sequence[str]) -> T:
 
 
 def _typed(arguments: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
-    """Every option that names a kind: itself, the fields that lead to the part, and the kind."""
+    """Options that name a kind: the option, the names of fields that lead to the part, and the kind."""
     for at, word in enumerate(arguments):
         if (match := _OPTION.fullmatch(word)) is None:
             continue
@@ -52,7 +52,7 @@ def _typed(arguments: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
 
 
 def _becomes_another(settings: Any, names: Sequence[str], kind: str) -> bool:
-    """Whether the part is there, and a configuration of its class cannot be of that kind."""
+    """Whether the part exists and its class cannot be of that kind."""
     part = settings
     for name in names:
         part = getattr(part, name, None)

@@ -1,4 +1,4 @@
-"""Which preset ``rungwise train SYSTEM DATA`` takes: that of the dataset which the data are recognised as."""
+"""Choice of the preset of ``rungwise train SYSTEM DATA`` by the dataset that the data are recognised as."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PresetChoice:
-    """A preset that the data chose.
+    """A preset that was chosen by the data.
 
     Attributes:
-        name: Its whole name.
-        path: Of the data.
-        data: As they were read.
-        why: A line for a person.
+        name: Full name of the preset.
+        path: Path of the data.
+        data: Collection as it was read.
+        why: Reason in one line for a person.
     """
 
     name: str
@@ -33,16 +33,16 @@ class PresetChoice:
 
 
 def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
-    """The preset for a system and its data, which are read for that.
+    """Choose the preset for a system and its data, which are read for that.
 
     Args:
-        arguments: Of the command; the first may name a system.
+        arguments: Words of the command; the first may name a system.
 
     Returns:
-        None where there is nothing to choose: a whole name, a file, a system with one preset, or no data.
+        The choice; None where there is nothing to choose: a full name, a file, a system with one preset, or no data.
 
     Raises:
-        UserError: If the data cannot be read, or do not stand where they are looked for.
+        UserError: If the data cannot be read, or stand at a wrong place on the line.
     """
     named = arguments[0] if arguments else ""
     system = named.partition(":")[0]
@@ -66,11 +66,7 @@ def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
 
 
 def check_choice(named: str | None, picked: PresetChoice | None, path: str) -> None:
-    """Refuse data that stand where they could not choose the preset.
-
-    Raises:
-        UserError: Saying where to put them.
-    """
+    """Refuse data at a place on the line where they could not choose the preset."""
     if picked is not None and Path(picked.path) == Path(path):
         return
     system = (named or "").partition(":")[0]
@@ -79,7 +75,7 @@ def check_choice(named: str | None, picked: PresetChoice | None, path: str) -> N
 
 
 def _data(words: Sequence[str]) -> str | None:
-    """Where the data are: the first word, or what --data.path says, or a last word that no option takes."""
+    """Path of the data: the first word, the value of --data.path, or a last word that no option takes."""
     if words and not words[0].startswith("-"):
         return words[0]
     for at, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""``rungwise presets``: every preset, and the printed rows that it stands for."""
+"""``rungwise presets``: all presets, and the printed rows that they stand for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rungwise.training.config.presets import Preset, datasets_of, load_preset, p
 
 _EXAMPLES = ("rungwise presets", "rungwise presets vsepp", "rungwise presets sam/coco:tau3-softest")
 _WIDTH, _SYSTEM, _VARIANT = 80, 17, 27
-"""Columns: of the whole list, and where the text beside a system and beside a variant begins."""
+"""Width of the list, and columns where the text beside a system and beside a variant begins."""
 _TITLES = {"convse": "ConVSE", "cmal2r": "CMAL2R", "sam": "SAM", "vsepp": "VSE++", "ladder_loss": "Ladder loss"}
 
 
@@ -35,7 +35,7 @@ class Presets:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the list."""
+    """Print the list of presets."""
     asked = parse(Presets, arguments, "rungwise presets", examples=_EXAMPLES)
     one = [load_preset(asked.name)] if "/" in asked.name or ":" in asked.name else None
     if asked.json:
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _overview() -> Iterator[str]:
-    """Each system in a line or two."""
+    """Lines on each system."""
     yield "rungwise train SYSTEM DATA takes the preset for what DATA are recognised as, and"
     yield "rungwise train SYSTEM/DATASET:VARIANT DATA takes the one that is named."
     yield ""
@@ -64,7 +64,7 @@ def _overview() -> Iterator[str]:
 
 
 def _of_system(system: str) -> Iterator[str]:
-    """Each preset of a system, those of a dataset together."""
+    """Lines on each preset of a system, grouped by dataset."""
     found = presets(system)
     for _, group in groupby(found, key=lambda one: one.dataset):
         base, *variants = group
@@ -77,7 +77,7 @@ def _of_system(system: str) -> Iterator[str]:
 
 
 def _whole(preset: Preset) -> Iterator[str]:
-    """One preset with its settings."""
+    """Lines on one preset with its settings."""
     from yaml import safe_dump
 
     yield from _described(preset)
@@ -101,7 +101,7 @@ def _rows(preset: Preset, indent: str) -> Iterator[str]:
 
 
 def row_text(reference: Mapping[str, str]) -> str:
-    """A reference to a printed row, for a person.
+    """Text of a reference to a printed row.
 
     >>> row_text({"paper": "vsepp", "table": "Table 1", "row": "1.10", "dataset": "coco"})
     'VSE++ Table 1, 1.10'
@@ -118,7 +118,7 @@ def row_text(reference: Mapping[str, str]) -> str:
 
 
 def _entry(title: str, text: str, indent: int) -> Iterator[str]:
-    """A title and its text beside it, or below where the title is too long."""
+    """A title with its text beside it, or below where the title is too long."""
     if len(title) >= indent - 1:
         yield title
         title = ""
@@ -140,7 +140,7 @@ def _plain(preset: Preset) -> dict[str, object]:
 
 
 def _copied(value: object) -> object:
-    """The same in new mappings and lists, so that YAML writes no aliases."""
+    """A copy in new mappings and lists, so that YAML writes no aliases."""
     if isinstance(value, Mapping):
         return {key: _copied(one) for key, one in value.items()}
     return [_copied(one) for one in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""``rungwise train --seeds``: a run for each seed, and what they have in common."""
+"""``rungwise train --seeds``: a run for each seed, and their mean and deviation."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_seeds(seeds: Sequence[int], words: Sequence[str]) -> None:
-    """Refuse a list of seeds that is none, before data are read.
-
-    Args:
-        seeds: That were asked for.
-        words: Of the command line.
-
-    Raises:
-        UserError: Naming the seed, or --seed beside --seeds.
-    """
+    """Refuse an invalid list of seeds, or --seed beside --seeds, before data are read."""
     if not seeds:
         return
     from rungwise.runs.seeds import checked_seeds
@@ -52,7 +44,7 @@ def train_several(
     watcher: Watcher,
     lost_after: float,
 ) -> int:
-    """Train with each seed, print the table; gives the exit status."""
+    """Train with each seed and print the table; returns the exit status."""
     from rungwise.runs.seeds import SEEDS, train_seeds
     from rungwise.training.distributed.processes import is_first
 
@@ -76,7 +68,7 @@ def train_several(
 
 
 def spread_text(title: str, spreads: Mapping[str, Spread]) -> str:
-    """Mean, deviation and interval of each measure, a line each.
+    """Lines of mean, deviation and interval of each measure.
 
     >>> from rungwise.runs.seeds import Spread
     >>> print(spread_text("validation of 2 seeds", {"i2t/R@1": Spread((20.0, 21.0))}))

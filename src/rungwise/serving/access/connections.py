@@ -35,9 +35,7 @@ BACKLOG = 128
 """Number of connections that the system queues for a busy server."""
 
 LINGER_SECONDS = 2.0
-"""Time for which a refused client may go on sending. If closed at once, its connection would be reset and the answer
-lost.
-"""
+"""Time for which a refused client may go on sending: closed at once, its connection would reset and lose the answer."""
 
 FRESH_SECONDS = 1.0
 """Time for which a connection without data keeps its place: its request may have arrived unread."""
