@@ -44,7 +44,6 @@ class FlatThreshold:
         return JudgedQueries((scores >= self.least).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
-        """Name and threshold."""
         return f"FlatThreshold({self.least:.4g})"
 
 
@@ -69,7 +68,6 @@ class ShareOfBest:
         return JudgedQueries((_shares(scores) >= self.share).sum(axis=1), _best(scores))
 
     def __repr__(self) -> str:
-        """Name and share."""
         return f"ShareOfBest({self.share:.4g})"
 
 
@@ -103,7 +101,6 @@ class LargestGap:
         return JudgedQueries(gaps.argmax(axis=1) + 1, np.asarray(gaps.max(axis=1), np.float64))
 
     def __repr__(self) -> str:
-        """Name and number of gaps."""
         return f"LargestGap({self.within})"
 
 
@@ -128,7 +125,6 @@ class TopK:
         return JudgedQueries(np.full(len(scores), min(self.k, scores.shape[1])), _best(scores))
 
     def __repr__(self) -> str:
-        """Name and number of hits."""
         return f"TopK({self.k})"
 
 
@@ -160,7 +156,6 @@ class Oracle:
         return JudgedQueries(cuts, np.asarray((degrees >= self.relevant_from).any(axis=1), np.float64))
 
     def __repr__(self) -> str:
-        """Name and smallest relevant degree."""
         return f"Oracle({self.relevant_from:g})"
 
 

@@ -257,7 +257,6 @@ class Calibration:
         return cls(**json_file.read(Path(path)))
 
     def __str__(self) -> str:
-        """Source and beginning of the hash of all content, in one line."""
         return f"calibration by {self.source}, hash {self._hash[:16]}"
 
     @cached_property
@@ -287,7 +286,6 @@ class Calibration:
         return degrees, best, cut, belief
 
     def _judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, int, float]:
-        """Degrees of hits, the cut, and the belief."""
         if not len(falling):
             return np.zeros(0), 0, 0.0
         if not null.spread and falling[0] <= null.centre:
@@ -315,7 +313,6 @@ class Calibration:
         return degrees, best_cut(looked_at, beyond, belief, shift), belief
 
     def _rungs(self, degrees: Values, cut: int) -> NDArray[np.int64]:
-        """Rungs of hits in falling order of score."""
         exactly, close = self.boundaries
         rungs = np.where(degrees >= exactly, 1, np.where(degrees >= close, 2, 3))
         rungs[cut:] = BEYOND
@@ -339,7 +336,6 @@ class Informed:
         return self.calibration.judge(scores, direction, queries, self.known)
 
     def __str__(self) -> str:
-        """The calibration's line, with a remark."""
         return f"{self.calibration}, with what is known of the queries"
 
 

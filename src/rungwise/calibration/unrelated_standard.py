@@ -59,10 +59,7 @@ class Standard:
 
     @classmethod
     def of(cls, scores: ArrayLike) -> Standard:
-        """Measure the standard.
-
-        Args:
-            scores: (texts, candidates) of unrelated texts with all candidates, or with a sample of them.
+        """Measure the standard by (texts, candidates) scores of unrelated texts with all candidates or a sample.
 
         Raises:
             UserError: If there are fewer than 10 texts or two candidates, or scores are constant or not finite.
@@ -79,12 +76,7 @@ class Standard:
         )
 
     def standing_out(self, heights: Values, total: int) -> Values:
-        """Share of unrelated queries whose best hit is lower.
-
-        Args:
-            heights: (hits,) scores over the query's centre.
-            total: Number of candidates.
-        """
+        """Share of unrelated queries whose best of ``total`` candidates is lower than each of (hits,) heights."""
         from scipy.special import ndtr
 
         grown = self.spread * (_quantile(0.5 / total) - _quantile(0.5 / self.total))
@@ -93,22 +85,15 @@ class Standard:
     def degrees(self, heights: Values, highest: float, total: int) -> Values:
         """Degrees in 0..1: how near hits come to the best one, and how surely they exceed ten unrelated queries.
 
-        Args:
-            heights: (hits,) scores over the query's centre.
-            highest: Height of the query's best hit.
-            total: Number of candidates.
+        ``heights`` are (hits,) scores over the query's centre, ``highest`` is that of its best hit, and ``total`` the
+        number of candidates.
         """
         if highest <= 0:
             return np.zeros(len(heights))
         return np.asarray(self.standing_out(heights, total) ** _QUERIES * np.clip(heights / highest, 0.0, 1.0))
 
     def cut(self, heights: Values, total: int) -> int:
-        """Number of hits to show.
-
-        Args:
-            heights: (hits,) falling scores of the best hits over the query's centre.
-            total: Number of candidates.
-        """
+        """Number of hits to show, from (hits,) falling heights and the number of candidates."""
         high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= _SHARE_OF_BEST * heights[0])
         return int(np.count_nonzero(high))
 

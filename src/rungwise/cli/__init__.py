@@ -189,7 +189,6 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
 
 
 def _explained(error: BaseException) -> tuple[int, str]:
-    """Exit status and one line for an error."""
     import errno
 
     from rungwise.cli.frame.process import failure_of_output
@@ -257,7 +256,6 @@ def _reason(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> list[str]:
-    """The innermost line of rungwise that the error went through."""
     import traceback
     from pathlib import Path
 

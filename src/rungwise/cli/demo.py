@@ -85,7 +85,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _made(places: Places, device: str, *, again: bool = False, small: bool = False) -> Made:
-    """Load the demo of an earlier run, or make it."""
     from rungwise.demo.table import rendered
     from rungwise.demo.whole import made_before
 
@@ -129,7 +128,6 @@ def _make(places: Places, device: str, *, again: bool, small: bool) -> Made:
 
 
 def _say_commands(places: Places, demo: Made) -> None:
-    """Print commands to paste into another terminal."""
     query = next((one.text for one in demo.results.examples), "a red star above a blue heart")
     ours, index = program(), quoted(shortest(places.index("degrees")))
     say("to try in another terminal, in this folder:")

@@ -108,7 +108,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _next(data: str, judgements: str) -> str:
-    """Command that uses the judgements."""
     return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
 
 
@@ -146,7 +145,6 @@ def _questions(asked: GradeCommand, data: Path) -> Questions:
 
 
 def _judgements(out: Path) -> Judgements | None:
-    """Judgements of people; None without any."""
     from rungwise.relevance.human.log import read_judgements, refuse_other_file
 
     with explained(out):

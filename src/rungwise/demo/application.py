@@ -53,11 +53,6 @@ def create_demo_app(
 
     Answers are JSON; every refusal is ``{"error": "one line"}``. Pictures come from the application of a model, which
     finds them by their ids and never by a path from a request.
-
-    Args:
-        demo: Demo to serve.
-        allowed_hosts: Names under which the application may be requested, without port; None for any.
-        limits: Limits of what clients may hold.
     """
     lanes = WorkQueues(limits or ServingLimits())
     app = new_app("rungwise demo", allowed_hosts=allowed_hosts)

@@ -111,12 +111,7 @@ class ComparedAnswer:
 
 
 class SideBySide:
-    """Comparison of both models' answers with the truth.
-
-    Args:
-        sides: The two models, on the same pictures.
-        scenes: Scenes that the pictures show.
-    """
+    """Comparison of both models' answers with the truth."""
 
     def __init__(self, sides: Mapping[Name, DemoModel], scenes: SceneFile) -> None:
         self.sides = sides

@@ -53,14 +53,7 @@ class MeasureLine:
 
 @dataclass(frozen=True)
 class Compared:
-    """Values of both models on the same queries.
-
-    Attributes:
-        title: Description of the queries.
-        queries: Number of queries.
-        gallery: Number of pictures that are searched.
-        lines: One line per measure.
-    """
+    """Values of both models on the same queries, and the number of pictures in the gallery."""
 
     title: str
     queries: int

@@ -98,7 +98,6 @@ def _listen(name: Name, process: subprocess.Popen[str], heard: SimpleQueue[tuple
 
 
 def _reason(code: int, complaints: IO[bytes]) -> str:
-    """The last error message of a process, in one line."""
     if code < 0:
         return f"its process was ended by signal {-code}; there may be too little memory"
     complaints.seek(0)
@@ -107,9 +106,5 @@ def _reason(code: int, complaints: IO[bytes]) -> str:
 
 
 def titles() -> dict[Name, str]:
-    """Titles of the models beside the bars.
-
-    >>> titles()["degrees"]
-    'with degrees'
-    """
+    """Titles of the models beside the bars."""
     return {name: title.removeprefix("Trained ") for name, title in TITLES.items()}

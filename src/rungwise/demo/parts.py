@@ -172,13 +172,7 @@ def with_foreign_word(query: SceneQuery, word: str) -> SceneQuery:
 def fresh_queries(
     config: SceneConfig, held_out: tuple[tuple[tuple[str, str], tuple[str, str]], ...], count: int = FRESH_QUERIES
 ) -> list[SceneQuery]:
-    """Searches for scenes that are not in the collection, without held-out combinations.
-
-    Args:
-        config: Configuration of the collection.
-        held_out: Held-out combinations of the collection.
-        count: Number of searches.
-    """
+    """Searches for scenes that are not in the collection, without held-out combinations."""
     elsewhere = replace(config, seed=config.seed + _ELSEWHERE, test_share=0.0, captions_per_picture=1)
     rng = np.random.default_rng(np.random.SeedSequence(elsewhere.seed))
     queries: list[SceneQuery] = []

@@ -38,12 +38,7 @@ class Bars:
         self._tasks: dict[Name, Any] = {}
 
     def show(self, name: Name, told: Mapping[str, Any]) -> None:
-        """Show a report of a training, which :class:`rungwise.demo.worker.Telling` writes.
-
-        Args:
-            name: Name of the model.
-            told: Report with ``title``, ``done`` and ``total``, or with ``rsum``.
-        """
+        """Show a report of a training: ``title``, ``done`` and ``total``, or ``rsum``."""
         if "rsum" in told:
             self._rsum[name] = f"rsum {float(told['rsum']):.0f}"
             return

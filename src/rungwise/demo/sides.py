@@ -28,14 +28,7 @@ _POOL = 200
 
 @dataclass(frozen=True)
 class DemoModel:
-    """A model with the index that it built.
-
-    Attributes:
-        name: Name of the model.
-        index: Index of the test pictures.
-        model: Model that built the index.
-        calibration: Calibration of the model.
-    """
+    """A model with the index of the test pictures that it built, and its calibration."""
 
     name: Name
     index: Index
@@ -72,21 +65,11 @@ class DemoModel:
         return np.ascontiguousarray(similarity.T, dtype=np.float32), known_of_all(texts, vectors, self.model)
 
     def judge(self, falling: NDArray[np.float32], known: Known) -> QueryJudgement:
-        """Where relevance ends for one text, as a search of the index judges it.
-
-        Args:
-            falling: (pictures,) scores, best first.
-            known: What is known of the text.
-        """
+        """Where relevance ends for one text with (pictures,) falling scores, as a search of the index judges it."""
         return self.calibration.judge_hits(falling[:_POOL], Background(falling, len(falling)), known)
 
     def judged(self, scores: NDArray[np.float32], known: Sequence[Known]) -> JudgedQueries:
-        """Where relevance ends for some texts.
-
-        Args:
-            scores: (texts, pictures) similarities.
-            known: (texts,) what is known of each text.
-        """
+        """Where relevance ends for texts with (texts, pictures) scores."""
         return self.calibration.judge(scores, "t2i", np.arange(len(scores)), known)
 
 

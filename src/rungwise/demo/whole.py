@@ -33,12 +33,7 @@ _MEASURED, _SHOWN = 1, 2
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that can be served.
-
-    Attributes:
-        comparison: Comparison of the two models with the truth.
-        results: Measurements.
-    """
+    """A demo that can be served."""
 
     comparison: SideBySide
     results: Results

@@ -17,14 +17,9 @@ Severity = Literal["fault", "advice"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong or could be better.
+    """Something that is wrong or could be better, with one sentence of numbers and the cure.
 
-    Attributes:
-        name: Short name, the same for the same kind of problem.
-        severity: Severity of the problem.
-        what: One sentence with the numbers.
-        cure: What to do about it.
-        places: Names of the first few examples.
+    ``name`` is the same for the same kind of problem; ``places`` are the names of the first few examples.
     """
 
     name: str
@@ -36,15 +31,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What was examined, and the findings.
-
-    Attributes:
-        subject: What was examined, in one line.
-        examined: Parts that were examined, one line each.
-        left_out: Parts that could not be examined with the reason, one line each.
-        findings: Findings, faults first.
-        unreadable: Pictures and features that could not be read.
-    """
+    """What was examined and what could not be, one line each, and the findings, faults first."""
 
     subject: str
     examined: tuple[str, ...]

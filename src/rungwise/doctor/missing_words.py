@@ -63,13 +63,7 @@ def missing_words(vocabulary: Tokenizer, captions: Sequence[str], whose: str, cu
 
 
 def learnt_words(data: ImageCaptions, roles: Roles, min_count: int) -> Iterator[Finding]:
-    """Finding where a vocabulary of the training captions lacks much of the validation captions.
-
-    Args:
-        data: Collection with splits.
-        roles: Splits by their roles.
-        min_count: Number of occurrences from which a word is kept.
-    """
+    """Finding where a vocabulary of training words with ``min_count`` occurrences lacks many of validation."""
     if data.text_features is not None:
         return
     from rungwise.encoders.texts.gru import learn_vocabulary

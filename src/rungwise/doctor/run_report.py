@@ -95,11 +95,7 @@ def _stands(run: RunFiles) -> str:
 
 
 class _Collections:
-    """Data of a run's parts, read once where they are the same.
-
-    Args:
-        place: Path of the data; None takes the ones in the configurations.
-    """
+    """Data of a run's parts, read once where they are the same; ``place`` None takes the configurations' paths."""
 
     def __init__(self, place: Path | None) -> None:
         self._place = place

@@ -331,7 +331,6 @@ def _measure_of_lists(names: Sequence[str]) -> str:
 def _changes(
     first: Result, second: Result, measure: str
 ) -> tuple[dict[str, tuple[Change, ...]], dict[str, tuple[Change, ...]]]:
-    """Queries that got better, and queries that got worse, per direction."""
     better: dict[str, tuple[Change, ...]] = {}
     worse: dict[str, tuple[Change, ...]] = {}
     parsed = parse(measure)

@@ -226,11 +226,9 @@ def evaluate(
 
 
 def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Result:
-    """Evaluate with human positives and with the annotation alone; the result holds the numbers of both.
+    """Evaluate with human positives and with the annotation alone, with arguments as for :func:`evaluate`.
 
-    Args:
-        called_right: Pairs that people called right.
-        arguments: Arguments of :func:`~rungwise.evaluation.evaluate`.
+    The result holds the numbers of both.
 
     >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
     >>> found = evaluate_with_people(
@@ -297,7 +295,6 @@ class _InFold:
         self._places: dict[Direction, NDArray[np.int64]] = {"i2t": fold.images, "t2i": fold.captions}
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """Judge queries of the fold, by their positions among all data."""
         return self._ends.judge(scores, direction, self._places[direction][queries])
 
 

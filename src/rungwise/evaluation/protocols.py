@@ -34,12 +34,7 @@ _SURPLUS = 0.001
 
 @dataclass(frozen=True)
 class Fold:
-    """One gallery, in which everything is ranked against everything.
-
-    Attributes:
-        images: Positions of the images, ascending.
-        captions: Positions of the captions of these images, ascending.
-    """
+    """One gallery, in which all are ranked against all: ascending positions of images, and of their captions."""
 
     images: NDArray[np.int64]
     captions: NDArray[np.int64]

@@ -112,11 +112,6 @@ def values_of(name: str, values: Sequence[float | list[float | None] | None]) ->
 def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[np.float64]]) -> None:
     """Compare the parts of a file with one another, and its numbers with its values per query.
 
-    Args:
-        found: Parts of the result.
-        of_queries: What the file says of each query.
-        per_query: Values per query as arrays, NaN where there is none.
-
     Raises:
         ValueError: If parts do not fit together, or values contradict a number; the message names it.
     """

@@ -117,7 +117,6 @@ class _InShards:
         positives: Mapping[Direction, Positives] | None = None,
         ends: Ends | None = None,
     ) -> QueryValues:
-        """Measure the shards and put their values together."""
         assert _is_divisible(similarity)
         asked = MeasureRequest.of(similarity.shape, image_of_caption, measures, relevance, positives, ends)
         parts = shards_of(similarity, self._shards.count)
@@ -135,13 +134,7 @@ def _is_divisible(source: SimilaritySource) -> TypeGuard[Divisible]:
 
 
 def measured_with(common: tuple[Divisible, MeasureRequest, int], part: QueryShard) -> ShardValues:
-    """Measure a shard with a given number of threads for products, since the last bit of a product depends on it.
-
-    >>> from rungwise.metrics import R
-    >>> asked = MeasureRequest.of((2, 2), np.array([0, 1]), [R(1)])
-    >>> measured_with((MatrixSource(np.eye(2)), asked, 1), QueryShard("i2t", (0, 1))).values[R(1)]
-    array([100.])
-    """
+    """Measure a shard with a given number of threads for products, since the last bit of a product depends on it."""
     source, asked, threads = common
     with threadpool_limits(threads, user_api="blas"):
         return measure_shard(source, asked, part)

@@ -61,7 +61,6 @@ class Questions:
     issues: tuple[Issue, ...] = ()
 
     def __len__(self) -> int:
-        """Number of pairs."""
         return len(self.asked)
 
     def ids(self, place: int) -> tuple[str, str]:

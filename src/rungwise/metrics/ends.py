@@ -26,13 +26,7 @@ class Ends(Protocol):
 
 
 def name_of_ends(ends: Ends) -> str:
-    """Name of a method in results: its text if its class defines one, else the name of the class.
-
-    >>> class Mine:
-    ...     pass
-    >>> name_of_ends(Mine())
-    'Mine'
-    """
+    """Name of a method in results: its text if its class defines one, else the name of the class."""
     own = type(ends)
     says_nothing = own.__str__ is object.__str__ and own.__repr__ is object.__repr__
     return own.__name__ if says_nothing else " ".join(str(ends).split())
@@ -40,12 +34,6 @@ def name_of_ends(ends: Ends) -> str:
 
 def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
     """Judgement of a block of queries by a method, checked against the block.
-
-    Args:
-        ends: The method, which may be a user's own.
-        scores: (queries, candidates) similarities.
-        direction: Direction of the queries.
-        queries: (queries,) positions among all queries.
 
     Raises:
         UserError: If the method returns other shapes, cuts beyond the candidates, or numbers that are not finite.

@@ -144,12 +144,7 @@ class Measure(ABC):
 
 @dataclass(frozen=True)
 class Total:
-    """A sum of other measures over both directions, such as rsum.
-
-    Attributes:
-        name: Printed name of the sum.
-        terms: Measures that are added, each in both directions.
-        option: Text that prints in parentheses.
+    """A sum of other measures, each in both directions, such as rsum; ``option`` prints in parentheses.
 
     >>> from rungwise.metrics import parse
     >>> total = parse("rsum")
@@ -183,12 +178,7 @@ class Total:
 
 
 def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
-    """All families of measures below ``base`` that have a name, each followed by its own subfamilies.
-
-    >>> from rungwise.metrics.classic import PositiveMeasure
-    >>> [family.name for family in families(PositiveMeasure)][:3]
-    ['R', 'Recall', 'MeanR']
-    """
+    """All families of measures below ``base`` that have a name, each followed by its own subfamilies."""
     found: list[type[Measure]] = []
     for family in base.__subclasses__():
         found += [family] * ("name" in vars(family)) + list(families(family))
@@ -249,7 +239,6 @@ def _pattern(family: type[Measure]) -> str:
 
 
 def _is_flag(option: Field[Any]) -> bool:
-    """Whether an option prints without a value."""
     return isinstance(option.default, bool)
 
 

@@ -358,14 +358,7 @@ def rank_all(
     direction: Direction = "i2t",
     judged: JudgedQueries | None = None,
 ) -> Rankings:
-    """Rankings of a small matrix in memory, for a look at a few queries.
-
-    Args:
-        scores: (queries, candidates) similarities.
-        positives: Positions of the right candidates of each query.
-        relevance: (queries, candidates) degrees.
-        direction: Direction of the queries.
-        judged: Judgement by a method of where relevance ends.
+    """Rankings of a small (queries, candidates) matrix in memory, for a look at a few queries.
 
     >>> rank_all([[0.1, 0.7], [0.4, 0.2]], [[0], [0]]).best_rank
     array([2., 1.])

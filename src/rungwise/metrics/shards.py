@@ -28,12 +28,7 @@ _LONGEST_LIST = 1000
 
 @dataclass(frozen=True)
 class QueryShard:
-    """Some queries of one direction.
-
-    Attributes:
-        direction: Direction of the queries.
-        run: Range of the queries, in the order in which the source counts them.
-    """
+    """Some queries of one direction: a range in the order in which the source counts them."""
 
     direction: Direction
     run: Run
@@ -74,13 +69,7 @@ def shards_of(source: Divisible, count: int) -> list[QueryShard]:
 
 
 def measure_shard(source: Divisible, asked: MeasureRequest, shard: QueryShard, chunk: int | None = None) -> ShardValues:
-    """Take every measure of the queries of a shard.
-
-    Args:
-        source: Similarities of all images with all captions.
-        asked: Measures and what they read besides similarities.
-        shard: The queries to measure.
-        chunk: Number of queries measured at a time; no number depends on it.
+    """Take every measure of the queries of a shard, ``chunk`` at a time; no number depends on that.
 
     >>> from rungwise.metrics import R
     >>> from rungwise.metrics.sources import MatrixSource

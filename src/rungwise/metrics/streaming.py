@@ -221,13 +221,7 @@ def no_values(queries: int, measure: Measure) -> NDArray[np.float64]:
 
 
 class CaptionQueryLists:
-    """What graded measures of caption queries read, collected while blocks of images pass.
-
-    Args:
-        captions: Number of captions.
-        depth: Length of the retrieved lists.
-        breadth: Length of the lists of most relevant images.
-    """
+    """What graded measures of caption queries read, collected while blocks of images pass."""
 
     def __init__(self, captions: int, depth: int, breadth: int) -> None:
         self._retrieved = RunningLists(captions, depth)

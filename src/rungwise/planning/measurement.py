@@ -30,13 +30,9 @@ _ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True)
 class MeasuredSample:
-    """Amounts that are measured.
+    """Numbers of vectors that are written and searched, of pictures that are encoded, and of searches.
 
-    Attributes:
-        rows: Number of vectors that are written and searched.
-        pictures: Number of pictures that are encoded.
-        queries: Number of queries that are searched for.
-        repeats: Number of repetitions; the best counts, since other programs only slow things down.
+    Of ``repeats`` measurements the best counts, since other programs only slow things down.
     """
 
     rows: int = 20_000

@@ -96,7 +96,6 @@ _WORDS = "encoding the words of a query with your model comes on top"
 
 
 def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ...]:
-    """Quantities of machines that search, and of those that serve where that is another process."""
     serving = rates["serving"]
     if costs.kind == "milvus":
         count = math.ceil(need.queries / serving.value)

@@ -63,7 +63,6 @@ class _Reckoning:
 
     @property
     def vector(self) -> int:
-        """Number of bytes of a vector in single precision."""
         return self.need.numbers * 4
 
     def measured_with(self, rate: str) -> tuple[int, int]:
@@ -112,7 +111,6 @@ class _Reckoning:
         )
 
     def holding(self, memory: float) -> int:
-        """Number of machines that hold so many bytes."""
         return max(1, math.ceil(memory / (self.need.memory * _GB * self["spare"])))
 
     def on_one_machine(

@@ -41,7 +41,6 @@ def plan_text(plan: Plan) -> str:
 
 
 def _compared(plan: Plan) -> Iterator[str]:
-    """One line for each store."""
     yield f"{'store':<10}{'disk':>10}{'memory':>10}{'one search':>12}{'building':>11}{'machines':>10}"
     for one in plan.compared:
         said = (one.disk.said, one.memory.said, one.search.said, one.build.said, one.machines.said)

@@ -38,16 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PendingSearch:
-    """A search that waits to be encoded together with others.
-
-    Attributes:
-        served: Version of the index to search.
-        query: Query of the search.
-        k: Number of hits.
-        offset: Number of best hits to skip.
-        where: Filter of the pictures.
-        options: Options of the search.
-    """
+    """A search that waits to be encoded together with others."""
 
     served: ServedIndex
     query: Query
@@ -59,12 +50,7 @@ class PendingSearch:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """Result of a search.
-
-    Attributes:
-        answer: The hits with remarks.
-        items: Pictures of the hits, by id.
-    """
+    """Result of a search: the hits with remarks, and their pictures by id."""
 
     answer: Answer
     items: dict[str, Item]
@@ -73,11 +59,8 @@ class SearchOutcome:
 class WorkQueues:
     """Queues of one server, which all of its applications share.
 
-    Args:
-        limits: Limits of the server.
-
     Attributes:
-        limits: As given.
+        limits: Limits of the server.
         encoding: Queue of one thread: encoding uses every core already, and requests at the same time would only
             contend.
         decoding: Queue for decoding pictures.
@@ -117,14 +100,9 @@ class WorkQueues:
 class Workload:
     """The work of one index.
 
-    Args:
-        lanes: Queues of the work.
-        kept: Data of pictures that visitors sent.
-        metrics: Counters of the server.
-
     Attributes:
         files: Sender of pictures of the index.
-        kept: As given.
+        kept: Data of pictures that visitors sent.
         encoded: Method :meth:`WorkQueues.encoded` of the queues.
         read: Method :meth:`WorkQueues.read` of the queues.
     """

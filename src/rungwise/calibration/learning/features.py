@@ -235,5 +235,4 @@ def _expected_positions(hits: int, total: int) -> Values:
 
 @lru_cache(maxsize=64)
 def _log_ranks(hits: int) -> Values:
-    """Logarithms of ranks from 1."""
     return np.log(np.arange(1, hits + 1))

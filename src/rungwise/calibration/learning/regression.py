@@ -38,12 +38,7 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions for some hits.
-
-    Attributes:
-        degree: (hits,) expected degree of relevance.
-        probability: (hits,) probability that the degree is at least ``relevant_from``.
-    """
+    """(hits,) expected degrees, and (hits,) probabilities that the degree is at least ``relevant_from``."""
 
     degree: Values
     probability: Values
@@ -103,8 +98,6 @@ class _Fitted:
 
 @dataclass(frozen=True)
 class _View:
-    """The two regressions on some of the columns."""
-
     columns: NDArray[np.int64]
     scale: Scale
     degree: _Fitted

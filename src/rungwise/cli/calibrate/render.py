@@ -31,11 +31,7 @@ _METHODS = {
 
 
 def render_counts(relevant: NDArray[np.int64], candidates: int) -> Text:
-    """Line on the captions and pictures of the fit.
-
-    Args:
-        relevant: (queries,) number of pictures relevant to each caption.
-        candidates: Number of pictures that each caption was compared with.
+    """Line on the pictures of the fit, and (queries,) numbers of those relevant to each caption.
 
     >>> render_counts(np.array([2, 0]), 1000).plain
     '2 captions and 1,000 pictures; relevant to a caption: 1.0 on average, 1 in the middle, none for 50.0 %'
@@ -47,13 +43,7 @@ def render_counts(relevant: NDArray[np.int64], candidates: int) -> Text:
 
 
 def render_learnt(found: CrossValidation, calibration: Calibration, texts: Sequence[str]) -> Iterator[Table | Text]:
-    """Tables and lines, at most 80 columns wide.
-
-    Args:
-        found: Cross-validation of the calibration.
-        calibration: Calibration fitted on all queries.
-        texts: (queries,) texts of the captions.
-    """
+    """Tables and lines, at most 80 columns wide."""
     from rich import box
     from rich.table import Table
 

@@ -193,7 +193,6 @@ def _refuse_too_few(data: ImageCaptions) -> None:
 
 
 def _relevance(asked: Calibrate, scored: ScoredInputs) -> tuple[Any, str]:
-    """Degrees of the pairs, and their name."""
     from rungwise.relevance.config import Building, degrees_of, names_source
     from rungwise.scenes.relevance import own_degrees
 

@@ -34,10 +34,6 @@ _AT_ONCE = 256
 def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
     """The requested calibration, else the model's own, else one without learning; which one is printed.
 
-    Args:
-        given: File, or a folder that holds one; None takes the model's own.
-        scored: The scores that are judged.
-
     Raises:
         UserError: If the file is missing, damaged, or of another model.
     """
@@ -82,11 +78,9 @@ class _OfCaptions:
         self._ends: dict[Direction, Ends] = {"i2t": calibration, "t2i": calibration.informed(known)}
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
-        """Judge queries with knowledge of captions, or of images without it."""
         return self._ends[direction].judge(scores, direction, queries)
 
     def __str__(self) -> str:
-        """The calibration's line."""
         return str(self._ends["i2t"])
 
 

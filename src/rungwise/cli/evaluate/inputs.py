@@ -167,14 +167,7 @@ def _refuse_incomplete(data: ImageCaptions) -> None:
 
 
 def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> ScoredInputs:
-    """Scores of a collection by a model, with a progress bar while pictures are encoded.
-
-    Args:
-        model: Model that scores.
-        name: Name of the model on the command line.
-        data: Collection with pictures and captions.
-        asked: Options of how features are computed and where they are cached.
-    """
+    """Scores of a collection by a model, with a progress bar while pictures are encoded."""
     scores = scores_of(model, name, data, asked)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
     seed = _seed_of(model.provenance)

@@ -250,7 +250,6 @@ def _say_cost(source: Reranked, result: Result) -> None:
 
 
 def _read_ends(measures: Iterable[str]) -> bool:
-    """Whether a measure reads where relevance ends."""
     return any(measure.reads_ends for measure in parse_all(measures))
 
 

@@ -133,12 +133,9 @@ def _device(name: str, asked: str | None) -> str | None:
 
 @contextmanager
 def encoding_in(name: str, precision: Precision, least_cosine: float) -> Iterator[None]:
-    """Context in which missing features of pictures are computed as the command line says.
+    """Context in which missing features of pictures are computed as ``--precision`` and ``--least-cosine`` say.
 
-    Args:
-        name: Name of the model; one that computes without torch has its own precision.
-        precision: Value of ``--precision``.
-        least_cosine: Value of ``--least-cosine``.
+    A model that computes without torch has its own precision.
     """
     from rungwise.models.loading import without_torch
 

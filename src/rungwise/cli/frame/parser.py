@@ -158,11 +158,7 @@ def with_ray(arguments: Sequence[str]) -> list[str]:
 
 
 def options(kind: type[Any], default: Any = None) -> list[str]:
-    """All options of a command with dashes; one that ends with a dot stands for all with this prefix.
-
-    Args:
-        kind: Dataclass as for :func:`parse`.
-        default: Values as for :func:`parse`.
+    """All options of a command as :func:`parse` takes it; one that ends with a dot stands for its prefix.
 
     >>> @dataclass
     ... class Count:
@@ -312,7 +308,6 @@ _POSITIONAL = get_args(tyro.conf.Positional[int])[1]
 
 
 def _members(plain: Any) -> list[Any]:
-    """Members of a union."""
     return [_unwrapped(one)[0] for one in get_args(plain)]
 
 
@@ -343,7 +338,6 @@ def _shown(value: Any) -> str:
 
 
 def _summary(kind: type[Any]) -> str:
-    """First paragraph of a docstring, on one line."""
     return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
 
 
@@ -358,11 +352,6 @@ def _attributes(kind: type[Any]) -> dict[str, str]:
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence of a text.
-
-    >>> _first_sentence("How many. At least one.")
-    'How many.'
-    """
     return re.split(r"(?<=[.])\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
@@ -395,9 +384,5 @@ def _reason(printed: str) -> str:
 
 
 def flag(name: str) -> str:
-    """Command line option of a setting.
-
-    >>> flag("leave_one_out")
-    '--leave-one-out'
-    """
+    """Command line option of a setting."""
     return f"--{name.replace('_', '-')}"

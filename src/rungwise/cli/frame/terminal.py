@@ -49,11 +49,7 @@ def say(text: str) -> None:
 
 
 class Seldom:
-    """Prints a line of progress if the last one is some seconds old.
-
-    Args:
-        clock: Function that gives seconds.
-    """
+    """Prints a line of progress if the last one is some seconds old."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -104,10 +100,6 @@ def program(here: Path | None = None) -> str:
 
 def shortest(path: Path, here: Path | None = None) -> str:
     """The shortest form of a path to paste: relative where it lies in or beside the current folder.
-
-    Args:
-        path: Absolute path, or one relative to the current folder.
-        here: Folder of the shell; None for the current one.
 
     >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/work of mine"))
     ('dogs/a.jpg', '/photos/a.jpg')

@@ -31,10 +31,6 @@ def watched(name: str, bad_input: int) -> int | None:
     The command's standard error passes through here. Output is held back from the first line on that may report lack of
     memory; if the command ends of that, one line is written instead.
 
-    Args:
-        name: Name of the command, for that line.
-        bad_input: Exit status in that case.
-
     Returns:
         None in the process that does the work; in the other one the exit status, after the work.
     """

@@ -186,7 +186,6 @@ class _Run:
         return None if told else model_files(self.name)
 
     def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
-        """Update the index with a collection."""
         assert self.index is not None
         return self.index.update(
             data,
@@ -210,7 +209,6 @@ class _Run:
         return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
     def _update(self, data: ImageCaptions) -> None:
-        """Update the index, and print what was done."""
         start = time.perf_counter()
         try:
             with progress_bar("pictures", len(data)) as advance:
@@ -298,11 +296,7 @@ class _Again(_Run):
         self._update(data)
 
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
-        """The model, opened when something is to be encoded; None where its files are unknown.
-
-        Args:
-            captions: Captions that are counted if the model reads only the beginning of some.
-        """
+        """The model, opened when something is to be encoded; None where its files are unknown."""
         files = self._files
         facts = None if files is None else files.facts()
         if files is None or facts is None:
@@ -325,7 +319,6 @@ class _First(_Run):
         self.name = asked.model or str(DEFAULT)
 
     def once(self) -> None:
-        """Build the index."""
         from rungwise.data.files.feature_rows import FeatureRows
         from rungwise.index import Index
         from rungwise.index.layout import manifest

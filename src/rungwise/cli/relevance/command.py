@@ -181,7 +181,6 @@ def _purpose(config: type[SourceConfig]) -> str:
 
 
 def _misspelt(name: str) -> str:
-    """Error message for an unknown source, with a suggestion."""
     near = near_names(name, [*KINDS, *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (

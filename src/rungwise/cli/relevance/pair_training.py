@@ -169,7 +169,6 @@ _SETTINGS = ("epochs", "batch_size", "learning_rate", "loss", "max_length", "see
 
 
 def _read(path: Path, seed: int, scale: tuple[float, float] | None) -> ScoredPairs:
-    """Read the pairs with their splits, and print remarks on them."""
     read = read_scored_pairs(path)
     if scale is not None:
         read = within(read, *scale)

@@ -78,11 +78,7 @@ class InShards:
 
 
 def line(shard: ShardRecord, shards: int) -> str:
-    """Line on how a shard was made.
-
-    >>> line(ShardRecord(3, 36_250, 12.14, 610_000_000), 4)
-    'shard 3 of 4: 36,250 queries, 12.1 s, 610 MB'
-    """
+    """Line on how a shard was made."""
     memory = "" if shard.peak is None else f", {shard.peak / _MB:,.0f} MB"
     before = ", by a run before this one" if shard.found else ""
     return f"shard {shard.number} of {shards}: {shard.queries:,} queries, {shard.seconds:.1f} s{memory}{before}"

@@ -50,7 +50,6 @@ def _answer(asked: SearchCommand) -> SearchOutput:
 
 
 def _take(asked: SearchCommand, answered: SearchOutput) -> None:
-    """Copy and open the hits, where requested."""
     if asked.copy_to is None and not asked.open:
         return
     from rungwise.cli.search.save_hits import copy_to, open_hits

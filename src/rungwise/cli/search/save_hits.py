@@ -30,13 +30,7 @@ article p { overflow-wrap: anywhere; }
 
 @dataclass(frozen=True)
 class Copied:
-    """Outcome of :func:`copy_to`.
-
-    Attributes:
-        copied: Number of new files.
-        there: Number of pictures that had been copied before.
-        failed: One line for each picture that could not be read.
-    """
+    """Outcome of :func:`copy_to`: numbers of new and of earlier copies, and a line for each unreadable picture."""
 
     copied: int
     there: int
@@ -50,10 +44,6 @@ class Copied:
 
 def copy_to(folder: Path, hits: Sequence[SearchedPage]) -> Copied:
     """Copy pictures into a folder without overwriting files; a name that is taken gets a number.
-
-    Args:
-        folder: Target folder, made if necessary.
-        hits: Pictures to copy; those in packed files and on a server become files of their own.
 
     Raises:
         UserError: If the folder cannot be written, or the disk is full.
@@ -141,7 +131,6 @@ def _copy(content: bytes, folder: Path, name: str) -> bool:
 
 
 def _digest(path: Path) -> bytes:
-    """SHA-256 of a file's content; empty if it cannot be read."""
     try:
         return hashlib.sha256(read_bytes(path, "picture_bytes")).digest()
     except UserError:

@@ -190,7 +190,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
-    """Print the outcome and the next commands."""
     say(said)
     say(f"done in {_since(begun)}; next:")
     for command in commands:

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
     """The configuration, without grid values for settings of the model that were typed.
 
-    Args:
-        config: Configuration as it was read.
-        words: Words of the command line.
-        asked: Options of the command.
-
     Raises:
         UserError: If an option means nothing to a fit.
     """
@@ -38,14 +33,7 @@ def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
 
 
 def fit(config: FitConfig, data: ImageCaptions, asked: Any, device: str) -> FitResult:
-    """Fit a model, and print the chosen settings.
-
-    Args:
-        config: Configuration of the fit.
-        data: Collection with its splits.
-        asked: Options of the command.
-        device: Device of frozen encoders.
-    """
+    """Fit a model, and print the chosen settings."""
     from rungwise.training.config.snapshots import shown
     from rungwise.training.fit.grid import fit_run
     from rungwise.training.tracking.reports import TerminalWatcher

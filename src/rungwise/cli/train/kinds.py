@@ -19,10 +19,6 @@ def with_kinds(settings: T, arguments: Sequence[str]) -> T:
 
     A part of another kind begins with the defaults of that kind, which further options change.
 
-    Args:
-        settings: Configuration to change.
-        arguments: Words of the command line.
-
     Raises:
         UserError: If there is no such kind.
 

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PresetChoice:
-    """A preset that was chosen by the data.
-
-    Attributes:
-        name: Full name of the preset.
-        path: Path of the data.
-        data: Collection as it was read.
-        why: Reason in one line for a person.
-    """
+    """A preset that was chosen by the data, which were read for that, with the reason in one line."""
 
     name: str
     path: str
@@ -33,10 +26,7 @@ class PresetChoice:
 
 
 def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
-    """Choose the preset for a system and its data, which are read for that.
-
-    Args:
-        arguments: Words of the command; the first may name a system.
+    """Choose the preset for a system, which the first word may name, and its data, which are read for that.
 
     Returns:
         The choice; None where there is nothing to choose: a full name, a file, a system with one preset, or no data.

@@ -48,7 +48,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _overview() -> Iterator[str]:
-    """Lines on each system."""
     yield "rungwise train SYSTEM DATA takes the preset for what DATA are recognised as, and"
     yield "rungwise train SYSTEM/DATASET:VARIANT DATA takes the one that is named."
     yield ""
@@ -77,7 +76,6 @@ def _of_system(system: str) -> Iterator[str]:
 
 
 def _whole(preset: Preset) -> Iterator[str]:
-    """Lines on one preset with its settings."""
     from yaml import safe_dump
 
     yield from _described(preset)

@@ -213,7 +213,6 @@ def _refuse_unless_falling(thresholds: Sequence[float]) -> None:
 def _gallery(
     source: SimilaritySource, data: ImageCaptions, relevance: Any, fold: Fold
 ) -> tuple[SimilaritySource, ImageCaptions, CheckedDegrees | None]:
-    """Similarities, data and degrees of one fold."""
     degrees = checked_degrees(relevance, source.shape, gaps=True)
     if (len(fold.images), len(fold.captions)) == source.shape:
         return source, data, degrees

@@ -62,11 +62,7 @@ class Embeddings:
         )
 
     def ordered(self, ids: Sequence[str], what: str) -> Embeddings:
-        """The vectors in the order of a collection: by ids where the file has them, unchanged otherwise.
-
-        Args:
-            ids: Ids of the collection's items.
-            what: ``"images"`` or ``"captions"``, for messages.
+        """The vectors in the order of a collection's ``ids``, where the file has ids; unchanged otherwise.
 
         Raises:
             UserError: If an id is missing or the counts differ.
@@ -238,10 +234,6 @@ def read_owners(path: Path) -> NDArray[np.int64]:
 
 def owners_by_count(per_image: int, shape: tuple[int, int]) -> NDArray[np.int64]:
     """(captions,) positions of images where each image has equally many captions, one image after another.
-
-    Args:
-        per_image: Number of captions of each image.
-        shape: Number of images and captions.
 
     Raises:
         UserError: If the counts do not agree; the message says so if the transposed matrix would fit.

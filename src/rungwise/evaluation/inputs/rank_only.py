@@ -19,10 +19,6 @@ class RankOnly(ABC):
 
     A :class:`~rungwise.metrics.sources.SimilaritySource` whose values are no similarities. Subclasses give
     :meth:`blocks`, :meth:`select` and :meth:`reads`.
-
-    Attributes:
-        shape: Number of images and captions.
-        directions: Directions that are ranked.
     """
 
     rank_only: ClassVar[bool] = True

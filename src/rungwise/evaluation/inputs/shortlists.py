@@ -177,7 +177,6 @@ def steps_of(second: Scores, first: Scores) -> NDArray[np.int64]:
 
 
 def _as_pairs(way: Direction, candidates: NDArray[np.int64]) -> tuple[Positions, Positions]:
-    """Positions of images and captions of all pairs in shortlists, query by query."""
     queries = np.repeat(np.arange(len(candidates)), candidates.shape[1])
     return (queries, candidates.ravel()) if way == "i2t" else (candidates.ravel(), queries)
 
@@ -244,9 +243,7 @@ class _OnceEach:
         return cls(_Memory(scorer, shape), np.arange(shape[0]), np.arange(shape[1]))
 
     def pairs(self, images: Positions, captions: Positions) -> NDArray[np.float64]:
-        """(pairs,) scores."""
         return self.memory.scores(self.images[images], self.captions[captions])
 
     def select(self, images: Positions, captions: Positions) -> _OnceEach:
-        """The stage restricted further, to positions within this part."""
         return _OnceEach(self.memory, self.images[images], self.captions[captions])

@@ -73,11 +73,7 @@ class HumanPositives:
         }
 
     def judging(self, added: Mapping[str, int]) -> JudgementRecord:
-        """The record that a result keeps of these judgements.
-
-        Args:
-            added: Per direction, the number of right answers beyond the annotation's.
-        """
+        """The record for a result; ``added`` counts, per direction, right answers beyond the annotation's."""
         return JudgementRecord(dict(self.hashes), self.graders, self.right_from, len(self.pairs), dict(added))
 
 

@@ -91,12 +91,7 @@ def positives_from_lists(answers: Sequence[Iterable[int] | NDArray[np.int64]]) -
 
 
 def check_positives(positives: RightAnswers, images: int, captions: int) -> None:
-    """Refuse positives whose number of queries or whose positions do not fit the data.
-
-    >>> check_positives({way: positives_from_lists([[5]]) for way in DIRECTIONS}, 1, 1)
-    Traceback (most recent call last):
-    rungwise.core.errors.UserError: positives, i2t: candidate 5 does not exist among 1; give positives of these data
-    """
+    """Refuse positives whose number of queries or whose positions do not fit the data."""
     sizes: dict[Direction, tuple[int, int]] = {"i2t": (images, captions), "t2i": (captions, images)}
     for way in DIRECTIONS:
         queries, candidates = sizes[way]

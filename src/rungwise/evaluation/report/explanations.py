@@ -91,7 +91,6 @@ def _card(data: ImageCaptions, lists: TopCandidates, query: int, explain: Explai
 
 
 def _drawn(reasons: Explanation, picture: Picture, name: str) -> Iterator[str]:
-    """One picture for each decisive word."""
     from rungwise.data.pictures.decoding import (
         thumbnail,  # brings torch along, which a page without pictures does not need
     )

@@ -41,12 +41,10 @@ def curve_measures(images: int, captions: int) -> tuple[str, ...]:
 
 
 def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> list[str]:
-    """Sections of a report under the protocol labels; where the data have no labels, only the curves.
+    """Sections of a report under the protocol labels; where the data have no labels, only curves.
 
-    Args:
-        result: Result with the numbers to show by class.
-        found: Diagnostics of the same rankings.
-        curves: Result of the same rankings with all or some of the measures that :func:`curve_measures` names.
+    ``result`` has the numbers to show by class, ``curves`` some or all measures of :func:`curve_measures`; both are of
+    the rankings of ``found``.
 
     >>> from rungwise.data.collection import ImageCaptions
     >>> from rungwise.evaluation import diagnose, evaluate, positives_from_labels

@@ -238,7 +238,6 @@ def _rungs(found: Diagnostics) -> str:
 
 
 def _bounds(thresholds: Sequence[float]) -> list[str]:
-    """Texts of the range of degrees on each rung."""
     if not thresholds:
         return ["all"]
     between = [f"{low:.4g} to below {high:.4g}" for high, low in pairwise(thresholds)]
@@ -287,7 +286,6 @@ class _Page:
         self.thumbnail = cache(_thumbnail)
 
     def queries(self, false_negatives: Sequence[FalseNegative]) -> list[str]:
-        """Sections of the best, the worst and the most disputed queries."""
         counts: dict[Direction, dict[int, int]] = {}
         for one in false_negatives:
             own = counts.setdefault(one.direction, {})
@@ -347,7 +345,6 @@ class _Page:
         return "".join(cells)
 
     def legend(self) -> str:
-        """Legend of the colours of the rungs."""
         if not self.found.thresholds:
             return "<p class=legend>outlined: right by the annotation</p>"
         keys = "".join(
@@ -391,7 +388,6 @@ class _Page:
         return self.thumbnail(self.data.paths[image], self.data.image_ids[image])
 
     def false_negatives(self, found: Sequence[FalseNegative]) -> str:
-        """Section of the first false negatives, with pictures."""
         counts = {way: sum(one.direction == way for one in found) for way in WAYS}
         note = (
             f"Among the first ten candidates, {counts['i2t']:,} captions of image queries and {counts['t2i']:,} images"

@@ -7,12 +7,7 @@ from html import escape
 
 
 def section(title: str, content: str, note: str = "") -> str:
-    """Section of the page: a heading, a remark in small print if given, and the content.
-
-    Args:
-        title: Heading in plain text.
-        content: Content in HTML.
-        note: Remark in plain text.
+    """HTML section of a page: a heading and a remark in plain text, and the content in HTML.
 
     >>> section("Numbers", "<p>1</p>", "a & b")
     '<section><h2>Numbers</h2><p class=note>a &amp; b</p><p>1</p></section>'

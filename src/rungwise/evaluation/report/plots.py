@@ -21,11 +21,7 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 12, 12, 42
 class Axis:
     """Range and scale of one axis.
 
-    Attributes:
-        label: Label of the axis, with its unit.
-        low: Lower end of the range.
-        high: Upper end of the range.
-        logarithmic: Whether the scale is logarithmic; ``low`` must then be above 0.
+    On a logarithmic scale ``low`` must be above 0. The label should have the unit.
 
     >>> Axis("rank", 1, 100, logarithmic=True).at(10), Axis("share", 0, 100).ticks()
     (0.5, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])

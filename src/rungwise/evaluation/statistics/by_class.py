@@ -19,13 +19,7 @@ from rungwise.relevance.human.labels import labels_of
 
 @dataclass(frozen=True)
 class ClassNumbers:
-    """The numbers of the queries of one class in one direction.
-
-    Attributes:
-        label: Name of the class.
-        queries: Number of queries that have the class.
-        numbers: Value of each measure, such as ``MAP@50``, over these queries; NaN where none of them has a value.
-    """
+    """The numbers by measure, such as ``MAP@50``, of the queries of one class; NaN where none has a value."""
 
     __pydantic_config__ = IN_FILE
 
@@ -41,9 +35,6 @@ class ByClass:
     Attributes:
         classes: Classes by name, per direction; a direction that was not measured is absent.
         without_label: Per direction, the number of queries without a label, which are in no class.
-
-    >>> ByClass({"i2t": (ClassNumbers("art", 12, {"MAP": 31.4}),)}, {"i2t": 3}).notes()
-    ['i2t: queries without a label, which are in no class: 3']
     """
 
     __pydantic_config__ = IN_FILE

@@ -127,12 +127,7 @@ _Key = tuple[str, int, str, str]
 
 
 def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable:
-    """Rows of a printed table, with our lines below those that they stand for.
-
-    Args:
-        paper: Short name of the paper.
-        table: Number of the table, roman or arabic.
-        ours: Results of runs that stand for rows of this table.
+    """Rows of a printed table (by its roman or arabic number), with our lines below those that they stand for.
 
     >>> found = paper_table("ladder_loss", "1")
     >>> [block.title for block in found.blocks][:2]

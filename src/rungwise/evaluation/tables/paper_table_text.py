@@ -73,7 +73,6 @@ def _fits(block: Block, names: Sequence[str], width: int) -> bool:
 
 
 def _sizes(block: Block, names: Sequence[str]) -> list[int]:
-    """Width of each column."""
     return [
         max(len(part) for part in (*name.split("/"), *(_text(line.cells.get(name), name) for line in block.lines)))
         for name in names

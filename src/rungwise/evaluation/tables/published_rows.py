@@ -239,8 +239,6 @@ def of_same_protocol(
 
 
 class _Gathered:
-    """Numbers of a row, collected while the file is read."""
-
     def __init__(self, facts: Mapping[str, str]) -> None:
         self.facts = facts
         self.numbers: dict[str, float] = {}
@@ -249,7 +247,6 @@ class _Gathered:
 
 
 def _name(cells: Mapping[str, str]) -> str:
-    """Canonical name of a number."""
     measure = _METRICS[cells["metric"]].format(k=cells["k"])
     if cells["metric"] == "pearson_r":
         return f"{measure}({cells['setting'].removeprefix('pairs=')})"
@@ -282,7 +279,6 @@ def _settings(cells: Mapping[str, str]) -> list[str]:
 
 
 def _facts(cells: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """What the paper says of a row, and the source of its degrees."""
     facts = {name: cells[name] for name in ("row", "method", "backbone", "finetuned", "train_set")}
     for part in _settings(cells):
         name, equals, value = part.partition("=")

@@ -162,13 +162,7 @@ def format_result(
 
 
 def card_facts(result: Result, intervals: Intervals | None = None) -> dict[str, Any]:
-    """Plain values of a result for the model card that :func:`rungwise.models.add_evaluation` writes.
-
-    >>> import numpy as np
-    >>> from rungwise.evaluation import evaluate
-    >>> card_facts(evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["R@1"]))["rows"]
-    [['R@1', '100.0', '100.0', 'percent']]
-    """
+    """Plain values of a result for the model card that :func:`rungwise.models.add_evaluation` writes."""
     head, rows = cells_of(result, intervals)
     notes = notes_of(result)
     if intervals:

@@ -62,11 +62,8 @@ class Turn(Enum):
 class Connections(ServerState):
     """Table of the connections of one server, counted by client.
 
-    Args:
-        limits: Limits of the connections.
-
     Attributes:
-        limits: As given.
+        limits: Limits of the connections.
         most: Largest number of connections: that of the limits, or fewer where the system lets this process open fewer
             files. A connection may need two, its own and that of a picture.
         stopping: Whether newcomers are refused because the server is stopping.

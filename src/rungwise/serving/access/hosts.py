@@ -37,11 +37,7 @@ def bound_address(host: str) -> str:
 
 
 def resolved(host: str, port: int) -> tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]:
-    """Arguments for making and binding a socket; UserError if the host is no address here.
-
-    >>> resolved("127.0.0.1", 8000)[-1]
-    ('127.0.0.1', 8000)
-    """
+    """Arguments for making and binding a socket; UserError if the host is no address here."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -54,10 +50,6 @@ def own_names(host: str, bound: str) -> tuple[str, ...]:
     A web page elsewhere can have its own name resolved to this machine and so read the answers in a visitor's browser,
     but it cannot change the name that the browser sends. The address at which a connection arrived is always allowed
     too.
-
-    Args:
-        host: Host as the user gave it.
-        bound: Address of the listening socket.
 
     >>> own_names("localhost", "127.0.0.1")
     ('127.0.0.1', 'localhost', '::1')

@@ -58,13 +58,7 @@ class RequestLog:
 
 
 class RequestWatch:
-    """Middleware that counts and logs requests.
-
-    Args:
-        app: Application behind it.
-        metrics: Counters of the server.
-        log: Log of requests; None for no log.
-    """
+    """Middleware that counts and logs requests."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: RequestLog | None = None) -> None:
         self.app = app

@@ -36,11 +36,6 @@ def checked_token(token: str) -> str:
 def check_guarded(bound: str, token: str | None, open_to_all: bool) -> None:
     """Refuse to serve other machines unless there is a token, or access was explicitly opened to everybody.
 
-    Args:
-        bound: Address of the listening socket.
-        token: Token that requests need; None for no token.
-        open_to_all: Whether everybody may have access.
-
     Raises:
         UserError: If so, or if there is a token although access is open to everybody.
 

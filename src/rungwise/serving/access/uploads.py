@@ -19,11 +19,7 @@ _RETRY = _CLOSE | {"Retry-After": "2"}
 
 
 class Uploads:
-    """Table of the pictures that are being received and searched with.
-
-    Args:
-        limits: Limits of the server.
-    """
+    """Table of the pictures that are being received and searched with."""
 
     def __init__(self, limits: ServingLimits) -> None:
         self._limits = limits

@@ -123,10 +123,7 @@ def _yield_to_others() -> None:
 
 
 class Memory:
-    """Budget of bytes that work in several threads may take together.
-
-    Args:
-        total: Number of bytes.
+    """Budget of ``total`` bytes that work in several threads may take together.
 
     >>> memory = Memory(100)
     >>> with memory.taken(70):

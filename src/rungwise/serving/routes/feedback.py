@@ -59,11 +59,7 @@ _A_GRADE = {
 def routes(current: Current, work: Workload, limits: ServingLimits, *, allowed: bool) -> APIRouter:
     """Operations that take grades and use them.
 
-    Args:
-        current: Index that is served.
-        work: Queues of the work.
-        limits: Limits of the server.
-        allowed: Whether grades are taken: from those who have the token, or where only this machine reaches the server.
+    Grades are ``allowed`` from those who have the token, or where only this machine reaches the server.
     """
     router = APIRouter()
     fitting = Lock()
@@ -170,13 +166,9 @@ def _calibrate(current: Current) -> responses.CalibrationOutcome:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the graded pictures of judged searches stand.
+    """Numbers of graded pictures of judged searches, and of those that stand before the end of relevance.
 
-    Attributes:
-        fitting: Number of pictures called right or close.
-        fitting_shown: Number of these that stand before the end of relevance.
-        wrong: Number of pictures called wrong.
-        wrong_shown: Number of these that stand before the end.
+    Fitting pictures were called right or close.
     """
 
     fitting: int

@@ -42,13 +42,7 @@ NewId = Annotated[str, Query(min_length=1, max_length=_LONGEST_ID, description="
 
 
 def routes(current: Current, work: Workload, *, writable: bool) -> APIRouter:
-    """Operations that take pictures.
-
-    Args:
-        current: Index that is served.
-        work: Queues of the work.
-        writable: Whether pictures may be added and deleted, which needs a token.
-    """
+    """Operations that take pictures; adding and deleting them needs ``writable``, which needs a token."""
     router = APIRouter()
 
     @router.post(
@@ -124,7 +118,6 @@ class _New:
         self.columns = columns
 
     def data(self, path: Path) -> ImageCaptions:
-        """The picture as a collection of one."""
         of_image = np.zeros(len(self.captions), np.int64)
         columns = {name: (value,) for name, value in self.columns.items()}
         return ImageCaptions((self.id,), self.captions, of_image, paths=(path,), columns=columns)

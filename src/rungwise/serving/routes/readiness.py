@@ -25,12 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def routes(current: Current, seconds: float = _SECONDS) -> APIRouter:
-    """Operation that says whether searches would be answered.
-
-    Args:
-        current: Index that is served.
-        seconds: Time for which the store may take to answer.
-    """
+    """Operation that says whether searches would be answered; the store may take ``seconds`` to answer."""
     router, store = APIRouter(), _Store(current)
 
     @router.get("/ready", response_model=responses.Ready, responses=refusals(), tags=["server"])

@@ -70,14 +70,7 @@ Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent
 
 
 def routes(current: Current, work: Workload, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
-    """Operations that read.
-
-    Args:
-        current: Index that is served.
-        work: Queues of the work.
-        overviews: Overviews of what is served.
-        reranker: Model that reranks the first hits of searches with words; None without one.
-    """
+    """Operations that read."""
     router = APIRouter()
 
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
@@ -219,7 +212,6 @@ async def _found(request: Request, work: Workload, asked: PendingSearch, q: str)
 
 
 def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
-    """Degree, rung and band of each hit."""
     if answer.end is None:
         return [_NOT_JUDGED] * len(answer.hits)
     names = dict(enumerate(RUNGS, 1))
@@ -240,7 +232,6 @@ class _Pictures:
     picture_weight: Sequence[float]
 
     def terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
-        """The pictures as terms of a query."""
         terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
         terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
         for sent, weight in _weighed(self.picture, self.picture_weight):

@@ -27,13 +27,7 @@ _DIGITS = 4
 
 
 def routes(current: Current, work: Workload, reranker: Reranker | None) -> APIRouter:
-    """Operation that explains why a picture was found.
-
-    Args:
-        current: Index that is served.
-        work: Queues of the work.
-        reranker: Model that explains; None without one.
-    """
+    """Operation that explains why a picture was found, where there is a reranker."""
     router = APIRouter()
 
     @router.get("/why", response_model=Why, responses=refusals(404, 422), tags=["search"])

@@ -38,12 +38,7 @@ _ROOM_AFTER_SWEEP = 0.9
 
 @dataclass(frozen=True)
 class KeptPicture:
-    """Data kept of a picture.
-
-    Attributes:
-        vector: (D,) float32 vector.
-        thumbnail: Small JPEG.
-    """
+    """Data kept of a picture: its (D,) vector, and a small JPEG."""
 
     vector: NDArray[np.float32]
     thumbnail: bytes

@@ -174,7 +174,6 @@ def _caption_near(served: ServedIndex, centre: NDArray[np.float32]) -> str:
 
 
 def _values(row: Row) -> frozenset[str]:
-    """Short texts in the user's columns of a picture."""
     texts = (value for name, value in row.record.items() if name not in FACTS and not name.startswith(OWN))
     return frozenset(text for text in texts if isinstance(text, str) and 0 < len(text) <= _LONGEST_LABEL)
 

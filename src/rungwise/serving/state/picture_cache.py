@@ -11,12 +11,7 @@ _MOST = 20_000
 
 
 class PictureCache:
-    """Looks up pictures in one version of an index, and keeps those that were looked up.
-
-    Args:
-        index: A version of the index, which does not change.
-        most: Number of pictures to keep; those that came first go first.
-    """
+    """Looks up pictures in an index, which does not change, and keeps ``most``, dropping those that came first."""
 
     def __init__(self, index: Index, most: int = _MOST) -> None:
         self._index = index

@@ -41,13 +41,7 @@ class _File:
 
 
 class PictureFiles:
-    """Sends pictures of the index.
-
-    Args:
-        lane: Queue for decoding.
-        memory: Budget of memory for decoding.
-        limits: Limits of the server.
-    """
+    """Sends pictures of the index."""
 
     def __init__(self, lane: WorkQueue, memory: Memory, limits: ServingLimits) -> None:
         self.limits = limits

@@ -12,11 +12,7 @@ from rungwise.models.contracts import PairScorer
 
 @dataclass(frozen=True)
 class Reranker:
-    """A model that reranks the first hits of searches with words.
-
-    Attributes:
-        model: Model that scores pairs.
-        top: Number of hits that it reranks.
+    """A model that reranks the first ``top`` hits of searches with words.
 
     Raises:
         UserError: If ``top`` is less than 1, or the model reads no pictures or no words.

@@ -109,10 +109,9 @@ class Current:
             return self._served
 
     def change(self, by: Callable[[Index], T]) -> tuple[T, ServedIndex]:
-        """Change the index, one change after the other; returns the result of ``by`` and the version after it.
+        """Change the index, one change after the other.
 
-        Args:
-            by: Function that receives the newest state of the index.
+        ``by`` receives the newest state of the index; its result is returned with the version after it.
 
         Raises:
             UserError: If ``by`` raises it, or the index in the folder is damaged or of another model.
