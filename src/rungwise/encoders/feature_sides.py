@@ -77,7 +77,7 @@ class FeatureInput(ImageSide):
         self.features = width
 
     def fingerprint(self) -> str:
-        """Hash of the width: rows are what they are."""
+        """Hash of the width alone."""
         return digest_of_parts([f"features {self.features}"])
 
     def forward(self, rows: Tensor) -> Tensor:

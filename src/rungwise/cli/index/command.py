@@ -231,7 +231,7 @@ class _Run:
             say(f"store: {facts.kind}, {'exact' if facts.exact else 'approximate'}: {facts.why}")
 
     def watch(self) -> None:
-        """Index what changes until Ctrl-C; what goes wrong is said and does not end it."""
+        """Index changes until Ctrl-C; errors are printed and do not end it."""
         from rungwise.index.update.watch import changes_below
 
         asked = self.asked.pictures

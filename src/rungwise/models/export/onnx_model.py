@@ -338,14 +338,7 @@ class OnnxModel(StoredModel, DualEncoder):
 
 
 def fingerprint_of(config: OnnxConfig, tokenizer: str, image: bytes, text: bytes) -> str:
-    """Hash of everything that an export's vectors depend on.
-
-    Args:
-        config: What it is.
-        tokenizer: Text of its vocabulary.
-        image: Bytes of the graph of pictures.
-        text: Bytes of the graph of texts.
-    """
+    """Hash of everything that an export's vectors depend on: configuration, vocabulary and the bytes of both graphs."""
     return digest_of_json([identity(config), tokenizer, digest_of_parts([image]), digest_of_parts([text])])
 
 
