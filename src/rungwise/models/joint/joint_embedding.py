@@ -30,8 +30,8 @@ class JointEmbedding(TwoTower):
     def __init__(self, config: VSEConfig, image: ImageSide, text: Callable[[], TextSide]) -> None:
         """Put the parts together.
 
-        ``text`` makes the encoder of texts; it is called after the image head is made, so that a seed draws the same
-        weights as in earlier versions.
+        ``text`` makes the encoder of texts. It is called after the image head is made, because the weights that a seed
+        draws depend on the order in which the parts are made.
         """
         super().__init__(config)
         self.backbone = image
