@@ -28,11 +28,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import pearsonr
 
-from rungwise.core.output.progress import format_duration
+from rungwise.core.output import format_duration
 from rungwise.language.sentence_models import PACKAGED_MODEL
-from rungwise.relevance import BiEncoder, Cascade, CBoW, CrossEncoder
-from rungwise.relevance.captions import CaptionPairSource
-from rungwise.relevance.combine.cascade import CascadeReport
+from rungwise.relevance import BiEncoder, CaptionPairSource, Cascade, CBoW, CrossEncoder
+from rungwise.relevance.combine import CascadeReport
 
 Captions = tuple[list[str], list[int]]
 

@@ -25,11 +25,9 @@ from scipy.optimize import nnls
 from scipy.stats import pearsonr, spearmanr
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
+from rungwise.data import ImageCaptions, read
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, DocumentFrequencies, HumanJudgements, TfIdf
-from rungwise.relevance.combine.combinations import pair_degrees
-from rungwise.relevance.combine.fit import Kind, fit_table
+from rungwise.relevance.combine import Kind, fit_table, pair_degrees
 
 Values = NDArray[np.float64]
 Learn = Callable[[Values, Values], Callable[[Values], Values]]

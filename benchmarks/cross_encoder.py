@@ -26,21 +26,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rungwise.core.compute.threads import cores
-from rungwise.data.readers import read
-from rungwise.data.scored_pairs import DEV, TEST, TRAIN, ScoredPairs, read_scored_pairs
+from rungwise.core.compute import cores
+from rungwise.data import DEV, TEST, TRAIN, ScoredPairs, read, read_scored_pairs
 from rungwise.language.sentence_models import PACKAGED_MODEL, Precision, load_sentence_model
 from rungwise.relevance import BiEncoder, DocumentFrequencies, TfIdf
 from rungwise.training.pair_models import (
+    EPOCHS,
+    UNLABELLED,
     Correlations,
     PairTraining,
     TrainingObserver,
     correlations,
     distil,
+    pair_scores,
     train_cross_encoder,
 )
-from rungwise.training.pair_models.cross_encoders import pair_scores
-from rungwise.training.pair_models.distillation import EPOCHS, UNLABELLED
 
 Scores = Callable[[ScoredPairs], NDArray[np.float32]]
 

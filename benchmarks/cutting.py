@@ -51,11 +51,8 @@ from rungwise.calibration import (
     ShareOfBest,
     TopK,
 )
-from rungwise.metrics import ECE, CutF1, CutPrecision, CutRecall
-from rungwise.metrics.ends import Ends, JudgedQueries, judged_by
-from rungwise.metrics.rankings import Positives, Rankings
-from rungwise.models.contracts import DualEncoder
-from rungwise.models.loading import load_dual_encoder
+from rungwise.metrics import ECE, CutF1, CutPrecision, CutRecall, Ends, JudgedQueries, Positives, Rankings, judged_by
+from rungwise.models import DualEncoder, load_dual_encoder
 
 AT_ONCE = 256
 DRAWS = 1000
@@ -76,7 +73,7 @@ class CountKnown:
         self.counts = counts
 
     def judge(self, scores: NDArray[np.float32], direction: str, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.ends.Ends`."""
+        """See :class:`rungwise.metrics.Ends`."""
         return JudgedQueries(self.counts[queries], (self.counts[queries] > 0).astype(np.float64))
 
 

@@ -13,16 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration import Known
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.index.stores.bm25 import words_of
-from rungwise.models.contracts import DualEncoder
-from rungwise.relevance import BiEncoder, HumanJudgements, TfIdf
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.precomputed.saved_degrees import load
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.sampling import SceneConfig
-from rungwise.scenes.scene_files import generate
+from rungwise.data import ImageCaptions, read
+from rungwise.index.stores import words_of
+from rungwise.models import DualEncoder
+from rungwise.relevance import BiEncoder, Degrees, HumanJudgements, TfIdf
+from rungwise.relevance.precomputed import load
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
 Rows = NDArray[np.float32]
 

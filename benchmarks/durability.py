@@ -20,18 +20,18 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
 from rungwise.encoders.row_cache import RowStore
 from rungwise.index import Index
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, load
-from rungwise.models.joint.config import VSEConfig
+from rungwise.models.joint import VSEConfig
 from rungwise.relevance import CIDErD
-from rungwise.relevance.precomputed.saved_degrees import load as load_degrees
+from rungwise.relevance.precomputed import load as load_degrees
 from rungwise.similarity import Cosine
-from rungwise.training.engine.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-from rungwise.training.steps.optimizers import Adam
+from rungwise.training.engine import RunState, Trained, load_checkpoint, save_checkpoint
+from rungwise.training.steps import Adam
 
 DIMENSION = 512
 FEATURES = 2048

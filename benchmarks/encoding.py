@@ -5,7 +5,7 @@
     python benchmarks/encoding.py full-size                           # memory and seconds of VGG19 and ResNet152
 
 Photos come from Flickr8K (``$RUNGWISE_DATA/flickr8k``), of 224 x 224 and, enlarged and with noise as cameras make it,
-of 3000 x 2000 pixels. ``pipeline`` is ``rungwise.encoders.images.image_rows.feature_rows``: files are read, hashed,
+of 3000 x 2000 pixels. ``pipeline`` is ``rungwise.encoders.images.feature_rows``: files are read, hashed,
 decoded, encoded and their rows kept on disk, into an empty cache. ``bare`` is the network on prepared tensors in memory
 in the same precision, channels last, in batches of 64 with every core on each. ``loop`` reads with Pillow, takes timm's
 own transform and runs the network in float32, a batch after the other. The three take turns. Shares and factors are
@@ -35,10 +35,9 @@ from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
 
 from measuring import GB, alone, by_turns, memory_of, peak
-from rungwise.data.pictures.decoding import load_picture
-from rungwise.encoders.images.backbone import Backbone, ImageConfig, load_backbone
-from rungwise.encoders.images.image_rows import feature_rows
-from rungwise.encoders.precision import computed_in, native_bfloat16
+from rungwise.data.pictures import load_picture
+from rungwise.encoders import computed_in, native_bfloat16
+from rungwise.encoders.images import Backbone, ImageConfig, feature_rows, load_backbone
 
 NETWORKS = ("mobilenetv2_100", "resnet50", "resnet152", "vit_base_patch32_224")
 FULL_SIZE = ("vgg19", "resnet152")

@@ -74,7 +74,7 @@ def unit(rows: int, width: int, seed: int = 0) -> np.ndarray:
 def recall_row(images: int, repeats: int) -> Row:
     """R@1, R@5 and R@10 of both directions from embeddings, against nothing but the product."""
     from rungwise.evaluation import evaluate
-    from rungwise.metrics.sources import ProductSource
+    from rungwise.metrics import ProductSource
 
     image, text = unit(images, 1024, 0), unit(PER_IMAGE * images, 1024, 1)
     owners = np.repeat(np.arange(images), PER_IMAGE)
@@ -111,7 +111,7 @@ def coherent_row(size: int, k: int, aim: float, figure_ms: float | None, asked: 
     """CS@K of both directions from matrices, against the authors' loop: argsort, then kendalltau, query by query."""
     from scipy.stats import kendalltau
 
-    from rungwise.core.compute.topk import top_columns
+    from rungwise.core.compute import top_columns
     from rungwise.evaluation import evaluate
 
     generator = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def ndcg_row(images: int, repeats: int) -> Row:
 def big_row(images: int) -> Row:
     """R@K and nDCG@10 from embeddings with the 100 most relevant captions of each image."""
     from rungwise.evaluation import evaluate
-    from rungwise.relevance.precomputed.saved_degrees import SavedDegrees
+    from rungwise.relevance.precomputed import SavedDegrees
 
     captions, kept = PER_IMAGE * images, min(100, PER_IMAGE * images)
     image, text = unit(images, 512, 0), unit(captions, 512, 1)

@@ -24,21 +24,15 @@ from rich.console import Console
 from rich.table import Table
 
 from rungwise import evaluate
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
-from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.images.image_rows import feature_rows
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.encoders.texts.text_rows import text_rows
-from rungwise.encoders.texts.transformer import TransformerConfig
+from rungwise.data import ImageCaptions, read
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig, LinearHead, TextFeatureConfig
+from rungwise.encoders.images import ImageConfig, feature_rows
+from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig, TransformerConfig, text_rows
 from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.training.batches.sampling import ByLength
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.training.batches import ByLength
+from rungwise.training.config import DataConfig, TrainConfig
+from rungwise.training.engine import train
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 GLOVE = "weights/glove.6B.50d.caption_words.txt"

@@ -45,17 +45,14 @@ import torch
 import yaml
 
 from rungwise.cli import main as rungwise
-from rungwise.core.configuration import from_plain, to_plain
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
+from rungwise.core import from_plain, to_plain
+from rungwise.data import ImageCaptions, read
 from rungwise.evaluation import Result
 from rungwise.models import VSEConfig
-from rungwise.scenes.scene_files import SceneConfig, generate
-from rungwise.training.config.presets import load_preset, preset_names
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.stage import merged
-from rungwise.training.engine.initialisation import model_of
-from rungwise.training.fit.compatibility import check_fits
+from rungwise.scenes import SceneConfig, generate
+from rungwise.training.config import TrainConfig, load_preset, merged, preset_names
+from rungwise.training.engine import model_of
+from rungwise.training.fit import check_fits
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 BACKBONE = {

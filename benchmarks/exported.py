@@ -55,7 +55,7 @@ class Run:
 
 def make_model(weights: str, place: Path, folder: Path) -> None:
     data = read(place)
-    from rungwise.encoders.images.backbone import ImageConfig
+    from rungwise.encoders.images import ImageConfig
     from rungwise.models import JointEmbedding, VSEConfig
 
     image = ImageConfig("mobilenetv2_100", weights=weights)

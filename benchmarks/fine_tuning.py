@@ -24,17 +24,14 @@ from rich.table import Table
 from torch import Tensor
 
 from measuring import alone
-from rungwise.core.compute.memory import GB, peak_memory
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core.compute import GB, peak_memory
+from rungwise.data import ImageCaptions, read
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.losses import ContrastiveSum
 from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.training.config.fine_tuning import WholeModel
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.training.config import TrainConfig, WholeModel, config_of
+from rungwise.training.engine import train
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 VALIDATION_PICTURES = 100

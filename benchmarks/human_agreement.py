@@ -9,7 +9,7 @@ image is among its own references in the published tables; the columns "apart" l
 changes GT pairs only. Rows with English stems map words to their stems, as CIDEr's paper has it (``pip install
 rungwise[languages]``). The caption-caption ratings of CrissCrossed Captions stand in a table of their own.
 
-Combinations are regressions (``rungwise.relevance.combine.fit``) of several sources on people's grades. Each is fitted
+Combinations are regressions (``rungwise.relevance.combine._fit``) of several sources on people's grades. Each is fitted
 elsewhere than where it is judged: for CxC's image-caption ratings on its caption-caption ratings or on Flickr8K's
 crowd, for the caption-caption ratings and for Flickr8K on CxC's other ratings. Folders of models come from
 ``rungwise relevance train-cross-encoder``: on the STS-Benchmark, which shares no text with these judgements, or (CxC)
@@ -33,9 +33,9 @@ from rich.table import Table
 from scipy.stats import pearsonr, spearmanr
 
 from human_sources import REFERENCES, Judged, Models, Sources, Values, caption_ratings, degrees, training_part
-from rungwise.data.readers import read
+from rungwise.data import read
 from rungwise.relevance import HumanJudgements
-from rungwise.relevance.combine.fit import Fit, Kind, fit_table
+from rungwise.relevance.combine import Fit, Kind, fit_table
 
 PAPER = (
     ("paper: binary relevance (GT)", "0.711", "0.00"),

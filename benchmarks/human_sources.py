@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.language.stemming import Stemmed
+from rungwise.data import ImageCaptions
+from rungwise.language import Stemmed
 from rungwise.language.tokenisers import ptb
 from rungwise.relevance import (
     BiEncoder,
+    CaptionSource,
     CBoW,
     CIDEr,
     CIDErD,
@@ -23,9 +24,8 @@ from rungwise.relevance import (
     Spice,
     TfIdf,
 )
-from rungwise.relevance.captions import CaptionSource
-from rungwise.relevance.combine.combinations import pair_degrees
-from rungwise.relevance.embedding.word_similarity import WordSimilarity, by_sentences
+from rungwise.relevance.combine import pair_degrees
+from rungwise.relevance.embedding import WordSimilarity, by_sentences
 
 Values = dict[str, NDArray[np.float64]]
 REFERENCES = ("max", "mean")

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from measuring import GB, alone, peak
-from rungwise.data.layouts.folder import PictureFolder, read_folder
+from rungwise.data.layouts import PictureFolder, read_folder
 from rungwise.index import Index
 
 CHANGED, NEW, REMOVED = 10, 20, 5

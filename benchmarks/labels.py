@@ -30,15 +30,14 @@ from numpy.typing import NDArray
 from labels_data import Labelled, scenes, wikipedia
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import Result, evaluate, matching, positives_from_labels
-from rungwise.evaluation.statistics.intervals import bootstrap, interval_of
+from rungwise.evaluation.statistics import bootstrap, interval_of
 from rungwise.models import load
-from rungwise.models.io.families import FITTED
+from rungwise.models.io import FITTED
 from rungwise.models.subspace import CCA
-from rungwise.runs.seeds import Spread, train_seeds
-from rungwise.training.config.fit import FitConfig
-from rungwise.training.config.presets import load_preset
-from rungwise.training.fit.grid import fit_run
-from rungwise.training.run_folder import MODEL
+from rungwise.runs import Spread, train_seeds
+from rungwise.training import MODEL
+from rungwise.training.config import FitConfig, load_preset
+from rungwise.training.fit import fit_run
 
 MAP = ("i2t/MAP", "t2i/MAP")
 TRAINED = "cmal2r"

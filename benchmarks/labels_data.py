@@ -10,18 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.data import ImageCaptions, read
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.splits import with_validation
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.images.image_rows import picture_features
-from rungwise.encoders.sides import PictureSide
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.vocabulary.token_arrays import pad
-from rungwise.relevance.base import Degrees
-from rungwise.scenes.description import Mention, SceneObject
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate, load_scene_file
+from rungwise.data import ImageCaptions, read, with_validation
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import PictureSide
+from rungwise.encoders.images import ImageConfig, picture_features
+from rungwise.encoders.texts import BagOfWordsConfig
+from rungwise.encoders.vocabulary import pad
+from rungwise.relevance import Degrees
+from rungwise.scenes import Mention, SceneConfig, SceneObject, SceneRelevance, generate, load_scene_file
 
 Attribute = Literal["shape", "colour"]
 Scores = NDArray[np.float32]

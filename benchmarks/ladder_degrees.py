@@ -34,20 +34,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from rungwise.core.compute.threads import cores
-from rungwise.core.configuration import from_plain, to_plain
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.comparison import compare
+from rungwise.core import from_plain, to_plain
+from rungwise.core.compute import cores
+from rungwise.data import ImageCaptions, read
+from rungwise.evaluation import Result, compare, evaluate
 from rungwise.models import load
-from rungwise.relevance import BiEncoder, CBoW, CIDErD, TfIdf
-from rungwise.relevance.base import Degrees
+from rungwise.relevance import BiEncoder, CBoW, CIDErD, Degrees, TfIdf
 from rungwise.relevance.description.describe import thresholds
-from rungwise.training.config.presets import load_preset
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.stage import merged
-from rungwise.training.stages import run
+from rungwise.training import run
+from rungwise.training.config import TrainConfig, load_preset, merged
 
 WARM_UP = 5
 """Epochs with the sum of hinges. After one epoch alone all runs collapse: the hardest negative pulls all vectors to one

@@ -1,7 +1,7 @@
 """Scene graphs by the Link Grammar Parser (Sleator and Temperley 1993), to compare the parsers of rungwise with.
 
 Its Python module is Debian's package ``python3-link-grammar``. The labels of links are explained at
-https://www.abisource.com/projects/link-grammar/dict/. Lemmas are those of ``rungwise.language.scene_graphs.lexicon``.
+https://www.abisource.com/projects/link-grammar/dict/. Lemmas are those of ``rungwise.language.scene_graphs._lexicon``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from rungwise.language.scene_graphs import Fact, Parser, SceneGraph, kinds_of
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.graph import Fact, Parser, SceneGraph
-from rungwise.language.scene_graphs.lexicon import kinds_of
 
 DEBIAN = "/usr/lib/python3/dist-packages"
 _EMPTY = known.PARTITIVES | known.FRAMES

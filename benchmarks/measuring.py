@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from rungwise.core.compute.memory import GB, peak_memory
+from rungwise.core.compute import GB, peak_memory
 
 MOST_TURNS = 25
 SHORT_SECONDS = 1.0

@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from rungwise.data import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.index.search.fusion import MOST_OF, Rarity, fused
-from rungwise.index.stores.bm25 import WordIndex, words_of
-from rungwise.models import load_dual_encoder
-from rungwise.models.contracts import DualEncoder
-from rungwise.similarity.arrays import unit_rows
+from rungwise.data import ImageCaptions, read
+from rungwise.index.search import MOST_OF, Rarity, fused
+from rungwise.index.stores import WordIndex, words_of
+from rungwise.models import DualEncoder, load_dual_encoder
+from rungwise.similarity import unit_rows
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 TOP = 10

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from human_sources import Judged, caption_ratings, training_part
-from rungwise.core.disk.files import replacing
-from rungwise.data.readers import read
+from rungwise.core.disk import replacing
+from rungwise.data import read
 from rungwise.relevance import HumanJudgements
 
 

@@ -35,12 +35,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from rungwise.core.errors import UserError
-from rungwise.data.layouts.folder import PictureFolder
-from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.core import UserError
+from rungwise.data.layouts import PictureFolder
+from rungwise.encoders.images import ImageConfig
 from rungwise.index import Index
 from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 LONG_AGO = 1_600_000_000

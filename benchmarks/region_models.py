@@ -28,18 +28,17 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.data import ImageCaptions, read
-from rungwise.data.splits import with_splits
-from rungwise.encoders.precision import computed_in
+from rungwise.data import ImageCaptions, read, with_splits
+from rungwise.encoders import computed_in
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.statistics.intervals import bootstrap, interval_of
+from rungwise.evaluation.statistics import bootstrap, interval_of
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CIDErD
-from rungwise.runs.seeds import Spread
-from rungwise.training.config.presets import load_training
-from rungwise.training.engine.loop import train
-from rungwise.training.run_folder import MODEL, is_begun
-from rungwise.training.tracking.reports import EpochReport, Watcher
+from rungwise.runs import Spread
+from rungwise.training import MODEL, is_begun
+from rungwise.training.config import load_training
+from rungwise.training.engine import train
+from rungwise.training.tracking import EpochReport, Watcher
 
 WEIGHTS = "weights/mobilenetv2_100_imagenet.safetensors"
 SYSTEMS = ("scan", "sgr", "saf", "vsrn", "cvse")

@@ -40,17 +40,15 @@ from torch.utils.flop_counter import FlopCounterMode
 import region_programs
 from measuring import memory_of
 from reranking import opened
-from rungwise.data import read
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.splits import with_splits
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data import read, with_splits
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
 from rungwise.models import family
-from rungwise.models.regions.base import first_kept, in_half
-from rungwise.similarity.pair_blocks import SetSimilarity, all_pairs
-from rungwise.similarity.word_sets import WordSets
+from rungwise.models.regions import first_kept, in_half
+from rungwise.similarity import SetSimilarity, WordSets, all_pairs
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "scan-t2i": ("scan", {"attend": "t2i", "smoothing": 9.0, "lse": 6.0}),
@@ -259,7 +257,7 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 2e-4)
     rows = torch.randn(batch, sizes.regions, 2048, generator=draw)
     tokens = torch.randint(4, 8000, (batch, max(counts)), generator=draw)
-    from rungwise.models.encoder_pair import EncoderBatch
+    from rungwise.models import EncoderBatch
 
     def step() -> None:
         optimizer.zero_grad()

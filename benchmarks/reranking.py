@@ -22,16 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.data import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.data.splits import with_splits
+from rungwise.data import ImageCaptions, read, with_splits
 from rungwise.evaluation import Reranked, Result, evaluate, similarity_source
-from rungwise.evaluation.inputs.arrays import read_relevance
-from rungwise.models import PairScorer, load
-from rungwise.models.contracts import PairScores
+from rungwise.evaluation.inputs import read_relevance
+from rungwise.models import PairScorer, PairScores, load
 from rungwise.relevance import CIDErD
-from rungwise.runs.results import is_run_folder
-from rungwise.training.run_folder import MODEL
+from rungwise.runs import is_run_folder
+from rungwise.training import MODEL
 
 NCS = "NCS@10(non_gt)"
 SURE = ("rsum",)

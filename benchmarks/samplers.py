@@ -13,11 +13,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
-from rungwise.training.batches.epochs import epoch_batches
-from rungwise.training.batches.samplers import (
+from rungwise.scenes import SceneConfig, SceneRelevance, held_out_combinations, sample_picture
+from rungwise.training.batches import (
     Positions,
+    epoch_batches,
     one_caption_per_image,
     relevance_aware_batches,
     rung_counts,

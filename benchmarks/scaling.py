@@ -78,7 +78,7 @@ def bytes_below(folder: Path) -> int:
 
 def batches(made: search_data.Made) -> Iterator[Any]:
     """Vectors with the shortest record that a picture has: where its file is."""
-    from rungwise.index.stores.base import StoreBatch
+    from rungwise.index.stores import StoreBatch
 
     for block, vectors in made.blocks():
         numbers = range(block.start, block.stop)
@@ -88,7 +88,7 @@ def batches(made: search_data.Made) -> Iterator[Any]:
 
 def exact(made: search_data.Made) -> dict[str, Any]:
     """Building the exact store."""
-    from rungwise.index.stores.exact.store import ExactStore
+    from rungwise.index.stores.exact import ExactStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "exact"
@@ -127,7 +127,7 @@ def lance(made: search_data.Made, *, half: bool) -> dict[str, Any]:
 
 def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
     """A process that opens a store and searches it, one query after the other."""
-    from rungwise.index.stores.exact.store import ExactStore
+    from rungwise.index.stores.exact import ExactStore
     from rungwise.index.stores.lance.store import LanceStore
 
     bare = status("VmHWM")
@@ -174,7 +174,7 @@ def milvus(made: search_data.Made) -> dict[str, Any]:
     """Our store in a Milvus server on this machine: rows written by one client, the graph made, then searched."""
     from tests.milvus_server import local_milvus
 
-    from rungwise.index.stores.milvus.store import MilvusStore
+    from rungwise.index.stores.milvus import MilvusStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "milvus"
@@ -212,7 +212,7 @@ def milvus(made: search_data.Made) -> dict[str, Any]:
 
 def drawn_model() -> Any:
     """A model that computes nothing: vectors of 8 numbers are drawn."""
-    from rungwise.models.contracts import DualEncoder, EncodedImages
+    from rungwise.models import DualEncoder, EncodedImages
     from rungwise.similarity import Cosine
 
     class Drawn(DualEncoder):
@@ -257,7 +257,7 @@ def many(work: Path, rows: int) -> dict[str, Any]:
 
 def index_anew(photos: Path, folder: Path) -> dict[str, float]:
     """A new index of a folder, in LanceDB's store."""
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.index import Index
 
     start = time.perf_counter()
@@ -267,10 +267,10 @@ def index_anew(photos: Path, folder: Path) -> dict[str, float]:
 
 def index_by_workers(photos: Path, folder: Path) -> dict[str, float]:
     """A new index of the same folder that two workers of Ray make; memory of the process that writes."""
-    from rungwise.core.compute.cluster import cluster
-    from rungwise.data.readers import read
+    from rungwise.core.compute import cluster
+    from rungwise.data import read
     from rungwise.index import Index
-    from rungwise.index.update.workers import Workers
+    from rungwise.index.update import Workers
 
     start = time.perf_counter()
     with cluster(workers=2) as ray:
@@ -285,7 +285,7 @@ def index_by_workers(photos: Path, folder: Path) -> dict[str, float]:
 
 def index_again(photos: Path, folder: Path) -> dict[str, float]:
     """The same folder once more, in which nothing changed."""
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.index import Index
 
     start = time.perf_counter()
@@ -299,7 +299,7 @@ def pictures(work: Path, photos: Path) -> dict[str, Any]:
 
     No network computes: vectors of 8 numbers are drawn, so that the seconds are those of everything else.
     """
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.index import Index
 
     data = read(photos)
@@ -321,9 +321,8 @@ def encode(work: Path, network: str) -> dict[str, Any]:
     import torch
 
     import encoding
-    from rungwise.encoders.images.backbone import load_backbone
-    from rungwise.encoders.images.image_rows import feature_rows
-    from rungwise.encoders.precision import computed_in
+    from rungwise.encoders import computed_in
+    from rungwise.encoders.images import feature_rows, load_backbone
 
     torch.manual_seed(0)
     photos = encoding.make_photos(work, (224, 224), _PHOTOS)

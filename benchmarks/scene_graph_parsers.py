@@ -23,9 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from link_grammar import link_grammar_parser
+from rungwise.language.scene_graphs import Parser, dependency_parser
 from rungwise.language.scene_graphs.chunking import parse
-from rungwise.language.scene_graphs.dependencies import dependency_parser
-from rungwise.language.scene_graphs.graph import Parser
 
 sys.path.append(str(Path(__file__).parents[1]))  # the annotated captions are those of the tests
 from tests.language.annotated import Annotated, annotated, published_texts, written

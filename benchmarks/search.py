@@ -75,7 +75,7 @@ def main() -> None:
 def run(console: Console, folder: Path, rows: int, engines: tuple[str, ...], asked: argparse.Namespace) -> None:
     import search_data
     import search_engines
-    from rungwise.index.stores.approximation import GRAPH_UP_TO_ROWS
+    from rungwise.index.stores import GRAPH_UP_TO_ROWS
 
     console.rule(f"{rows:,} x {search_data.DIMENSION}; load average before {os.getloadavg()[0]:.1f}")
     made = alone(search_data.make, folder, rows, asked.queries, asked.seed)

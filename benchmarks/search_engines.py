@@ -103,7 +103,7 @@ class Bandwidth:
 
 def bandwidth(made: Made) -> Bandwidth:
     """How fast memory gives away the vectors."""
-    from rungwise.core.compute.products import products
+    from rungwise.core.compute import products
 
     vectors = np.array(made.vectors())
     query, threads = made.asked()[0], os.cpu_count() or 1
@@ -188,7 +188,7 @@ def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
     """
     from tests.milvus_server import local_milvus
 
-    from rungwise.index.stores.milvus.store import MilvusStore
+    from rungwise.index.stores.milvus import MilvusStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "milvus"

@@ -120,12 +120,11 @@ def odd_requests(port: int) -> list[clients.Odd]:
 
 
 def make(folder: Path, pictures: Path | None) -> Made:
-    from rungwise.data import ImageCaptions
-    from rungwise.data.readers import read
-    from rungwise.encoders.images.backbone import ImageConfig
+    from rungwise.data import ImageCaptions, read
+    from rungwise.encoders.images import ImageConfig
     from rungwise.index import Index
     from rungwise.models import JointEmbedding, VSEConfig
-    from rungwise.scenes.scene_files import SceneConfig, generate
+    from rungwise.scenes import SceneConfig, generate
 
     data = read(pictures) if pictures else generate(folder / "scenes", SceneConfig(pictures=400))
     assert data.paths is not None
@@ -159,10 +158,10 @@ def make(folder: Path, pictures: Path | None) -> Made:
 
 def make_plain(folder: Path, pictures: Path | None, model: Path | None) -> tuple[Path, str, list[str]]:
     """Pictures without bombs, a model, and what to search for."""
-    from rungwise.data.readers import read
-    from rungwise.encoders.images.backbone import ImageConfig
+    from rungwise.data import read
+    from rungwise.encoders.images import ImageConfig
     from rungwise.models import JointEmbedding, VSEConfig
-    from rungwise.scenes.scene_files import SceneConfig, generate
+    from rungwise.scenes import SceneConfig, generate
 
     if pictures is None:
         pictures = folder / "scenes"
@@ -178,7 +177,7 @@ def make_plain(folder: Path, pictures: Path | None, model: Path | None) -> tuple
 INDEXING = """
 import sys
 from pathlib import Path
-from rungwise.data.readers import read
+from rungwise.data import read
 from rungwise.index import Index
 from rungwise.models import load_dual_encoder
 pictures, model, index = sys.argv[1:]

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from measuring import alone, peak, status
-from rungwise.core.compute.memory import GB
+from rungwise.core.compute import GB
 
 WIDTH = 512
 WAYS = ("piece", "shards", "ray")
@@ -35,7 +35,7 @@ WORKERS = 2
 
 def made(folder: Path, images: int, captions: int) -> None:
     """Write the embeddings and who belongs to whom."""
-    from rungwise.core.formats.npy import NpyWriter
+    from rungwise.core.formats import NpyWriter
 
     draw = np.random.default_rng(0)
     for name, count in (("images", images), ("captions", captions)):
@@ -71,7 +71,7 @@ class Watched(threading.Thread):
 def evaluated(way: str, folder: Path, shards: int) -> tuple[dict[str, float], float, float, float]:
     """Numbers, seconds, and the highest memory in bytes of this process and of a worker."""
     from rungwise.evaluation import Shards, evaluate
-    from rungwise.evaluation.inputs.arrays import read_embeddings
+    from rungwise.evaluation.inputs import read_embeddings
 
     watched = Watched()
     if way == "ray":

@@ -80,11 +80,10 @@ def changes(text: str, words: list[str], draw: random.Random) -> str:
 
 def case(way: str, captions: Captions, k: int, direction: str) -> dict[str, Any]:
     """From texts to lists on the disk."""
-    from rungwise.core.compute.cluster import cluster
-    from rungwise.core.compute.executors import OnWorkers, Share, in_turn
-    from rungwise.data.collection import ImageCaptions
+    from rungwise.core.compute import OnWorkers, Share, cluster, in_turn
+    from rungwise.data import ImageCaptions
     from rungwise.relevance.config import Building, source_config
-    from rungwise.relevance.precomputed.shards import write_in_shards
+    from rungwise.relevance.precomputed import write_in_shards
 
     texts, owners = captions
     data = ImageCaptions(tuple(str(image) for image in range(max(owners) + 1)), tuple(texts), np.array(owners))

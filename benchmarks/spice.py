@@ -31,10 +31,10 @@ SIZES = (500, 1000, 2500, 5000)
 
 def measured(captions: Path, images: int, soft: bool) -> dict[str, float]:
     """Seconds and counts of one collection, in this process."""
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.language.scene_graphs.chunking import parse
     from rungwise.relevance import Spice
-    from rungwise.relevance.embedding.word_similarity import by_sentences
+    from rungwise.relevance.embedding import by_sentences
 
     data = read(captions, captions_only=True)
     data = data.select(np.arange(images))

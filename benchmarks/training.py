@@ -35,22 +35,18 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from measuring import GB, alone, memory_of
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.prefix_gru import Prefixes
+from rungwise.data import ImageCaptions, read
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import Prefixes
 from rungwise.evaluation import evaluate
 from rungwise.losses import MaxOfHinges
 from rungwise.models import JointEmbedding, Pairs, VSEConfig
-from rungwise.training.batches.sampling import ByLength, Sampler, Shuffled
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.distributed.processes import Processes
-from rungwise.training.engine.collapse import spread
-from rungwise.training.engine.loop import train
-from rungwise.training.engine.preparation import Prepared, prepare
+from rungwise.training.batches import ByLength, Sampler, Shuffled
+from rungwise.training.config import LossConfig, TrainConfig, config_of
+from rungwise.training.distributed import Processes
+from rungwise.training.engine import Prepared, prepare, spread, train
 
 PLAIN_PAIRS, SLOW = 251.0, 0.8
 FEATURE, WIDTH, WORD, RATE = 2048, 1024, 300, 2e-4

@@ -24,11 +24,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
 
-from rungwise.data.collection import ImageCaptions
+from rungwise.data import ImageCaptions
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, CrossEncoder, Degrees, Spice, TfIdf
-from rungwise.relevance.embedding.word_similarity import by_sentences
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.relevance.embedding import by_sentences
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
 ASKED = "a small red circle left of a blue square"
 SAME = (

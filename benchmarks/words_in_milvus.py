@@ -55,9 +55,8 @@ def measure(folder: Path, texts: dict[str, str], queries: dict[str, str], looked
     from tests.milvus_server import local_milvus
 
     from rungwise.index import WORDS
-    from rungwise.index.stores.bm25 import WordIndex
-    from rungwise.index.stores.milvus import full_text
-    from rungwise.index.stores.milvus.store import MilvusStore
+    from rungwise.index.stores import WordIndex
+    from rungwise.index.stores.milvus import MilvusStore, full_text
     from rungwise.similarity import Cosine
 
     everything, names = WordIndex(texts.items()), list(texts)

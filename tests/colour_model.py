@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.pictures.decoding import load_picture
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, Issue
+from rungwise.data.files import FeatureRows
+from rungwise.data.pictures import load_picture
 from rungwise.models import DualEncoder, EncodedImages
-from rungwise.models.contracts import Pictures
+from rungwise.models._contracts import Pictures
 from rungwise.similarity import Cosine, Similarity
 
 COLOURS = {

@@ -80,7 +80,7 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def two_workers() -> Iterator[None]:
     """Ray with two workers on this machine, which whoever asks for Ray then uses."""
     pytest.importorskip("ray")
-    from rungwise.core.compute.cluster import cluster
+    from rungwise.core.compute import cluster
 
     with cluster(workers=2):
         yield

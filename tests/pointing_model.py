@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.files.packed_pictures import Picture
-from rungwise.data.pictures.decoding import load_array
-from rungwise.models.contracts import PairScorer, Pictures, Texts, Vectors
-from rungwise.similarity.explanation import Explanation
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows, Picture
+from rungwise.data.pictures import load_array
+from rungwise.models import PairScorer
+from rungwise.models._contracts import Pictures, Texts, Vectors
+from rungwise.similarity import Explanation
 
 GRID = 4
 

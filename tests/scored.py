@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.data.scored_pairs import ScoredPairs
+from rungwise.data import ScoredPairs
 
 ANIMALS, THINGS = ("dog", "cat", "horse", "bird"), ("boat", "tree", "car", "house")
 WORDS = (*ANIMALS, *THINGS)

@@ -95,7 +95,7 @@ def test_an_entry_imports_from_lower_entries_only(room):
 
 
 def test_search_and_cutoff_meet_through_a_contract():
-    """What ranks hits and what says where they end know :mod:`rungwise.index.ranking`, and not each other."""
+    """What ranks hits and what says where they end know :mod:`rungwise.index._ranking`, and not each other."""
     sides = {"rungwise.index.search", "rungwise.index.cutoff"}
     wrong = [
         f"{module} imports {name}"
@@ -129,7 +129,7 @@ def test_the_index_knows_the_contracts_of_models_and_nothing_else_of_them():
         for module in modules()
         if room_of(module) == "index"
         for name in imports_of(module)
-        if room_of(name) == "models" and name != "rungwise.models.contracts"
+        if room_of(name) == "models" and name != "rungwise.models._contracts"
     }
     assert not wrong, wrong
 

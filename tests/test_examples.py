@@ -14,11 +14,10 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS, main
-from rungwise.cli.relevance.command import TASKS
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
+from rungwise.cli.relevance._command import TASKS
+from rungwise.core import UserError, from_plain
 from rungwise.relevance.config import KINDS
-from rungwise.training.config.fit import config_type
+from rungwise.training.config._fit import config_type
 
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]

@@ -11,14 +11,13 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from rungwise.data.pictures.contact_sheet import contact_sheet
-from rungwise.data.readers import read
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data import read
+from rungwise.data.pictures import contact_sheet
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.index import Index, Searcher
-from rungwise.index.maintenance.verify import verify_index
-from rungwise.models.joint.config import VSEConfig
-from rungwise.models.joint.joint_embedding import JointEmbedding
+from rungwise.index.maintenance import verify_index
+from rungwise.models.joint import JointEmbedding, VSEConfig
 from rungwise.serving import create_app
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 

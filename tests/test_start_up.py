@@ -30,7 +30,7 @@ PACKAGES = {
     "rungwise.calibration": "numpy",
     "rungwise.cli": "",
     "rungwise.core": "",
-    "rungwise.core.compute.topk": "numpy",
+    "rungwise.core.compute._topk": "numpy",
     "rungwise.data": "numpy pydantic",
     "rungwise.demo": "",
     "rungwise.doctor": "PIL numpy pydantic",
@@ -54,8 +54,8 @@ PACKAGES = {
 
 WITH_TORCH = {
     "rungwise.losses": "numpy torch",
-    "rungwise.training.config.run": "PIL numpy pydantic safetensors tokenizers torch",
-    "rungwise.training.engine.loop": "PIL numpy pydantic safetensors tokenizers torch",
+    "rungwise.training.config._run": "PIL numpy pydantic safetensors tokenizers torch",
+    "rungwise.training.engine._loop": "PIL numpy pydantic safetensors tokenizers torch",
 }
 """The same of those that compute with tensors."""
 
@@ -97,8 +97,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With pictures, and an index that a model without a backbone made."""
     import torch
 
-    from rungwise.encoders.images.convolutions import ConvolutionsConfig
-    from rungwise.encoders.texts.gru import GRUConfig
+    from rungwise.encoders.images import ConvolutionsConfig
+    from rungwise.encoders.texts import GRUConfig
     from rungwise.models import JointEmbedding, VSEConfig
 
     folder = tmp_path_factory.mktemp("start_up")

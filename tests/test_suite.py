@@ -192,7 +192,7 @@ def test_those_above_are_found_through_others() -> None:
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [
-        (["src/rungwise/cli/train/command.py"], {"cli", "__main__", "deploy", "hostile"}),
+        (["src/rungwise/cli/train/_command.py"], {"cli", "__main__", "deploy", "hostile"}),
         (["tests/page/test_look.py"], {"page"}),
         (["src/rungwise/configs/quick/a.yaml"], rooms.with_those_above({"training"}) | {"configs"}),
         (["docs/data.md", "README.md", "tests/README.md"], set()),

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from rungwise import losses
-from rungwise.losses.sampling_analysis import plot_miss_probability
+from rungwise.losses import plot_miss_probability
 
 FOLDER = Path(__file__).parent.parent / "losses"
 PAIRS = 8

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from rungwise.core.network.telemetry import switch_off
+from rungwise.core.network import switch_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from rungwise.core.version import __version__
-    from rungwise.evaluation.evaluate import evaluate
-    from rungwise.evaluation.result import Result
+    from rungwise.evaluation import Result, evaluate
 
 __all__ = ["Result", "__version__", "evaluate"]
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.calibration import FlatThreshold, LargestGap, Oracle, ShareOfBest, TopK
-from rungwise.calibration.baselines import f1_of_cuts
-from rungwise.core.errors import UserError
+from rungwise.calibration._baselines import f1_of_cuts
+from rungwise.core import UserError
 from tests.calibration.conftest import planted
 
 METHODS = (FlatThreshold, ShareOfBest, LargestGap, TopK)

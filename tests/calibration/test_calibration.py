@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.calibration import BEYOND, Background, Calibration, Known
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from tests.calibration.conftest import CENTRE, SPREAD, planted
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.calibration.f1_cut import best_cut, expected_f1
+from rungwise.calibration._f1_cut import best_cut, expected_f1
 
 
 def by_enumeration(probabilities):

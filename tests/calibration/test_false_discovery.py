@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rungwise.calibration.false_discovery import belief_from, chance_of_noise, false_discovery_rates
+from rungwise.calibration._false_discovery import belief_from, chance_of_noise, false_discovery_rates
 
 
 def test_rates_are_near_the_true_ones_of_a_known_mixture():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import Calibration, Known
-from rungwise.core.errors import UserError
-from rungwise.core.untrusted_files import MissingFileError
+from rungwise.core import MissingFileError, UserError
 from tests.calibration.conftest import planted
 
 

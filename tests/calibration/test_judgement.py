@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import Background
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 
 
 def test_a_background_is_a_sample_of_finite_scores():

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from rungwise.calibration import Background
-from rungwise.calibration.null_distribution import Null
+from rungwise.calibration._null_distribution import Null
 
 
 def null_of(scores, total=None):

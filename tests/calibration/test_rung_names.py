@@ -1,6 +1,6 @@
 import numpy as np
 
-from rungwise.calibration.rung_names import names_from
+from rungwise.calibration._rung_names import names_from
 
 
 def test_a_name_is_right_at_least_half_of_the_time():

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import UNRELATED
-from rungwise.calibration.unrelated_standard import Standard
-from rungwise.core.errors import UserError
+from rungwise.calibration._unrelated_standard import Standard
+from rungwise.core import UserError
 
 
 def noise(texts, candidates, seed=0):

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
 
 @pytest.fixture(scope="package")

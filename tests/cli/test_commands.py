@@ -1,7 +1,7 @@
 """The commands as a user meets them: what they print, what they leave behind, and how they refuse.
 
-Also tests rungwise.cli, rungwise.cli.index.command, rungwise.cli.examine.inspect, rungwise.cli.search.command,
-rungwise.cli.serve, rungwise.cli.frame.terminal and rungwise.cli.train.command.
+Also tests rungwise.cli, rungwise.cli.index._command, rungwise.cli.examine._inspect, rungwise.cli.search._command,
+rungwise.cli._serve, rungwise.cli.frame._terminal and rungwise.cli.train._command.
 """
 
 import json
@@ -14,9 +14,9 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from rungwise.cli import COMMANDS, main
-from rungwise.core.disk.files import replacing
+from rungwise.core.disk import replacing
 from rungwise.models import JointEmbedding
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 
 TINY = """
 model:

@@ -10,11 +10,11 @@ from urllib.request import urlopen
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.frame.terminal import shortest
+from rungwise.cli.frame import shortest
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.human.log import Judgement, add_judgement, now
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.data import ImageCaptions
+from rungwise.relevance.human import Judgement, add_judgement, now
+from rungwise.scenes import SceneConfig, generate
 from tests.grading.conftest import write_pairs
 
 

@@ -9,8 +9,8 @@ import types
 import pytest
 
 import rungwise.cli as cli
-from rungwise.core.compute import memory
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.compute import _memory as memory
 from tests.house import modules, tree_of
 
 

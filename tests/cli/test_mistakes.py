@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.stages import run
-from rungwise.training.tracking.reports import StepReport, Watcher
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, read
+from rungwise.training import run
+from rungwise.training.config import TrainConfig, load_config
+from rungwise.training.engine import train
+from rungwise.training.tracking import StepReport, Watcher
 from tests.training.test_features import folder_of_features
 
 TINY = """
@@ -194,7 +192,7 @@ def on_a_gpu_that_is_not_there(config: TrainConfig, data: ImageCaptions, out: Pa
 
 
 def with_stages_in_the_wrong_function(config: TrainConfig, data: ImageCaptions, out: Path) -> object:
-    from rungwise.training.config.stage import Stage
+    from rungwise.training.config._stage import Stage
 
     return train(replace(config, stages=(Stage("base"),)), data, out)
 
@@ -205,7 +203,7 @@ def with_a_rate_that_is_too_high(config: TrainConfig, data: ImageCaptions, out: 
 
 
 def with_two_seeds_alike(config: TrainConfig, data: ImageCaptions, out: Path) -> object:
-    from rungwise.runs.seeds import train_seeds
+    from rungwise.runs import train_seeds
 
     return train_seeds(config, data, out, (0, 1, 0))
 
@@ -215,7 +213,7 @@ def with_two_seeds_alike(config: TrainConfig, data: ImageCaptions, out: Path) ->
     [
         (without_validation_captions, "data: the validation pictures have no captions; training needs some in both"),
         (on_a_gpu_that_is_not_there, "device 'cuda:7' is not on this machine; give cpu, or leave the device out"),
-        (with_stages_in_the_wrong_function, "the configuration has stages; rungwise.training.stages.run runs them"),
+        (with_stages_in_the_wrong_function, "the configuration has stages; rungwise.training.run runs them"),
         (with_a_rate_that_is_too_high, "lower the learning rate or use precision float32"),
         (with_two_seeds_alike, "seeds: 0 stands twice in 0 1 0; give each seed once"),
     ],
@@ -273,7 +271,7 @@ def test_a_checkpoint_of_another_stage_is_refused(desk: Desk, tmp_path: Path) ->
 def test_ctrl_c_says_how_to_go_on(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rungwise.training.tracking.reports import TerminalWatcher
+    from rungwise.training.tracking import TerminalWatcher
 
     def interrupted(self: Watcher, report: StepReport) -> None:
         signal.raise_signal(signal.SIGINT)

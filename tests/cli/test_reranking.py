@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.data.readers import read
+from rungwise.data import read
 from rungwise.evaluation import Reranked, Result, evaluate, similarity_source
 from rungwise.models import load
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
 from tests.cli.test_commands import TINY
 
 SCAN = """

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.cli import main, serve
+from rungwise.cli import _serve as serve
+from rungwise.cli import main
 from rungwise.index import Index
 from rungwise.index.layout import manifest
 from rungwise.serving import Reranker
@@ -31,8 +32,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         ready("http://192.0.2.7:8000/")
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
-    monkeypatch.setattr("rungwise.serving.server.serve", served)
-    monkeypatch.setattr("rungwise.cli.frame.models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.serving.serve", served)
+    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
@@ -155,6 +156,6 @@ def test_a_model_that_gives_no_vectors_is_told_so(
     class Pairs:
         kind = "pairs"
 
-    monkeypatch.setattr("rungwise.models.loading.read_stored", lambda *_, **__: Pairs())
+    monkeypatch.setattr("rungwise.models._loading.read_stored", lambda *_, **__: Pairs())
     assert main(["serve", str(folder), "--model", str(folder), "--device", "cpu"]) == 2
     assert "scores pairs and gives no vectors, so that nothing is indexed" in capsys.readouterr().err

@@ -8,14 +8,14 @@ import pytest
 import tyro
 from pydantic import Field
 
-from rungwise.core.configuration import (
+from rungwise.core import (
     ELSEWHERE,
     STRICT,
     Bounded,
     NotNegative,
     Size,
+    UserError,
     by_name,
-    changed,
     from_plain,
     identity,
     load_yaml,
@@ -25,7 +25,7 @@ from rungwise.core.configuration import (
     to_plain,
     without_places,
 )
-from rungwise.core.errors import UserError
+from rungwise.core._configuration import changed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.correlation import pearson, pearson_and_spearman, row_sums, spearman
+from rungwise.core import pearson_and_spearman, row_sums, spearman
+from rungwise.core._correlation import pearson
 
 
 def test_row_sums_do_not_depend_on_the_neighbours():

@@ -4,7 +4,7 @@ import zlib
 import numpy as np
 import pytest
 
-from rungwise.core.digests import checksums, digest_of_json, digest_of_parts
+from rungwise.core import checksums, digest_of_json, digest_of_parts
 
 
 def test_parts_are_hashed_one_after_the_other_by_their_bytes() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core import limits as module
-from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits, from_environment, limited, limits, readable, too_large, variable
+from rungwise.core import Limits, UserError, limited, limits, readable, too_large, variable
+from rungwise.core import _limits as module
+from rungwise.core._limits import from_environment
 
 
 @pytest.mark.parametrize(

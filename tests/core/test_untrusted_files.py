@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core import untrusted_files
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.core.untrusted_files import (
+from rungwise.core import (
     MissingFileError,
+    UserError,
     is_regular,
+    limited,
     opened_file,
     parse_json,
     read_bytes,
@@ -26,6 +25,7 @@ from rungwise.core.untrusted_files import (
     require_there,
     user_path,
 )
+from rungwise.core import _untrusted_files as untrusted_files
 from tests.house import modules, tree_of
 from tests.odd_files import on_posix, put
 
@@ -231,31 +231,31 @@ OF_THE_PACKAGE = "a file of this package"
 OWN_MODEL = "a class of this package, which takes the doors"
 OWN_WORK = "a file that it has just written itself"
 WITHOUT_A_DOOR = {
-    "rungwise.cli.frame.process._open_streams": "what takes the place of a closed stream",
+    "rungwise.cli.frame._process._open_streams": "what takes the place of a closed stream",
     "rungwise.core.disk.staging._lock": "a folder, to lock it",
-    "rungwise.core.disk.files.appending": "appends, and reads nothing",
-    "rungwise.core.disk.mount_points.is_mount_point": "what the system says of this process",
-    "rungwise.core.disk.syncing.sync_file": OWN_WORK,
-    "rungwise.core.disk.syncing.sync_folder": "a folder, to bring it to the disk",
-    "rungwise.core.compute.memory._peak_of_late": "what the system says of this process",
-    "rungwise.core.compute.memory.nearly_out": "what the system says of this process",
-    "rungwise.data.files.parquet.parquet_file": "those that call it have looked",
-    "rungwise.data.pictures.picture_files._opened": ALREADY_OPEN,
-    "rungwise.demo.parts.train_one": OWN_MODEL,
-    "rungwise.demo.sides.DemoModel.open": OWN_MODEL,
-    "rungwise.evaluation.tables.published_rows.printed": OF_THE_PACKAGE,
-    "rungwise.index.stores.lance.tables.Tables.acknowledge": OWN_WORK,
+    "rungwise.core.disk.appending": "appends, and reads nothing",
+    "rungwise.core.disk._mount_points.is_mount_point": "what the system says of this process",
+    "rungwise.core.disk.sync_file": OWN_WORK,
+    "rungwise.core.disk.sync_folder": "a folder, to bring it to the disk",
+    "rungwise.core.compute._memory._peak_of_late": "what the system says of this process",
+    "rungwise.core.compute.nearly_out": "what the system says of this process",
+    "rungwise.data.files._parquet.parquet_file": "those that call it have looked",
+    "rungwise.data.pictures._picture_files._opened": ALREADY_OPEN,
+    "rungwise.demo._parts.train_one": OWN_MODEL,
+    "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
+    "rungwise.evaluation.tables.printed": OF_THE_PACKAGE,
+    "rungwise.index.stores.lance.Tables.acknowledge": OWN_WORK,
     "rungwise.index.layout.location.at_hand": OWN_WORK,
     "rungwise.language.scene_graphs.chunking.fingerprint": OF_THE_PACKAGE,
-    "rungwise.language.scene_graphs.dependencies.dependency_parser": "a model of spaCy, which is a program to trust",
-    "rungwise.models.export.onnx_export._compared": OWN_WORK,
-    "rungwise.models.export.onnx_export._finish": OWN_WORK,
-    "rungwise.models.export.onnx_graphs.Graph._open": "is handed bytes",
-    "rungwise.models.io.hub_upload._with_seal_of_card": "a file whose seal was checked",
-    "rungwise.models.joint.vsepp_files._refuse_packed": ALREADY_OPEN,
-    "rungwise.relevance.precomputed.shards.write_in_shards": "a method of this package that opens what is left to do",
-    "rungwise.training.config.presets._read": OF_THE_PACKAGE,
-    "rungwise.training.stages._Whole.keep": OWN_MODEL,
+    "rungwise.language.scene_graphs.dependency_parser": "a model of spaCy, which is a program to trust",
+    "rungwise.models.export._onnx_export._compared": OWN_WORK,
+    "rungwise.models.export._onnx_export._finish": OWN_WORK,
+    "rungwise.models.export._onnx_graphs.Graph._open": "is handed bytes",
+    "rungwise.models.io._hub_upload._with_seal_of_card": "a file whose seal was checked",
+    "rungwise.models.joint._vsepp_files._refuse_packed": ALREADY_OPEN,
+    "rungwise.relevance.precomputed.write_in_shards": "a method of this package that opens what is left to do",
+    "rungwise.training.config._presets._read": OF_THE_PACKAGE,
+    "rungwise.training._stages._Whole.keep": OWN_MODEL,
 }
 """Functions that call one of those without a door, and why they may."""
 

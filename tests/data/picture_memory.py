@@ -116,9 +116,9 @@ def encoded(saved: str, mode: str, side: int) -> bytes:
 
 def _tell(folder: Path) -> None:
     """Prints what the pictures of a folder take."""
-    from rungwise.core.compute.memory import peak_within
-    from rungwise.data.pictures.decoding import load_array, load_picture, read_header, thumbnail
-    from rungwise.encoders.preprocessing import Preprocessing
+    from rungwise.core.compute import peak_within
+    from rungwise.data.pictures import load_array, load_picture, read_header, thumbnail
+    from rungwise.encoders import Preprocessing
 
     ways: dict[str, Callable[[bytes], object]] = {
         "whole": lambda data: Preprocessing().apply(load_picture(data)),

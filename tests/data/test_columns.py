@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.data.columns import MOST_COLUMNS, kind_of, own_name, typed, usable
-from rungwise.data.layouts.gatherer import Gatherer
+from rungwise.data import typed
+from rungwise.data._columns import MOST_COLUMNS, kind_of, own_name, usable
+from rungwise.data.layouts._gatherer import Gatherer
 
 
 @pytest.mark.parametrize(

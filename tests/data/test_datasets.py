@@ -4,10 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.data import ImageCaptions
-from rungwise.data.datasets import dataset_of
-from rungwise.data.readers import read
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.data import ImageCaptions, dataset_of, read
+from rungwise.scenes import SceneConfig, generate
 
 
 def collection(*ids: str, layout: str = "", name: str = "collection") -> ImageCaptions:

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.files.packed_pictures import TarMember
-from rungwise.data.inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize, inspect, render
-from rungwise.data.readers import read
+from rungwise.data import ImageCaptions, Issue, inspect, read, render
+from rungwise.data._inspection import SAMPLED_ROWS, FeatureSize, Inspection, SplitSize
+from rungwise.data.files import FeatureRows, TarMember
 from tests.odd_files import on_posix, put
 
 MakePicture = Callable[..., Path]

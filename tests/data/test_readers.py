@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
 from tests.odd_files import on_posix, put
 
 

@@ -3,15 +3,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.scored_pairs import (
-    ScoredPairs,
-    read_scored_pairs,
-    score_range,
-    sharing_texts,
-    with_drawn_splits,
-    within,
-)
+from rungwise.core import UserError
+from rungwise.data import ScoredPairs, read_scored_pairs, score_range, sharing_texts, with_drawn_splits, within
 
 STS = "main-captions\tMSRvid\t2012test\t00{number}\t{score}\t{first}\t{second}\n"
 

@@ -3,9 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
-from rungwise.data.splits import UNDRAWN, with_share, with_splits, with_validation
+from rungwise.core import UserError
+from rungwise.data import UNDRAWN, ImageCaptions, with_share, with_splits, with_validation
 
 
 def many(count: int) -> ImageCaptions:

@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping
 import pytest
 from rich.console import Console
 
-from rungwise.demo import pair, worker
-from rungwise.demo.application import create_demo_app
-from rungwise.demo.pair import titles
-from rungwise.demo.places import NAMES, Places
-from rungwise.demo.progress import Bars
-from rungwise.demo.whole import Demo, make
-from rungwise.scenes.scene_files import SceneConfig
+from rungwise.demo import Bars, Demo, Places, create_demo_app, make, titles
+from rungwise.demo import _pair as pair
+from rungwise.demo import _worker as worker
+from rungwise.demo._places import NAMES
+from rungwise.scenes import SceneConfig
 from rungwise.serving import background_app
 from tests.page.conftest import chromium, new_page
 from tests.serving.conftest import PATIENT

@@ -1,10 +1,10 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.demo.application import create_demo_app
-from rungwise.demo.measurement import MEASURES
-from rungwise.demo.places import NAMES
-from rungwise.serving.access.guard import HEADERS
+from rungwise.demo import create_demo_app
+from rungwise.demo._measurement import MEASURES
+from rungwise.demo._places import NAMES
+from rungwise.serving.access import HEADERS
 from tests.serving.conftest import PATIENT
 
 QUERY = "a small red star above a blue heart"

@@ -1,19 +1,18 @@
 """Answers of both models are true: degrees, facts and counts are those of the pictures.
 
-Also tests rungwise.demo.examples.
+Also tests rungwise.demo._examples.
 """
 
 import numpy as np
 import pytest
 
 from rungwise.calibration import RUNGS
-from rungwise.core.errors import UserError
-from rungwise.demo.comparison import LONGEST
-from rungwise.demo.examples import choose_examples
-from rungwise.demo.parts import fresh_queries
-from rungwise.demo.places import NAMES, RELEVANT_FROM
-from rungwise.scenes.reader import read_statement
-from rungwise.scenes.scene_files import SceneQuery
+from rungwise.core import UserError
+from rungwise.demo._comparison import LONGEST
+from rungwise.demo._examples import choose_examples
+from rungwise.demo._parts import fresh_queries
+from rungwise.demo._places import NAMES, RELEVANT_FROM
+from rungwise.scenes import SceneQuery, read_statement
 from tests.demo.conftest import SMALL
 
 QUERY = "a small red star above a blue heart"

@@ -1,11 +1,12 @@
-"""Also tests rungwise.demo.table."""
+"""Also tests rungwise.demo._table."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from rungwise.demo.measurement import (
+from rungwise.demo import rendered
+from rungwise.demo._measurement import (
     MEASURES,
     Compared,
     MeasureLine,
@@ -15,9 +16,8 @@ from rungwise.demo.measurement import (
     found_by_chance,
     per_query,
 )
-from rungwise.demo.places import RELEVANT_FROM
-from rungwise.demo.table import rendered
-from rungwise.metrics.ends import JudgedQueries
+from rungwise.demo._places import RELEVANT_FROM
+from rungwise.metrics import JudgedQueries
 
 DEGREES = np.array([[1.0, 0.5, 0.75, 0.0, 1.0], [0.25, 1.0, 0.5, 0.5, 0.0]], np.float32)
 

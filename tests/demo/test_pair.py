@@ -1,6 +1,6 @@
 """Two trainings at once: they end together, whatever ends one of them.
 
-Also tests rungwise.demo.worker.
+Also tests rungwise.demo._worker.
 """
 
 import io
@@ -14,12 +14,12 @@ import time
 import pytest
 from rich.console import Console
 
-from rungwise.core.errors import UserError
-from rungwise.demo import pair
-from rungwise.demo.pair import titles, train_both
-from rungwise.demo.places import NAMES, Places
-from rungwise.demo.progress import Bars
-from rungwise.demo.worker import main
+from rungwise.core import UserError
+from rungwise.demo import Bars, Places, titles
+from rungwise.demo import _pair as pair
+from rungwise.demo._pair import train_both
+from rungwise.demo._places import NAMES
+from rungwise.demo._worker import main
 
 
 @pytest.fixture

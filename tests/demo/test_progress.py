@@ -2,9 +2,8 @@ import io
 
 from rich.console import Console
 
-from rungwise.demo.pair import titles
-from rungwise.demo.places import NAMES
-from rungwise.demo.progress import Bars
+from rungwise.demo import Bars, titles
+from rungwise.demo._places import NAMES
 
 
 def test_lines_now_and_then_where_there_is_no_terminal(capsys):

@@ -1,7 +1,7 @@
 """A whole demo on a small scale; ``rungwise demo --check`` runs the full one, in processes and through a socket.
 
-Also tests rungwise.demo, rungwise.demo.parts, rungwise.demo.places, rungwise.demo.record, rungwise.demo.sides and
-rungwise.cli.demo.
+Also tests rungwise.demo, rungwise.demo._parts, rungwise.demo._places, rungwise.demo._record, rungwise.demo._sides and
+rungwise.cli._demo.
 """
 
 import shutil
@@ -12,18 +12,26 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-import rungwise.cli.demo as command
+import rungwise.cli._demo as command
 from rungwise import serving
 from rungwise.cli import main
-from rungwise.core.errors import UserError
-from rungwise.demo import whole
-from rungwise.demo.application import create_demo_app
-from rungwise.demo.measurement import MEASURES, per_query
-from rungwise.demo.parts import discard_finished_runs, discard_runs, first_object_of, fresh_queries, with_foreign_word
-from rungwise.demo.places import FEW_SCENES, NAMES, SCENES, Places, refuse_others
-from rungwise.demo.whole import FEW_QUERIES, QUERIES, made_before
-from rungwise.scenes.reader import read_statement, read_text
-from rungwise.scenes.scene_files import held_out_combinations
+from rungwise.core import UserError
+from rungwise.demo import (
+    FEW_QUERIES,
+    FEW_SCENES,
+    QUERIES,
+    SCENES,
+    Places,
+    create_demo_app,
+    discard_runs,
+    made_before,
+    refuse_others,
+)
+from rungwise.demo import _whole as whole
+from rungwise.demo._measurement import MEASURES, per_query
+from rungwise.demo._parts import discard_finished_runs, first_object_of, fresh_queries, with_foreign_word
+from rungwise.demo._places import NAMES
+from rungwise.scenes import held_out_combinations, read_statement, read_text
 from tests.demo.conftest import SMALL
 from tests.serving.conftest import PATIENT
 

@@ -21,9 +21,9 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS
-from rungwise.cli.frame.parser import options, parse, with_ray
-from rungwise.cli.index.command import MakeIndex
-from rungwise.cli.serve import Serve
+from rungwise.cli._serve import Serve
+from rungwise.cli.frame import options, parse, with_ray
+from rungwise.cli.index._command import MakeIndex
 from rungwise.core.version import __version__
 from rungwise.index import Index
 from rungwise.serving import background

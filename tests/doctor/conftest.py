@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.data import ImageCaptions
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,6 @@ def scenes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def scenes(scenes_folder: Path) -> ImageCaptions:
     """The same, read."""
-    from rungwise.data.readers import read
+    from rungwise.data import read
 
     return read(scenes_folder)

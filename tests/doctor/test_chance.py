@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rungwise.data import ImageCaptions
-from rungwise.doctor.chance import no_better_than_chance, of_chance
-from rungwise.doctor.run_files import RunFiles
+from rungwise.doctor._chance import no_better_than_chance, of_chance
+from rungwise.doctor._run_files import RunFiles
 from rungwise.evaluation import evaluate
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.snapshots import BestEpoch
+from rungwise.training.config import BestEpoch, TrainConfig
 
 OWNERS = np.sort(np.random.default_rng(0).integers(0, 60, 200))
 DATA = ImageCaptions(

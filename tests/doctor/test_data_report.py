@@ -1,8 +1,8 @@
 """Each fault planted in clean scenes is found by its name, and nothing else is.
 
-``pytest -s`` prints a line for each. Also tests rungwise.doctor.finding, rungwise.doctor.roles,
-rungwise.doctor.split_sizes, rungwise.doctor.shared_captions, rungwise.doctor.pictures, rungwise.doctor.features,
-rungwise.doctor.missing_words.
+``pytest -s`` prints a line for each. Also tests rungwise.doctor._finding, rungwise.doctor._roles,
+rungwise.doctor._split_sizes, rungwise.doctor._shared_captions, rungwise.doctor._pictures, rungwise.doctor._features,
+rungwise.doctor._missing_words.
 """
 
 import io
@@ -15,11 +15,11 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files import FeatureRows
 from rungwise.doctor import Finding, Report, Roles, examine_data
-from rungwise.doctor.finding import share
-from rungwise.doctor.shared_captions import captions_in_two_splits
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.doctor._finding import share
+from rungwise.doctor._shared_captions import captions_in_two_splits
+from rungwise.scenes import SceneConfig, generate
 
 FEATURES = 48
 

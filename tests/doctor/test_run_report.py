@@ -1,7 +1,7 @@
 """Each fault planted in a small run is found by its name, and nothing else is.
 
-``pytest -s`` prints a line for each. Also tests rungwise.doctor, rungwise.doctor.run_files, rungwise.doctor.losses,
-rungwise.doctor.rungs.
+``pytest -s`` prints a line for each. Also tests rungwise.doctor, rungwise.doctor._run_files, rungwise.doctor._losses,
+rungwise.doctor._rungs.
 """
 
 import json
@@ -15,17 +15,14 @@ import pytest
 import torch
 
 from rungwise import doctor
-from rungwise.core.configuration import dump_yaml, from_plain
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
-from rungwise.doctor import Finding, examine_run
-from rungwise.doctor.run_files import is_run, parts_of, read_run
+from rungwise.core import UserError, dump_yaml, from_plain
+from rungwise.data import read
+from rungwise.doctor import Finding, examine_run, is_run
+from rungwise.doctor._run_files import parts_of, read_run
 from rungwise.losses import MaxOfHinges
-from rungwise.scenes.scene_files import SceneConfig, generate
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import load_checkpoint
-from rungwise.training.engine.loop import train
+from rungwise.scenes import SceneConfig, generate
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import load_checkpoint, train
 
 IMAGE = {"kind": "convolutions", "size": 24, "channels": [8, 16], "halving": [0, 1], "hidden": 16}
 TEXT = {"word_dimension": 16, "min_count": 1, "pool": "mean"}
@@ -155,7 +152,7 @@ def test_weights_that_are_no_numbers(copy: Path, monkeypatch: pytest.MonkeyPatch
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     name = next(one for one in tensors if one.startswith("model/"))
     tensors[name] = torch.full_like(tensors[name], math.nan)
-    monkeypatch.setattr("rungwise.training.engine.checkpoint.load_checkpoint", lambda path: (state, tensors))
+    monkeypatch.setattr("rungwise.training.engine.load_checkpoint", lambda path: (state, tensors))
     assert found("NaN in the checkpoint", copy, "exploding loss").places == (name,)
 
 
@@ -219,7 +216,7 @@ def test_nothing_trained(copy: Path) -> None:
 def test_no_gradient_arrived(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     still = {name: torch.zeros_like(one) if name.startswith("optimizer/") else one for name, one in tensors.items()}
-    monkeypatch.setattr("rungwise.training.engine.checkpoint.load_checkpoint", lambda path: (state, still))
+    monkeypatch.setattr("rungwise.training.engine.load_checkpoint", lambda path: (state, still))
     assert "No gradient other than 0" in found("all moments are 0", copy, "nothing trained").what
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows, map_rows
-from rungwise.encoders.feature_sides import FeatureConfig, FeatureInput, ReadFeatures
+from rungwise.core import UserError, from_plain
+from rungwise.data.files import FeatureRows
+from rungwise.data.files._feature_rows import map_rows
+from rungwise.encoders import FeatureConfig, FeatureInput, ReadFeatures
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, ">f4"])

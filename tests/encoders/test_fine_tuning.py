@@ -2,7 +2,7 @@ import timm
 import torch
 from torch import nn
 
-from rungwise.encoders.fine_tuning import layer_depths, recompute_layers
+from rungwise.encoders import layer_depths, recompute_layers
 
 
 def depths_of(network: nn.Module) -> dict[str, int]:

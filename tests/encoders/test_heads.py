@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch import nn
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError, from_plain
+from rungwise.encoders import AdapterHead, LinearHead, NoHead
+from rungwise.encoders._heads import MLPHead, ResidualHead, StackHead
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import VSEConfig
 
 

@@ -5,12 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from rungwise.core.errors import UserError
-from rungwise.encoders import precision as inference
-from rungwise.encoders.images.backbone import Backbone, ImageConfig
-from rungwise.encoders.precision import PROBE, Computing, computed_in, computing, native_bfloat16
-from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.sides import PictureSide
+from rungwise.core import UserError
+from rungwise.encoders import PictureSide, Preprocessing, computed_in, computing, native_bfloat16
+from rungwise.encoders import _precision as inference
+from rungwise.encoders._precision import PROBE, Computing
+from rungwise.encoders.images import Backbone, ImageConfig
 
 SMALL = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
 

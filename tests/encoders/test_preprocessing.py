@@ -8,9 +8,8 @@ import torch
 from PIL import Image
 from torchvision.transforms.v2 import functional as vision
 
-from rungwise.core.configuration import from_plain, to_plain
-from rungwise.core.errors import UserError
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.core import UserError, from_plain, to_plain
+from rungwise.encoders import Preprocessing
 
 
 def noise(height: int, width: int, seed: int = 0) -> torch.Tensor:
@@ -56,8 +55,8 @@ def test_it_is_read_and_used_without_torch() -> None:
     code = """
 import sys, numpy as np, io
 from PIL import Image
-from rungwise.data.pictures.decoding import load_array
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.data.pictures import load_array
+from rungwise.encoders import Preprocessing
 file = io.BytesIO()
 Image.new("RGB", (40, 30), (255, 0, 0)).save(file, "JPEG")
 for crops in ("1C", "10C"):

@@ -1,4 +1,4 @@
-"""Also tests rungwise.encoders.images.pipeline: what the cache stores was read by it."""
+"""Also tests rungwise.encoders.images._pipeline: what the cache stores was read by it."""
 
 import errno
 import os
@@ -10,11 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import Issue
-from rungwise.encoders.images.backbone import Backbone, ImageConfig
-from rungwise.encoders.images.image_rows import feature_rows, pixel_rows
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.core import UserError
+from rungwise.data import Issue
+from rungwise.encoders import Preprocessing
+from rungwise.encoders.images import Backbone, ImageConfig, feature_rows, pixel_rows
 from rungwise.encoders.row_cache import RowStore, verify
 
 CONFIG = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
@@ -249,7 +248,7 @@ def test_a_damaged_row_whose_picture_is_unreadable_by_now_is_not_used(
     zero(rows, 0, 8)
 
     monkeypatch.setattr(
-        "rungwise.encoders.images.image_rows.prepared",
+        "rungwise.encoders.images._image_rows.prepared",
         lambda data, name, *_: Issue("unreadable picture", name, "no memory"),
     )
     with pytest.warns(UserWarning, match="damaged"):

@@ -6,7 +6,7 @@ import torch
 from tokenizers import Tokenizer, models
 from torch import Tensor
 
-from rungwise.encoders.sides import TOKENIZER, TextSide
+from rungwise.encoders import TOKENIZER, TextSide
 
 
 class Lengths(TextSide):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rungwise.core.errors import UserError
-from rungwise.evaluation import evaluate
-from rungwise.evaluation.comparison import compare, holm, render_comparison
-from rungwise.evaluation.judgements.positives import positives_from_lists
+from rungwise.core import UserError
+from rungwise.evaluation import compare, evaluate, render_comparison
+from rungwise.evaluation._comparison import holm
+from rungwise.evaluation.judgements._positives import positives_from_lists
 from rungwise.metrics import parse
 from rungwise.relevance import CIDErD, TfIdf
 

@@ -1,6 +1,6 @@
 """Where relevance ends, from evaluate to files, comparisons, tables and reports.
 
-Also tests rungwise.evaluation.report.cutoffs.
+Also tests rungwise.evaluation.report._cutoffs.
 """
 
 import io
@@ -11,11 +11,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation import RankedLists, Result, compare, diagnose, evaluate, render_table, report_page
-from rungwise.evaluation.comparison import render_comparison
-from rungwise.evaluation.protocols import ConsecutiveFolds
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.evaluation import (
+    RankedLists,
+    Result,
+    compare,
+    diagnose,
+    evaluate,
+    render_comparison,
+    render_table,
+    report_page,
+)
+from rungwise.evaluation._protocols import ConsecutiveFolds
 from rungwise.metrics import ECE, Brier, CutF1, JudgedQueries, NoneAUROC
 
 MEASURES = ("CutF1(0.5)", "CutPrecision(0.5)", "CutRecall(0.5)", "NoneAUROC(0.5)", "ECE", "ECE@3", "Brier", "R@1")

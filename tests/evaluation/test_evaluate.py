@@ -1,16 +1,15 @@
-"""Also tests rungwise.evaluation.inputs.scores."""
+"""Also tests rungwise.evaluation.inputs._scores."""
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from rungwise.core.errors import UserError
-from rungwise.evaluation import Reranked, evaluate, similarity_source
-from rungwise.evaluation.evaluate import refuse_own_opinion
-from rungwise.metrics import streaming
+from rungwise.core import UserError
+from rungwise.evaluation import Reranked, evaluate, refuse_own_opinion, similarity_source
+from rungwise.metrics import _streaming as streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
-from rungwise.relevance.combine.combinations import mean
+from rungwise.relevance.combine import mean
 
 
 def world(images=30, per_image=3, width=16, seed=0):

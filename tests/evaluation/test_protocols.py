@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import PROTOCOLS, evaluate, protocol_named
-from rungwise.evaluation.protocols import ConsecutiveFolds
+from rungwise.evaluation._protocols import ConsecutiveFolds
 
 
 def test_five_folds_are_consecutive_blocks_and_numbers_are_their_means():

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import rungwise
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.protocols import ConsecutiveFolds
+from rungwise.evaluation._protocols import ConsecutiveFolds
 from tests.odd_files import on_posix, put
 
 

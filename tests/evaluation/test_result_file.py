@@ -1,4 +1,4 @@
-"""Also tests rungwise.evaluation.statistics.json_numbers."""
+"""Also tests rungwise.evaluation.statistics._json_numbers."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation.result_file import OfQueries, check, checksum, read_as
+from rungwise.evaluation._result_file import OfQueries, check, checksum, read_as
 
 NOTHING = OfQueries(per_query={}, image_of_query={}, query_ids={})
 WHOLE = {

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.core.errors import UserError
-from rungwise.core.formats.npy import NpyRows
-from rungwise.evaluation import RankedLists, Shards, evaluate, sharding
-from rungwise.evaluation.inputs.arrays import read_embeddings
-from rungwise.metrics import sources
+from rungwise.core import UserError
+from rungwise.core.formats import NpyRows
+from rungwise.evaluation import RankedLists, Shards, evaluate
+from rungwise.evaluation import _sharding as sharding
+from rungwise.evaluation.inputs import read_embeddings
+from rungwise.metrics import _sources as sources
 from rungwise.relevance import TfIdf, load
-from rungwise.relevance.precomputed.saved_degrees import SavedDegrees
+from rungwise.relevance.precomputed import SavedDegrees
 
 MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum", "MAP", "CS@100", "NCS@10", "nDCG@10", "Spearman")
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.grading.application import create_grading_app
-from rungwise.grading.questions import Questions, read_questions, with_pictures
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.data import ImageCaptions
+from rungwise.grading import Questions, create_grading_app, read_questions, with_pictures
+from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import background_app
 from tests.page.conftest import chromium, new_page
 from tests.serving.conftest import PATIENT

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.grading.agreement import Couple, GraderAgreement, agreement_of, grades_given
-from rungwise.relevance.human.log import Judgement, Judgements, now
+from rungwise.grading import agreement_of
+from rungwise.grading._agreement import Couple, GraderAgreement, grades_given
+from rungwise.relevance.human import Judgement, Judgements, now
 
 TEXT = hash_of_text("a dog")
 

@@ -1,4 +1,4 @@
-"""The interface of the grading page. Also tests rungwise.grading.schemas."""
+"""The interface of the grading page. Also tests rungwise.grading._schemas."""
 
 import http.client
 import json
@@ -12,12 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.grading.application import create_grading_app
-from rungwise.grading.questions import Question, Questions
-from rungwise.relevance.human.log import Judgement, add_judgement, now, read_judgements
+from rungwise.data import ImageCaptions, Issue
+from rungwise.grading import Questions, create_grading_app
+from rungwise.grading._questions import Question
+from rungwise.relevance.human import Judgement, add_judgement, now, read_judgements
 from rungwise.serving import ServingLimits, background_app
-from rungwise.serving.access.guard import HEADERS
+from rungwise.serving.access import HEADERS
 
 JSON = {"Content-Type": "application/json"}
 
@@ -204,7 +204,7 @@ def test_a_body_has_an_end(client: TestClient) -> None:
 
 @pytest.mark.slow
 def test_a_slow_judgement_is_given_up(questions: Questions, out: Path) -> None:
-    """The body is read by ``rungwise.serving.access.bodies``, whose tests need no socket."""
+    """The body is read by ``rungwise.serving.access._bodies``, whose tests need no socket."""
     limits = ServingLimits(body_seconds=0.2)
     with background_app(lambda names, _: create_grading_app(questions, out, limits=limits)) as address:
         connection = http.client.HTTPConnection(address.split("/")[2])

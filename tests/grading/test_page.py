@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.grading.application import create_grading_app
-from rungwise.grading.questions import Questions
-from rungwise.relevance.human.log import read_judgements
+from rungwise.grading import Questions, create_grading_app
+from rungwise.relevance.human import read_judgements
 from rungwise.serving import background_app
 from tests.page.browser import expect, expect_drawn
 

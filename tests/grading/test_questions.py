@@ -4,12 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.analysis.false_negatives import FalseNegative, write_false_negatives
-from rungwise.grading.questions import Question, Questions, read_questions, with_pictures
-from rungwise.relevance.human.log import Judgement, add_judgement, now
+from rungwise.data import ImageCaptions
+from rungwise.evaluation.analysis import FalseNegative, write_false_negatives
+from rungwise.grading import Questions, read_questions, with_pictures
+from rungwise.grading._questions import Question
+from rungwise.relevance.human import Judgement, add_judgement, now
 from tests.grading.conftest import write_pairs
 
 DATA = ImageCaptions(

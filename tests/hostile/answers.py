@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from tests.hostile import world
 
 Answer = dict[str, Any]
@@ -26,8 +26,7 @@ def digest(*arrays: Any) -> str:
 
 def of_collection(root: Path) -> Answer:
     """The collection, and what inspecting it finds."""
-    from rungwise.data.inspection import inspect
-    from rungwise.data.readers import read
+    from rungwise.data import inspect, read
 
     data = read(root)
     rows = [None if one is None else digest(one[:]) for one in (data.features, data.text_features)]
@@ -103,14 +102,14 @@ def of_degrees(folder: Path) -> Answer:
 
 
 def of_checkpoint(root: Path) -> Answer:
-    from rungwise.training.engine.checkpoint import load_checkpoint
+    from rungwise.training.engine import load_checkpoint
 
     state, tensors = load_checkpoint(root / "checkpoint.safetensors")
     return {"main": [repr(state), digest(*(tensors[name].numpy() for name in sorted(tensors)))]}
 
 
 def of_scored_pairs(path: Path) -> Answer:
-    from rungwise.data.scored_pairs import read_scored_pairs
+    from rungwise.data import read_scored_pairs
 
     found = read_scored_pairs(path)
     rows = list(zip(found.first, found.second, found.scores.tolist(), found.splits, strict=True))
@@ -129,7 +128,7 @@ def of_pairs(root: Path) -> Answer:
 
 def of_facts(root: Path) -> Answer:
     """What is known of a model; where it is not known any more, the model is opened."""
-    from rungwise.models.lazy_model import ModelFacts, read_facts
+    from rungwise.models import ModelFacts, read_facts
 
     found = read_facts(root / "model.json")
     return {"main": found in (None, ModelFacts(*world.FACTS)), "issues": int(found is None)}
@@ -137,8 +136,8 @@ def of_facts(root: Path) -> Answer:
 
 def of_kept(root: Path) -> Answer:
     """What a source computed and another run reads."""
-    from rungwise.relevance.precomputed.cached_sources import CachedConsensus
-    from rungwise.relevance.storage.cache import KeptFolder
+    from rungwise.relevance.precomputed import CachedConsensus
+    from rungwise.relevance.storage import KeptFolder
 
     kept = KeptFolder(root).find("cider-d", world.KEPT)
     if kept is None:
@@ -160,15 +159,14 @@ def of_rows(root: Path) -> Answer:
 
 
 def of_word_vectors(path: Path) -> Answer:
-    from rungwise.language.word_vectors import load_word_vectors
+    from rungwise.language import load_word_vectors
 
     found = load_word_vectors(path)
     return {"main": [list(found.row), digest(found.table)]}
 
 
 def of_result(root: Path) -> Answer:
-    from rungwise.evaluation import Result
-    from rungwise.evaluation.comparison import compare
+    from rungwise.evaluation import Result, compare
 
     first = Result.from_json(root / "first.json")
     second = Result.from_json(root / "second.json")
@@ -185,15 +183,15 @@ def of_calibration(path: Path) -> Answer:
 
 
 def of_fit(path: Path) -> Answer:
-    from rungwise.relevance.combine.fit_file import read_fit
+    from rungwise.relevance.combine import read_fit
 
     found = read_fit(path)
     return {"main": [str(found), found.apply(np.random.default_rng(1).normal(size=(50, 2))).tolist()]}
 
 
 def of_scenes(folder: Path) -> Answer:
-    from rungwise.data.readers import read
-    from rungwise.scenes.relevance import SceneRelevance
+    from rungwise.data import read
+    from rungwise.scenes import SceneRelevance
 
     data = read(folder)
     return {"main": [data.captions, data.splits, digest(SceneRelevance.load(folder, data).dense())],

@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
-from rungwise.cli.examine.verify import UNCHECKED
-from rungwise.cli.frame import terminal
+from rungwise.cli.examine._verify import UNCHECKED
+from rungwise.cli.frame import _terminal as terminal
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
@@ -33,7 +33,7 @@ from tests.hostile.places import FILES, FOLDERS, Place
 
 FAMILY = "commands"
 
-_SERVERS = ("rungwise.cli.serve.say", "rungwise.cli.grade.say")
+_SERVERS = ("rungwise.cli._serve.say", "rungwise.cli._grade.say")
 """By these, commands that end when they are asked to say that they are ready."""
 _READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

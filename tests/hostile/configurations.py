@@ -25,23 +25,22 @@ import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import load_file, save_file
 
-from rungwise.core.configuration import from_plain, load_yaml, to_plain
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError, from_plain, load_yaml, to_plain
+from rungwise.data import ImageCaptions, read
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, family, load
-from rungwise.models.io.families import REGIONS
-from rungwise.models.regions.config import RegionConfig
+from rungwise.models.io._families import REGIONS
+from rungwise.models.regions._config import RegionConfig
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
 from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
-from rungwise.training.config.losses import config_of, kinds, loss_named
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import RunState, header_of, load_checkpoint
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.engine import RunState, load_checkpoint
+from rungwise.training.engine._checkpoint import header_of
 from tests.hostile import configured
 from tests.hostile.watched import Watch
 from tests.scored import tiny_encoder
@@ -231,9 +230,9 @@ class Walk:
 
     def sentence_models(self) -> Iterator[Case]:
         """A folder of sentence-transformers, and one of a cross-encoder."""
-        from rungwise.language.pair_models import load_pair_model
+        from rungwise.language import load_pair_model
         from rungwise.language.sentence_models import load_sentence_model
-        from rungwise.training.pair_models.model_folders import save_cross_encoder
+        from rungwise.training.pair_models._model_folders import save_cross_encoder
 
         def sentences() -> None:
             load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from rungwise.core.configuration import to_plain
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.heads import AdapterHead, MLPHead, ResidualHead
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import to_plain
+from rungwise.encoders import AdapterHead, FeatureConfig
+from rungwise.encoders._heads import MLPHead, ResidualHead
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
-from rungwise.models.export.onnx_export import export_onnx
+from rungwise.models.export import export_onnx
 
 FEATURES = {"kind": "features", "width": 3}
 

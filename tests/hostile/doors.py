@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rungwise.demo.application import create_demo_app
-from rungwise.demo.comparison import SideBySide
-from rungwise.demo.places import NAMES
-from rungwise.demo.record import Results
-from rungwise.demo.sides import DemoModel
-from rungwise.demo.whole import Demo
-from rungwise.grading.application import create_grading_app
-from rungwise.grading.questions import Question, Questions
+from rungwise.demo import Demo, create_demo_app
+from rungwise.demo._comparison import SideBySide
+from rungwise.demo._places import NAMES
+from rungwise.demo._record import Results
+from rungwise.demo._sides import DemoModel
+from rungwise.grading import Questions, create_grading_app
+from rungwise.grading._questions import Question
 from rungwise.index import Index
-from rungwise.scenes.scene_files import SceneConfig, generate, load_scene_file
-from rungwise.serving import ServingLimits, create_app
-from rungwise.serving.server import MakeApp
+from rungwise.scenes import SceneConfig, generate, load_scene_file
+from rungwise.serving import MakeApp, ServingLimits, create_app
 from tests.colour_model import ColourModel
 from tests.hostile import world
 

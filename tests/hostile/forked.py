@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 
 Job = Callable[[], Any]
 """Gives something that JSON can hold."""

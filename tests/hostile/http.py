@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from rungwise.serving import background_app
-from rungwise.serving.access.guard import HEADERS
+from rungwise.serving.access import HEADERS
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
 from tests.hostile.doors import DOORS, LIMITS, PLACE, SECRET, door

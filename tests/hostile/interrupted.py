@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from tests.hostile import shim
 from tests.hostile.counting import Case, Verdict
 from tests.hostile.disk import inodes_in

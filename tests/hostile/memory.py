@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rungwise.core.compute.memory import says_ran_out
+from rungwise.core.compute import says_ran_out
 from tests.hostile.choice import Choice
 from tests.hostile.commands import Command, as_process, commands
 from tests.hostile.counting import Case, Verdict

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from unittest import mock
 
-from rungwise.cli.frame import process
+from rungwise.cli.frame import _process as process
 from rungwise.core.disk.staging import is_draft
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
@@ -161,7 +161,7 @@ def named_by_the_parsers() -> set[str]:
 
 
 def _tasks() -> Sequence[str]:
-    from rungwise.cli.relevance.command import TASKS
+    from rungwise.cli.relevance._command import TASKS
 
     return tuple(TASKS)
 
@@ -169,8 +169,8 @@ def _tasks() -> Sequence[str]:
 def _parsers() -> Mapping[str, type]:
     """What the parser of each command reads into."""
     from rungwise.cli import COMMANDS, main
-    from rungwise.cli.frame import parser
-    from rungwise.cli.index import maintenance
+    from rungwise.cli.frame import _parser as parser
+    from rungwise.cli.index import _maintenance as maintenance
     from rungwise.relevance.config import KINDS
 
     lines = [[name] for name in COMMANDS] + [["index", name] for name in maintenance.COMMANDS]
@@ -199,7 +199,7 @@ def _paths_of(kind: type) -> Iterator[str]:
 
 
 def _unwrapped(hint: Any) -> Any:
-    from rungwise.cli.frame.parser import _unwrapped as unwrapped
+    from rungwise.cli.frame._parser import _unwrapped as unwrapped
 
     return unwrapped(hint)
 
@@ -517,7 +517,7 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
 
 
 def _forget_what_was_tried() -> None:
-    from rungwise.core.disk import cache_folder
+    from rungwise.core.disk import _cache_folder as cache_folder
 
     cache_folder._try.cache_clear()
     cache_folder._instead.cache_clear()
@@ -559,10 +559,10 @@ def _replace_computing(patched: ExitStack, reached: _Reached) -> None:
     """Let what computes say that it was reached; the demo and the measuring of a machine are left out."""
     import torch
 
-    import rungwise.cli.demo
+    import rungwise.cli._demo
     import rungwise.evaluation
-    import rungwise.planning.measurement
-    from rungwise.relevance.config.base import SourceConfig
+    import rungwise.planning._measurement
+    from rungwise.relevance.config import SourceConfig
 
     def replace(where: Any, name: str, by: Any = None) -> None:
         real = getattr(where, name)
@@ -570,8 +570,8 @@ def _replace_computing(patched: ExitStack, reached: _Reached) -> None:
 
     replace(torch.nn.Module, "__call__")
     replace(SourceConfig, "build")
-    replace(rungwise.planning.measurement, "_stores", lambda work, rates, *_: rates)
-    replace(rungwise.cli.demo, "_made", _end)
+    replace(rungwise.planning._measurement, "_stores", lambda work, rates, *_: rates)
+    replace(rungwise.cli._demo, "_made", _end)
 
 
 def _end(*_: Any, **__: Any) -> Any:

@@ -89,7 +89,7 @@ def _bounded(door: Door, folder: Path, size: int) -> Any:
 
 def _named(path: Path, read: Callable[[Path], object]) -> str | None:
     """Why a picture was refused, which must name it."""
-    from rungwise.core.errors import UserError
+    from rungwise.core import UserError
 
     try:
         read(path)
@@ -99,50 +99,50 @@ def _named(path: Path, read: Callable[[Path], object]) -> str | None:
 
 
 def _file(folder: Path) -> str | None:
-    from rungwise.data.pictures.decoding import load_picture
+    from rungwise.data.pictures import load_picture
 
     return _named(folder / "in" / NAME, load_picture)
 
 
 def _smaller(folder: Path) -> str | None:
-    from rungwise.data.pictures.decoding import load_picture
+    from rungwise.data.pictures import load_picture
 
     return _named(folder / "in" / NAME, partial(load_picture, shorter_side=64))
 
 
 def _array(folder: Path) -> str | None:
-    from rungwise.data.pictures.decoding import load_array
+    from rungwise.data.pictures import load_array
 
     return _named(folder / "in" / NAME, load_array)
 
 
 def _bytes(folder: Path) -> None:
-    from rungwise.data.pictures.decoding import load_picture
+    from rungwise.data.pictures import load_picture
 
     load_picture((folder / "in" / NAME).read_bytes())
 
 
 def _header(folder: Path) -> str | None:
-    from rungwise.data.pictures.decoding import read_header
+    from rungwise.data.pictures import read_header
 
     return _named(folder / "in" / NAME, read_header)
 
 
 def _thumbnail(folder: Path) -> str | None:
-    from rungwise.data.pictures.decoding import thumbnail
+    from rungwise.data.pictures import thumbnail
 
     return _named(folder / "in" / NAME, partial(thumbnail, side=64))
 
 
 def _facts(folder: Path) -> None:
-    from rungwise.index.update.image_metadata import facts_of_picture
+    from rungwise.index.update._image_metadata import facts_of_picture
 
     facts_of_picture((folder / "in" / NAME).read_bytes())
 
 
 def _collection(folder: Path) -> Any:
     """The picture and a good one."""
-    from rungwise.data.collection import ImageCaptions
+    from rungwise.data import ImageCaptions
     from tests.colour_model import COLOURS, picture_bytes
 
     good = folder / "in" / "good.png"
@@ -164,7 +164,7 @@ def _told(issues: Any) -> str | None:
 
 
 def _sheet(folder: Path) -> str | None:
-    from rungwise.data.pictures.contact_sheet import contact_sheet
+    from rungwise.data.pictures import contact_sheet
 
     data = _collection(folder)
     contact_sheet(data, folder / "sheet.png", columns=2, rows=1)
@@ -179,14 +179,14 @@ def _drawn_grey(sheet: Path) -> bool:
 
 
 def _likeness(folder: Path) -> str | None:
-    from rungwise.data.pictures.near_duplicates import thumbnail_pixels
+    from rungwise.data.pictures import thumbnail_pixels
 
     return _named(folder / "in" / NAME, thumbnail_pixels)
 
 
 def _tar(folder: Path) -> str | None:
-    from rungwise.data.files.packed_pictures import TarMember
-    from rungwise.data.pictures.decoding import load_picture
+    from rungwise.data.files import TarMember
+    from rungwise.data.pictures import load_picture
 
     data, archive = (folder / "in" / NAME).read_bytes(), folder / "in.tar"
     with tarfile.open(archive, "w") as tar:
@@ -201,8 +201,8 @@ def _parquet(folder: Path) -> str | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from rungwise.data.files.packed_pictures import ParquetCell
-    from rungwise.data.pictures.decoding import load_picture
+    from rungwise.data.files import ParquetCell
+    from rungwise.data.pictures import load_picture
 
     path = folder / "in.parquet"
     pq.write_table(pa.table({"image": [{"bytes": (folder / "in" / NAME).read_bytes(), "path": NAME}]}), path)
@@ -211,7 +211,7 @@ def _parquet(folder: Path) -> str | None:
 
 def _query(folder: Path) -> str | None:
     from rungwise.index import Index, Searcher
-    from rungwise.index.query.query import GivenPicture, Query, Term
+    from rungwise.index.query import GivenPicture, Query, Term
     from tests.colour_model import ColourModel, colour_pictures
 
     index = Index.build(colour_pictures(folder / "photos", ["red", "blue"]), ColourModel(), folder / "index")
@@ -230,29 +230,29 @@ def _index(folder: Path) -> str | None:
 
 
 def _inspect(folder: Path) -> str | None:
-    from rungwise.data.inspection import inspect
+    from rungwise.data import inspect
 
     return _told(inspect(_collection(folder)).odd)
 
 
 def _doctor(folder: Path) -> str | None:
-    from rungwise.doctor.pictures import look_at
-    from rungwise.doctor.roles import Roles
+    from rungwise.doctor import Roles
+    from rungwise.doctor._pictures import look_at
 
     data = _collection(folder)
     return _told(look_at(data, Roles(), lambda *_: None).unreadable)
 
 
 def _grading(folder: Path) -> str | None:
-    from rungwise.grading.questions import _why_not
+    from rungwise.grading._questions import _why_not
 
     issue = _why_not(_collection(folder), 1)
     return None if issue is None else _told([issue])
 
 
 def _rows(folder: Path) -> str | None:
-    from rungwise.encoders.images.image_rows import pixel_rows
-    from rungwise.encoders.preprocessing import Preprocessing
+    from rungwise.encoders import Preprocessing
+    from rungwise.encoders.images import pixel_rows
 
     rows = pixel_rows(Preprocessing(size=32), _collection(folder).paths, folder / "cache")
     assert rows.kept.tolist()[:1] == [0]

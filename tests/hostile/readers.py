@@ -90,11 +90,17 @@ def _collections() -> list[Subject]:
 
 
 def _brought() -> list[Subject]:
-    from rungwise.data.pictures.decoding import load_picture, picture_digest, thumbnail
-    from rungwise.evaluation.inputs.arrays import read_embeddings, read_owners, read_relevance, read_similarity
-    from rungwise.evaluation.inputs.ranked_lists import read_ranked_lists
-    from rungwise.relevance.embedding.picture_vectors import read_picture_vectors
-    from rungwise.training.config.presets import load_config
+    from rungwise.data.pictures import load_picture, thumbnail
+    from rungwise.data.pictures._picture_files import picture_digest
+    from rungwise.evaluation.inputs import (
+        read_embeddings,
+        read_owners,
+        read_ranked_lists,
+        read_relevance,
+        read_similarity,
+    )
+    from rungwise.relevance.embedding import read_picture_vectors
+    from rungwise.training.config import load_config
 
     def file(name: str, path: str, read: Callable[[Path], Any], cover: Cover = "nothing") -> Subject:
         folder, _, inside = path.partition("/")
@@ -179,7 +185,7 @@ def _models_of_others() -> list[Subject]:
 
 
 def _own() -> list[Subject]:
-    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
+    from rungwise.relevance.lexical import DocumentFrequencies
 
     index = ("index.json", "issues.jsonl", *(f"{side}/{name}" for side in ("pictures", "captions")
              for name in ("store.json", "vectors-0.npy", "rows-0.jsonl")))  # fmt: skip
@@ -218,21 +224,21 @@ def _own() -> list[Subject]:
 
 
 def _synonyms(folder: Path) -> Any:
-    from rungwise.language.scene_graphs.synonyms import Synonyms
+    from rungwise.language.scene_graphs import Synonyms
 
     found = Synonyms.wordnet(folder)
     return {"main": [found.fingerprint, sorted((word, sorted(sets)) for word, sets in found.sets.items())]}
 
 
 def _judged(path: Path) -> Any:
-    from rungwise.relevance.human.source import HumanJudgements
+    from rungwise.relevance.human import HumanJudgements
 
     found = HumanJudgements.read(path, _collection())
     return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
 
 
 def _judged_any(path: Path) -> Any:
-    from rungwise.relevance.human.files import read_judged
+    from rungwise.relevance.human import read_judged
 
     pascal = [path.with_name(name) for name in ("votes.mat", "pairs.mat")]
     found = read_judged(pascal if path in pascal else [path])
@@ -246,20 +252,20 @@ def _judged_any(path: Path) -> Any:
 
 
 def _asked(path: Path) -> Any:
-    from rungwise.grading.questions import read_questions
+    from rungwise.grading import read_questions
 
     found = read_questions(path, _collection())
     return {"main": [[one.image, one.caption] for one in found.asked], "issues": len(found.issues)}
 
 
 def _judged_eccv(path: Path) -> Any:
-    from rungwise.relevance.human.source import HumanJudgements
+    from rungwise.relevance.human import HumanJudgements
 
     found = HumanJudgements.eccv(path, path.with_name("eccv_t2i.json"), _collection())
     return {"main": [found.pairs.tolist(), found.grades.tolist()], "issues": len(found.issues)}
 
 
 def _collection() -> Any:
-    from rungwise.data.collection import ImageCaptions
+    from rungwise.data import ImageCaptions
 
     return ImageCaptions(world.NAMES, world.CAPTIONS, np.arange(len(world.NAMES)), world.caption_ids(), name="colours")

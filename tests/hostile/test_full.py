@@ -9,8 +9,8 @@ from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim, writ
 FULL = """
 import errno, sys
 from pathlib import Path
-from rungwise.core.errors import UserError
-from rungwise.core.disk.files import replacing
+from rungwise.core import UserError
+from rungwise.core.disk import replacing
 from tests.hostile import shim
 place = Path(sys.argv[1])
 shim.arm(place, shim.Mode.FAIL, at=4, error=errno.ENOSPC)  # the first write into the draft, and all that follows

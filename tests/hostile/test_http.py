@@ -11,7 +11,7 @@ import pytest
 
 from rungwise.index import Index
 from rungwise.serving import ServingLimits, background, background_app
-from rungwise.serving.access.guard import HEADERS
+from rungwise.serving.access import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
 from tests.hostile.choice import Choice
 from tests.hostile.conftest import assert_nothing_bad, in_parts

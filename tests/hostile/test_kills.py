@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.disk.files import replacing
+from rungwise.core.disk import replacing
 from tests.hostile import shim, traced
 from tests.hostile.conftest import assert_nothing_bad, in_parts, with_shim, write_in_a_process
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rungwise.core.disk.files import replacing
+from rungwise.core.disk import replacing
 from tests.hostile import shim
 place = Path(sys.argv[1])
 if shim.is_loaded():

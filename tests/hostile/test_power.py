@@ -21,7 +21,7 @@ def test_no_power_cut_loses_anything(part: str, tmp_path: Path) -> None:
 WATCHED = """
 import sys
 from pathlib import Path
-from rungwise.core.disk.files import replacing
+from rungwise.core.disk import replacing
 from tests.hostile import shim
 place = Path(sys.argv[1])
 print((place / "a").stat().st_ino, file=sys.stderr)

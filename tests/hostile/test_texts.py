@@ -14,10 +14,10 @@ READ_ELSEWHERE = {
     "cli/": "what is typed by the owner of the machine, and what is printed",
     "planning/": "the owner's own numbers",
     "training/": "settings, which are read as YAML",
-    "evaluation/analysis/false_negatives.py": "one look at the first letter",
-    "core/compute/memory.py": "what a library says of an error",
-    "core/output/printable.py": "cut before it is looked at",
-    "evaluation/judgements/human_positives.py": "a file, which is read by its own entry",
+    "evaluation/analysis/_false_negatives.py": "one look at the first letter",
+    "core/compute/_memory.py": "what a library says of an error",
+    "core/output/_printable.py": "cut before it is looked at",
+    "evaluation/judgements/_human_positives.py": "a file, which is read by its own entry",
 }
 """Functions with a text as their first argument that have no entry of their own, with the reason."""
 

@@ -24,8 +24,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import SimpleNamespace
 from typing import Any
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
 from tests.house import PACKAGE, modules
@@ -308,15 +307,15 @@ def entries() -> Iterator[Entry]:
 
 
 def _of_queries() -> Iterator[Entry]:
-    from rungwise.index.filters import parser as where_text
-    from rungwise.index.filters.conditions import Condition, Where
-    from rungwise.index.query import parser as query_text
-    from rungwise.index.query import unknown_words
-    from rungwise.index.query.negation import split_negation
-    from rungwise.index.stores import bm25
+    from rungwise.index.filters import Condition, Where
+    from rungwise.index.filters import _parser as where_text
+    from rungwise.index.query import _parser as query_text
+    from rungwise.index.query import _unknown_words as unknown_words
+    from rungwise.index.query._negation import split_negation
+    from rungwise.index.stores import _bm25 as bm25
     from rungwise.metrics import parse
-    from rungwise.planning.need import parse_count
-    from rungwise.scenes.reader import read_text
+    from rungwise.planning import parse_count
+    from rungwise.scenes import read_text
 
     cue = (*FRAMES, ("a without b", "x"), ("a no ", " ,"), ("a beach not ", " on"))
     yield Entry("query", partial(query_text.parse_query, pictures=False), (*_QUERY, *_NEGATION), cue)
@@ -354,18 +353,20 @@ def _letters(number: int) -> str:
 
 
 def _written_again(text: str) -> object:
-    from rungwise.index.filters.parser import columns_of, parse_where, write_where
+    from rungwise.index.filters import columns_of, parse_where, write_where
 
     where = parse_where(text)
     return columns_of(where), parse_where(write_where(where))
 
 
 def _of_captions() -> Iterator[Entry]:
-    from rungwise.data import columns, inspection
-    from rungwise.data.layouts import gatherer
-    from rungwise.language import stemming, tokenisers
+    from rungwise.data import _columns as columns
+    from rungwise.data import _inspection as inspection
+    from rungwise.data.layouts import _gatherer as gatherer
+    from rungwise.language import _stemming as stemming
+    from rungwise.language import tokenisers
     from rungwise.language.scene_graphs.chunking import parse
-    from rungwise.scenes.captions import plural_of
+    from rungwise.scenes._captions import plural_of
 
     for name in ("ptb", "whitespace", "unicode_words", "character_bigrams", "icu_words"):
         yield Entry(
@@ -392,7 +393,7 @@ def _stem(stemming: Any, language: str, text: str) -> object:
 
 
 def _cells(text: str) -> object:
-    from rungwise.data import columns
+    from rungwise.data import _columns as columns
 
     return [columns.typed(name, [text, "a"], parse=True) for name in ("tags", "title", "year")]
 
@@ -400,8 +401,7 @@ def _cells(text: str) -> object:
 def _inspected(text: str) -> object:
     import numpy as np
 
-    from rungwise.data.collection import ImageCaptions
-    from rungwise.data.inspection import inspect
+    from rungwise.data import ImageCaptions, inspect
 
     return inspect(
         ImageCaptions(("a",), (text.encode("utf-8", "replace").decode() or "a",), np.zeros(1, int), ("a#0",), name="x")
@@ -409,11 +409,10 @@ def _inspected(text: str) -> object:
 
 
 def _of_tokenizers() -> Iterator[Entry]:
-    from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
-    from rungwise.encoders.texts import gru as texts
-    from rungwise.encoders.vocabulary.tokenizer import pieces, tokenise, unknown_words
-    from rungwise.encoders.vocabulary.treebank import treebank_vocabulary
-    from rungwise.language.model_folders import repeats_a_repetition
+    from rungwise.encoders.pretrained.open_clip import cleaner
+    from rungwise.encoders.texts import _gru as texts
+    from rungwise.encoders.vocabulary import pieces, tokenise, treebank_vocabulary, unknown_words
+    from rungwise.language._model_folders import repeats_a_repetition
 
     captions = ["a dog's red cat, cannot run", "mr. bean isn't here ...", "一隻狗 runs"] * 3
     made = {
@@ -443,7 +442,7 @@ def _made_tokenizers() -> dict[str, Any]:
     """Small ones of each kind that published models have, trained here."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    from rungwise.encoders.vocabulary.tokenizer import PATTERNS
+    from rungwise.encoders.vocabulary._tokenizer import PATTERNS
 
     texts = ["a dog's red cat cannot run", "aaaa aaab abab", "the man isn't here", "一隻狗 runs"] * 5
     byte_level = Tokenizer(models.BPE(unk_token=None))
@@ -483,17 +482,17 @@ def _made_tokenizers() -> dict[str, Any]:
 
 
 def _of_settings() -> Iterator[Entry]:
-    from rungwise.core import configuration, untrusted_files
-    from rungwise.core.limits import from_environment
-    from rungwise.core.output import printable
-    from rungwise.core.text import setting_names
-    from rungwise.data.layouts import picture_tables
-    from rungwise.index.update.image_metadata import facts_of_picture
-    from rungwise.models.io.card import escaped
-    from rungwise.models.regions.consensus.concepts import concepts_in
-    from rungwise.serving.ids import possible, sendable
-    from rungwise.training.config.presets import is_preset_name, whole_name
-    from rungwise.training.config.run import TrainConfig
+    from rungwise.core import _configuration as configuration
+    from rungwise.core import _untrusted_files as untrusted_files
+    from rungwise.core._limits import from_environment
+    from rungwise.core.output import _printable as printable
+    from rungwise.core.text import _setting_names as setting_names
+    from rungwise.data.layouts import _picture_tables as picture_tables
+    from rungwise.index.update._image_metadata import facts_of_picture
+    from rungwise.models.io._card import escaped
+    from rungwise.models.regions.consensus._concepts import concepts_in
+    from rungwise.serving import possible, sendable
+    from rungwise.training.config import TrainConfig, is_preset_name, whole_name
 
     def yaml(text: str) -> None:
         with limited(settings_bytes=1 << 20):
@@ -525,19 +524,18 @@ def _of_settings() -> Iterator[Entry]:
 
 
 def _of_short_functions() -> Iterator[Entry]:
+    from rungwise.core import check_length
     from rungwise.core.disk.sealed_lines import hash_of_text
-    from rungwise.core.limits import check_length
-    from rungwise.core.output.html_page import whole_characters
-    from rungwise.core.text import linear as texts
-    from rungwise.data.layouts.gatherer import is_torn, split_name
-    from rungwise.encoders.vocabulary.tokenizer import read_vocabulary
-    from rungwise.index.stores.bm25 import word_set
-    from rungwise.index.stores.engine_rows import from_engine, to_engine
-    from rungwise.metrics.classic import MRR
-    from rungwise.metrics.measures import parse_as
-    from rungwise.models.average import members_of
-    from rungwise.relevance.config.sources import names_source
-    from rungwise.scenes.reader import read_statement
+    from rungwise.core.output import whole_characters
+    from rungwise.core.text import _linear as texts
+    from rungwise.data.layouts import is_torn, split_name
+    from rungwise.encoders.vocabulary import read_vocabulary
+    from rungwise.index.stores import word_set
+    from rungwise.index.stores._engine_rows import from_engine, to_engine
+    from rungwise.metrics import MRR, parse_as
+    from rungwise.models._average import members_of
+    from rungwise.relevance.config import names_source
+    from rungwise.scenes import read_statement
 
     yield Entry("length of a query", lambda text: check_length(text, "the query"))
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
@@ -576,8 +574,7 @@ def _with_xmp(text: str) -> bytes:
 
 
 def _of_requests() -> Iterator[Entry]:
-    from rungwise.serving.access.guard import AccessGuard
-    from rungwise.serving.access.tokens import Token
+    from rungwise.serving.access import AccessGuard, Token
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

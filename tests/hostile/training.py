@@ -28,7 +28,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rungwise.training.config.stage import merged
+from rungwise.training.config import merged
 from tests.hostile.forked import end_with_the_parent
 
 ROOT = Path(__file__).parents[2]
@@ -191,7 +191,7 @@ def _begun(out: Path) -> bool:
 
 def _place(out: Path) -> str:
     """How far a run has come, by what it left."""
-    from rungwise.training.engine.checkpoint import read_state
+    from rungwise.training.engine import read_state
 
     if not _begun(out):
         return "before anything was written"
@@ -233,10 +233,10 @@ def train(case: str, folder: Path, out: Path, at: int) -> None:
     """Begin a run, or go on with the one that stands there, as a user would; see :class:`Life`."""
     import numpy as np
 
-    from rungwise.core.configuration import from_plain
-    from rungwise.data.collection import ImageCaptions
-    from rungwise.training.config.run import TrainConfig
-    from rungwise.training.stages import run
+    from rungwise.core import from_plain
+    from rungwise.data import ImageCaptions
+    from rungwise.training import run
+    from rungwise.training.config import TrainConfig
 
     paths = sorted(folder.iterdir())
     names = [["red", "green", "blue", "white"][number % 4] for number in range(len(paths))]
@@ -269,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         train(asked.child[0], Path(asked.child[1]), Path(asked.child[2]), int(asked.child[3]))
         return 0
     os.environ |= _SETTINGS
-    import rungwise.training.stages  # noqa: F401 - once, before the forks
+    import rungwise.training._stages  # noqa: F401 - once, before the forks
 
     bad = 0
     for case in [asked.only] if asked.only in CASES else [one for one in CASES if asked.only in one]:

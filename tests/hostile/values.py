@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 from safetensors.torch import load
 
+from rungwise.core.disk import SEAL, add_to_seal
 from rungwise.core.disk.sealed_lines import sealed
-from rungwise.core.disk.seals import SEAL, add_to_seal
-from rungwise.training.engine.checkpoint import header_of
+from rungwise.training.engine._checkpoint import header_of
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case
 from tests.hostile.damage_texts import EVIL_VALUES, with_value
@@ -64,8 +64,8 @@ def _of_runs() -> list[Subject]:
 
 
 def _resumed(folder: Path) -> Any:
-    from rungwise.data.readers import read
-    from rungwise.training.engine.loop import train
+    from rungwise.data import read
+    from rungwise.training.engine import train
     from tests.hostile import world
 
     config = world.run_config()

@@ -23,8 +23,8 @@ from unittest import mock
 import numpy as np
 
 from rungwise.cli import main
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
 from tests.hostile import answers, world
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _through_the_command_line
@@ -106,11 +106,11 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
 
 def _make(root: Path) -> None:
     """Indexes with everything that an index may hold, a run with results, and a fit."""
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.index import Index
-    from rungwise.index.layout.feedback import Grade, add_grade
+    from rungwise.index.layout import Grade, add_grade
     from rungwise.index.stores.lance import store as lance
-    from rungwise.training.fit.grid import fit_run
+    from rungwise.training.fit import fit_run
     from tests.models.regions.aligned_models import small_model
     from tests.training.fit.test_grid import labelled, of
 
@@ -253,11 +253,10 @@ def _is_less(found: Any, good: Any) -> bool:
 
 def _of_index(folder: Path) -> Any:
     """What searches of every kind find, and what they find once the index is compacted."""
-    from rungwise.data.pictures.decoding import thumbnail
-    from rungwise.data.pictures.picture_files import picture_bytes
+    from rungwise.data.pictures import picture_bytes, thumbnail
     from rungwise.index import Index
-    from rungwise.index.filters.parser import parse_where
-    from rungwise.index.update.thumbnails import SIDE
+    from rungwise.index.filters import parse_where
+    from rungwise.index.update import SIDE
 
     def hash_of_bytes(data: bytes) -> str:
         return hashlib.sha256(data).hexdigest()
@@ -324,8 +323,8 @@ def _of_fitted(folder: Path) -> Any:
 def _of_run(folder: Path) -> Any:
     """What goes on with a run, and what table and doctor read of it."""
     from rungwise.evaluation import Result
-    from rungwise.training.config.fit import load_run_config
-    from rungwise.training.run_folder import CHECKPOINT, HISTORY
+    from rungwise.training import CHECKPOINT, HISTORY
+    from rungwise.training.config import load_run_config
 
     results = [Result.from_json(path).plain() for path in sorted((folder / "results").glob("*.json"))]
     return _plain(
@@ -343,7 +342,7 @@ def _of_run(folder: Path) -> Any:
 
 def _of_steps(folder: Path) -> Any:
     """As doctor reads them."""
-    from rungwise.doctor.run_files import read_run
+    from rungwise.doctor._run_files import read_run
 
     found = read_run(folder)
     return [[repr(one) for one in found.steps], len(found.left_out)]
@@ -361,7 +360,7 @@ def _of_caches(folder: Path) -> Any:
 
 
 def _of_judgements(path: Path) -> Any:
-    from rungwise.relevance.human.log import read_judgements
+    from rungwise.relevance.human import read_judgements
 
     found = read_judgements(path)
     return [[repr(one) for one in found], len(found.issues)]

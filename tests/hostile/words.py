@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 from rungwise.cli import COMMANDS
-from rungwise.cli.frame import terminal
+from rungwise.cli.frame import _terminal as terminal
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _READY, _SERVERS
@@ -169,7 +169,7 @@ def _break_graph(model: Path, folder: Path) -> None:
     """Operators that are known, and a graph that no engine can open."""
     import onnx
 
-    from rungwise.core.disk.seals import write_seal
+    from rungwise.core.disk import write_seal
 
     shutil.copytree(model, folder)
     graph = onnx.load(folder / "image.onnx")
@@ -180,7 +180,7 @@ def _break_graph(model: Path, folder: Path) -> None:
 
 def _break_vocabulary(model: Path, folder: Path) -> None:
     """A frame of a word that there is not, which makes the library panic."""
-    from rungwise.core.disk.seals import write_seal
+    from rungwise.core.disk import write_seal
 
     shutil.copytree(model, folder)
     path = folder / "tokenizer.json"

@@ -149,7 +149,7 @@ def _make_evaluation(folder: Path) -> None:
 def _make_people(folder: Path) -> None:
     """A judgement file as the grading page writes it, and grades of searches as an index keeps them."""
     from rungwise.core.disk.sealed_lines import hash_of_text, sealed
-    from rungwise.relevance.human.log import Judgement
+    from rungwise.relevance.human import Judgement
 
     when, judged = "2024-05-01T12:00:00Z", list(zip(NAMES, caption_ids(), CAPTIONS, strict=True))
     lines = [
@@ -249,7 +249,7 @@ def calibration() -> Any:
 
 def learned(seed: int) -> Any:
     """Two sources fitted to grades."""
-    from rungwise.relevance.combine.fit import fit_table
+    from rungwise.relevance.combine import fit_table
 
     table = np.random.default_rng(seed).random((60, 2))
     return fit_table(table, table.sum(axis=1), names=("words", "sentences"))
@@ -258,18 +258,19 @@ def learned(seed: int) -> Any:
 def make_own(root: Path) -> None:
     """What rungwise itself writes: models, runs, indexes, degrees, caches, results, scenes."""
     from rungwise import evaluate
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.encoders.row_cache import RowStore
     from rungwise.index import Index
-    from rungwise.models.lazy_model import ModelFacts, write_facts
+    from rungwise.models import ModelFacts
+    from rungwise.models._lazy_model import write_facts
     from rungwise.relevance import CIDErD
-    from rungwise.relevance.combine.fit_file import write_fit
-    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
-    from rungwise.relevance.precomputed.cached_sources import kept_rows
-    from rungwise.relevance.storage.cache import KeptFolder
+    from rungwise.relevance.combine import write_fit
+    from rungwise.relevance.lexical import DocumentFrequencies
+    from rungwise.relevance.precomputed import kept_rows
+    from rungwise.relevance.storage import KeptFolder
     from rungwise.relevance.storage.pair_cache import Keys, PairCache
-    from rungwise.scenes.scene_files import SceneConfig, generate
-    from rungwise.training.engine.loop import train
+    from rungwise.scenes import SceneConfig, generate
+    from rungwise.training.engine import train
 
     data = read(root / "csv")
     train(run_config(), data, root / "run", cache=root / "cache", device="cpu")
@@ -302,10 +303,10 @@ def make_own(root: Path) -> None:
 
 def run_config():  # type: ignore[no-untyped-def]
     """A run of a few steps."""
-    from rungwise.encoders.images.backbone import ImageConfig
-    from rungwise.encoders.texts.gru import GRUConfig
+    from rungwise.encoders.images import ImageConfig
+    from rungwise.encoders.texts import GRUConfig
     from rungwise.models import VSEConfig
-    from rungwise.training.config.run import TrainConfig
+    from rungwise.training.config import TrainConfig
 
     image = ImageConfig("test_resnet.r160_in1k", weights="random", size=24)
     model = VSEConfig(image=image, text=GRUConfig(word_dimension=4, min_count=1), dimension=8)

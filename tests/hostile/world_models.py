@@ -25,8 +25,9 @@ def make(root: Path) -> None:
 def _make_grader(root: Path) -> None:
     """A model of pairs, as training leaves it."""
     from rungwise.core.disk.folders import replacing_folder
-    from rungwise.language.pair_models import load_pair_model
-    from rungwise.training.pair_models.model_folders import CROSS_ENCODER, HEADER, save_cross_encoder
+    from rungwise.language import load_pair_model
+    from rungwise.training.pair_models import CROSS_ENCODER
+    from rungwise.training.pair_models._model_folders import HEADER, save_cross_encoder
 
     model = load_pair_model(root / "pair_encoder", outputs=1)
     with replacing_folder(root / "grader", CROSS_ENCODER, "a model of pairs", header=HEADER) as draft:
@@ -61,12 +62,10 @@ def _make_saved(root: Path) -> None:
     """A published model that was saved, models with word vectors and with a transformer, and one that was exported."""
     import torch
 
-    from rungwise.encoders.feature_sides import FeatureConfig
-    from rungwise.encoders.heads import LinearHead
-    from rungwise.encoders.texts.gru import GRUConfig
-    from rungwise.encoders.texts.transformer import TransformerConfig
+    from rungwise.encoders import FeatureConfig, LinearHead
+    from rungwise.encoders.texts import GRUConfig, TransformerConfig
     from rungwise.models import JointEmbedding, VSEConfig, load
-    from rungwise.models.export.onnx_export import export_onnx
+    from rungwise.models.export import export_onnx
     from tests.hostile.configured import sentence_model
 
     load(f"hf:{root / 'clip'}", "cpu").save_pretrained(root / "saved_clip")  # type: ignore[attr-defined]

@@ -84,16 +84,16 @@ def _text(path: str) -> Step:
 def _files(root: Path) -> list[Writer]:
     from rungwise.calibration import Calibration
     from rungwise.core.disk.sealed_lines import hash_of_text
-    from rungwise.data.pictures.contact_sheet import contact_sheet
-    from rungwise.data.readers import read
-    from rungwise.evaluation import Result, evaluate
-    from rungwise.evaluation.comparison import compare
-    from rungwise.relevance.agreement.protocols import Agreed, AgreementPart
-    from rungwise.relevance.agreement.scoring import Estimate
-    from rungwise.relevance.combine.fit_file import read_fit, write_fit
-    from rungwise.relevance.embedding.picture_vectors import read_picture_vectors, write_picture_vectors
-    from rungwise.relevance.human.log import Judgement, add_judgement, read_judgements
-    from rungwise.relevance.lexical.ngrams import DocumentFrequencies
+    from rungwise.data import read
+    from rungwise.data.pictures import contact_sheet
+    from rungwise.evaluation import Result, compare, evaluate
+    from rungwise.relevance.agreement import Agreed
+    from rungwise.relevance.agreement._protocols import AgreementPart
+    from rungwise.relevance.agreement._scoring import Estimate
+    from rungwise.relevance.combine import read_fit, write_fit
+    from rungwise.relevance.embedding import read_picture_vectors, write_picture_vectors
+    from rungwise.relevance.human import Judgement, add_judgement, read_judgements
+    from rungwise.relevance.lexical import DocumentFrequencies
 
     def result(seed: int) -> Result:
         scores = np.random.default_rng(seed).normal(size=(40, 40))
@@ -163,7 +163,8 @@ def _files(root: Path) -> list[Writer]:
 
 def _caches() -> list[Writer]:
     from rungwise.encoders.row_cache import RowStore
-    from rungwise.models.lazy_model import ModelFacts, read_facts, write_facts
+    from rungwise.models import ModelFacts, read_facts
+    from rungwise.models._lazy_model import write_facts
     from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
     def fact(fingerprint: str) -> Step:
@@ -222,17 +223,15 @@ def _caches() -> list[Writer]:
 
 
 def _folders(root: Path) -> list[Writer]:
+    from rungwise.core import UserError
+    from rungwise.core.disk import check_seal
     from rungwise.core.disk.folders import entries
-    from rungwise.core.disk.seals import check_seal
     from rungwise.core.disk.staging import sweep
-    from rungwise.core.errors import UserError
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.relevance import CIDErD, CrossEncoder
-    from rungwise.relevance.precomputed.cached_sources import kept_rows
-    from rungwise.relevance.precomputed.shards import remove, write_in_shards
-    from rungwise.relevance.storage import saved
-    from rungwise.relevance.storage.cache import KeptFolder
-    from rungwise.scenes.scene_files import SceneConfig, generate
+    from rungwise.relevance.precomputed import kept_rows, remove, write_in_shards
+    from rungwise.relevance.storage import KeptFolder, saved
+    from rungwise.scenes import SceneConfig, generate
 
     data = read(root / "csv", captions_only=True)
 
@@ -300,8 +299,9 @@ def _folders(root: Path) -> list[Writer]:
             import torch
 
             from rungwise.core.disk.folders import replacing_folder
-            from rungwise.language.pair_models import load_pair_model
-            from rungwise.training.pair_models.model_folders import CROSS_ENCODER, save_cross_encoder
+            from rungwise.language import load_pair_model
+            from rungwise.training.pair_models import CROSS_ENCODER
+            from rungwise.training.pair_models._model_folders import save_cross_encoder
 
             torch.manual_seed(seed)
             model = load_pair_model(root / "pair_encoder", outputs=1)
@@ -338,7 +338,7 @@ def _folders(root: Path) -> list[Writer]:
 
 
 def _indexes(root: Path) -> list[Writer]:
-    from rungwise.data.readers import read
+    from rungwise.data import read
     from rungwise.index import Index
     from tests.colour_model import ColourModel
 
@@ -447,13 +447,13 @@ def _tables() -> list[Writer]:
 
 
 def _runs(root: Path) -> list[Writer]:
-    from rungwise.core.configuration import dump_yaml
-    from rungwise.data.readers import read
-    from rungwise.training.config.run import TrainConfig
-    from rungwise.training.config.stage import Stage
-    from rungwise.training.engine.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-    from rungwise.training.stages import run
-    from rungwise.training.steps.optimizers import Adam
+    from rungwise.core import dump_yaml
+    from rungwise.data import read
+    from rungwise.training import run
+    from rungwise.training.config import TrainConfig
+    from rungwise.training.config._stage import Stage
+    from rungwise.training.engine import RunState, Trained, load_checkpoint, save_checkpoint
+    from rungwise.training.steps import Adam
 
     def checkpoint(step: int) -> Step:
         def save(place: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from rungwise.index import Both, Condition, Either, Not
-from rungwise.index.filters.conditions import Expression
+from rungwise.index.filters import Expression
 
 TEXTS = st.one_of(
     st.sampled_from(["", "a", "Sea", "seaside", "ß", "\udcff", "\ue000", "\U0010ffff", "a\0b", "=", "'"]),

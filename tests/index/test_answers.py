@@ -1,8 +1,8 @@
 import numpy as np
 
 from rungwise.index import Hit
-from rungwise.index.answers import hits_of
-from rungwise.index.stores.base import StoreHits
+from rungwise.index._answers import hits_of
+from rungwise.index.stores import StoreHits
 
 
 def test_hits_are_lists_by_query_and_may_differ_in_length() -> None:

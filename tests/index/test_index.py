@@ -1,4 +1,4 @@
-"""Also tests rungwise.index.update.encoding, rungwise.index.reader and rungwise.index.layout.manifest: what an index
+"""Also tests rungwise.index.update._encoding, rungwise.index._reader and rungwise.index.layout.manifest: what an index
 is made of.
 """
 
@@ -17,23 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rungwise.core.disk.seals import digest_of
-from rungwise.core.errors import UserError
-from rungwise.core.formats.npy import NpyWriter
-from rungwise.core.limits import limited
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.heads import LinearHead
+from rungwise.core import UserError, limited
+from rungwise.core.disk import digest_of
+from rungwise.core.formats import NpyWriter
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig, LinearHead, TextFeatureConfig
 from rungwise.index import ExactStore, Index, Item, Manifest, Searcher
-from rungwise.index.maintenance.verify import verify_index
-from rungwise.index.stores import vector_files
-from rungwise.index.stores.exact.segments import SegmentsDescription, State
-from rungwise.index.stores.exact.snapshot import ExactSnapshot, Segment
-from rungwise.index.stores.vector_files import write_description
+from rungwise.index.maintenance import verify_index
+from rungwise.index.stores import _vector_files as vector_files
+from rungwise.index.stores import write_description
+from rungwise.index.stores.exact._segments import SegmentsDescription, State
+from rungwise.index.stores.exact._snapshot import ExactSnapshot, Segment
 from rungwise.models import EncodedImages
-from rungwise.models.joint.config import VSEConfig
-from rungwise.models.joint.joint_embedding import JointEmbedding
+from rungwise.models.joint import JointEmbedding, VSEConfig
 from rungwise.similarity import Cosine, Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 
@@ -137,9 +134,9 @@ def test_pictures_in_several_chunks_keep_their_places(tmp_path: Path, monkeypatc
     data = colour_pictures(tmp_path / "photos", MIXED)
     data.paths[1].unlink()
     whole = Index.build(data, ColourModel(), tmp_path / "whole")
-    monkeypatch.setattr("rungwise.index.update.file_reader._FIRST", 2)
-    monkeypatch.setattr("rungwise.index.update.file_reader.MOST", 2)
-    monkeypatch.setattr("rungwise.index.update.encoding._TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("rungwise.index.update._file_reader._FIRST", 2)
+    monkeypatch.setattr("rungwise.index.update._file_reader.MOST", 2)
+    monkeypatch.setattr("rungwise.index.update._encoding._TEXTS_AT_ONCE", 2)
     parts = Index.build(data, ColourModel(), tmp_path / "parts")
     assert list(parts.items()) == list(whole.items())
     np.testing.assert_array_equal(vectors(parts), vectors(whole))

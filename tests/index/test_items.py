@@ -4,12 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.files.packed_pictures import PackedPicture, ParquetCell, TarMember
-from rungwise.index import WORDS, Condition
-from rungwise.index.items import ITEM, Item, Items, from_record, ids_of_texts, to_record
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows, PackedPicture, ParquetCell, TarMember
+from rungwise.index import WORDS, Condition, Item
+from rungwise.index._items import ITEM, Items, from_record, ids_of_texts, to_record
 
 
 def test_items_of_features_have_no_path(tmp_path: Path) -> None:

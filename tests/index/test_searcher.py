@@ -1,4 +1,4 @@
-"""Also tests rungwise.index.answers: what a search answers."""
+"""Also tests rungwise.index._answers: what a search answers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import (
     GivenPicture,
     GivenVector,
@@ -26,7 +26,7 @@ from rungwise.index import (
     Words,
     parse_where,
 )
-from rungwise.models.contracts import PairScorer
+from rungwise.models import PairScorer
 from rungwise.serving import create_app
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes

@@ -7,19 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.index.filters.conditions import Where
-from rungwise.index.stores.base import (
-    Metric,
-    Record,
-    Row,
-    Side,
-    Store,
-    StoreBatch,
-    StoreFacts,
-    StoreHits,
-    checked_queries,
-    checked_rows,
-)
+from rungwise.index.filters import Where
+from rungwise.index.stores import Metric, Record, Row, Store, StoreBatch, StoreFacts, StoreHits, checked_queries
+from rungwise.index.stores._base import Side, checked_rows
 from rungwise.similarity import Similarity
 
 

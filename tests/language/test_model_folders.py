@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.model_folders import (
+from rungwise.core import UserError
+from rungwise.language._model_folders import (
     ARCHITECTURES,
     PATTERNS,
     check_model_folder,

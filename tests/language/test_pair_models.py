@@ -4,8 +4,8 @@ import shutil
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.pair_models import load_pair_model, said_scale
+from rungwise.core import UserError
+from rungwise.language import load_pair_model, said_scale
 from tests.scored import tiny_encoder
 
 torch = pytest.importorskip("torch")

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import snowballstemmer
 
-from rungwise.core.errors import UserError
-from rungwise.language import stemming
-from rungwise.language.stemming import Stemmed, stemmed
+from rungwise.core import UserError
+from rungwise.language import Stemmed, stemmed
+from rungwise.language import _stemming as stemming
 from rungwise.language.tokenisers import ptb, unicode_words
 
 

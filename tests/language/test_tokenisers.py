@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.data.layouts.gatherer import clean_caption
+from rungwise.core import UserError
+from rungwise.data.layouts import clean_caption
 from rungwise.language import tokenisers
 from rungwise.language.tokenisers import character_bigrams, icu_words, ptb, unicode_words, whitespace
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.language.word_vectors import load_word_vectors, nouns_from
-from rungwise.relevance.embedding.cbow import CBoW
+from rungwise.core import UserError, limited
+from rungwise.language import load_word_vectors
+from rungwise.language._word_vectors import nouns_from
+from rungwise.relevance.embedding import CBoW
 
 TABLE = np.array([[1.5, -2, 0.25], [0, 3, -1], [7, 8, 9]], np.float32)
 WORDS = ["the", "hund", "straße"]

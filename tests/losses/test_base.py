@@ -13,11 +13,11 @@ from rungwise.losses import (
     Ladder,
     Loss,
     MaxOfHinges,
+    Reads,
     SumOfHinges,
     Weighted,
     warm_up,
 )
-from rungwise.losses.batch import Reads
 
 CLASSES = {name for name in losses.__all__ if name != "warm_up"}
 

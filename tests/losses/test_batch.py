@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rungwise.losses.batch import Reads, WholeBatch
+from rungwise.losses import Reads, WholeBatch
 
 SAME = torch.tensor([0, 1, 0, 2])
 POSITIVES = SAME.unsqueeze(1) == SAME

@@ -1,7 +1,8 @@
 import torch
 
-from rungwise.losses.draws import draw, pair_keys
-from rungwise.losses.pairs import BlockSide, two_sides
+from rungwise.losses import BlockSide
+from rungwise.losses._draws import draw, pair_keys
+from rungwise.losses._pairs import two_sides
 
 
 def test_a_slice_of_a_batch_draws_what_the_whole_draws():

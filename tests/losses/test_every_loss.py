@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rungwise import losses
-from rungwise.losses.batch import WholeBatch
+from rungwise.losses import WholeBatch
 
 FAMILIES = {
     "SumOfHinges": losses.SumOfHinges,

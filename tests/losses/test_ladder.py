@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
-from rungwise.losses import ladder as ladder_file
-from rungwise.losses.ladder import levels_of, rung_sum
+from rungwise.losses import _ladder as ladder_file
+from rungwise.losses._ladder import levels_of, rung_sum
 from tests.losses import loss_reference as reference
 
 THREE = {"thresholds": (0.63, 0.56), "margins": (0.2, 0.01, 0.07), "weights": (1.0, 0.25, 0.125)}

@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from rungwise.losses import AdaptiveListwise
-from rungwise.losses.listwise import adaptive_margins
+from rungwise.losses._listwise import adaptive_margins
 from tests.losses import loss_reference as reference
 
 

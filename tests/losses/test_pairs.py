@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rungwise.losses import SumOfHinges
-from rungwise.losses.pairs import two_sides
+from rungwise.losses._pairs import two_sides
 
 
 def test_a_rectangular_block_needs_positives():

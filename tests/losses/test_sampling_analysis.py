@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from rungwise.losses.sampling_analysis import miss_probability, plot_miss_probability, smallest_batch
+from rungwise.losses import plot_miss_probability
+from rungwise.losses._sampling_analysis import miss_probability, smallest_batch
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from rungwise.losses import SmoothNDCG
-from rungwise.losses import smooth_ndcg as smooth_ndcg_file
-from rungwise.losses.smooth_ndcg import smooth_rank
+from rungwise.losses import _smooth_ndcg as smooth_ndcg_file
+from rungwise.losses._smooth_ndcg import smooth_rank
 from tests.losses import loss_reference as reference
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rungwise.losses.temperature import LOWEST, Temperature
+from rungwise.losses._temperature import LOWEST, Temperature
 
 
 def test_a_fixed_temperature_is_a_number_without_parameters():

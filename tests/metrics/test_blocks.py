@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.metrics.blocks import CheckedDegrees, as_floats
+from rungwise.core import UserError
+from rungwise.metrics import CheckedDegrees, as_floats
 
 
 @pytest.mark.parametrize(

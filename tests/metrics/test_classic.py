@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.evaluation import Result, compare, evaluate
-from rungwise.evaluation.judgements.positives import positives_from_labels
-from rungwise.metrics import AP11, MAP, P, R, parse
-from rungwise.metrics.rankings import DIRECTIONS, rank_all
+from rungwise.evaluation.judgements import positives_from_labels
+from rungwise.metrics import AP11, DIRECTIONS, MAP, P, R, parse, rank_all
 
 from . import slow_metrics
 

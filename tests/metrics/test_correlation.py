@@ -4,7 +4,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.metrics.correlation import tau_b
+from rungwise.metrics._correlation import tau_b
 
 
 @settings(max_examples=80, deadline=None)

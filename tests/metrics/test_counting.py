@@ -1,16 +1,13 @@
-"""Also tests rungwise.metrics.kernels, in which the counting is done."""
+"""Also tests rungwise.metrics._kernels, in which the counting is done."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 
-from rungwise.core.compute import threads
-from rungwise.metrics.counting import (
-    RunningLists,
-    RunningRanks,
-    count_ranks,
-)
+from rungwise.core.compute import _threads as threads
+from rungwise.metrics import RunningLists
+from rungwise.metrics._counting import RunningRanks, count_ranks
 
 MATRICES = some.arrays(
     st.sampled_from([np.float32, np.float64]),

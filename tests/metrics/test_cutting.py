@@ -8,12 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.metrics import DIRECTIONS, ECE, Brier, CutF1, CutPrecision, CutRecall, JudgedQueries, NoneAUROC, parse
-from rungwise.metrics.blocks import CheckedDegrees
-from rungwise.metrics.rankings import rank_all
-from rungwise.metrics.sources import MatrixSource
-from rungwise.metrics.streaming import measure_all
+from rungwise.core import UserError
+from rungwise.metrics import (
+    DIRECTIONS,
+    ECE,
+    Brier,
+    CheckedDegrees,
+    CutF1,
+    CutPrecision,
+    CutRecall,
+    JudgedQueries,
+    MatrixSource,
+    NoneAUROC,
+    measure_all,
+    parse,
+    rank_all,
+)
 
 from . import slow_metrics
 

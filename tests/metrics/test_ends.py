@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.metrics.ends import Ends, JudgedQueries, judged_by
+from rungwise.core import UserError
+from rungwise.metrics import Ends, JudgedQueries, judged_by
 
 
 class Half:

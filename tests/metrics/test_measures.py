@@ -1,4 +1,4 @@
-"""Also tests rungwise.metrics, rungwise.metrics.classic and rungwise.metrics.graded."""
+"""Also tests rungwise.metrics, rungwise.metrics._classic and rungwise.metrics._graded."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import evaluate
 from rungwise.metrics import (
     CS,
@@ -23,11 +23,13 @@ from rungwise.metrics import (
     Measure,
     MedR,
     NoneAUROC,
+    Positives,
     R,
+    Rankings,
     parse,
     parse_all,
+    rank_all,
 )
-from rungwise.metrics.rankings import Positives, Rankings, rank_all
 
 CUT = st.integers(1, 10**6)
 DEGREE = st.floats(-1e9, 1e9)

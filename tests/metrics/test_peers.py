@@ -7,11 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.metrics import parse
-from rungwise.metrics.blocks import CheckedDegrees
-from rungwise.metrics.rankings import DIRECTIONS, Positives
-from rungwise.metrics.sources import MatrixSource, ProductSource
-from rungwise.metrics.streaming import measure_all
+from rungwise.metrics import DIRECTIONS, CheckedDegrees, MatrixSource, Positives, ProductSource, measure_all, parse
 
 QUERIES, GALLERY = 25, 60
 

@@ -5,10 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.metrics import DIRECTIONS, sources
-from rungwise.metrics.shards import measure_shard, put_together, shards_of
-from rungwise.metrics.sources import MatrixSource, ProductSource
-from rungwise.metrics.streaming import MeasureRequest, QueryValues, measure_all
+from rungwise.metrics import (
+    DIRECTIONS,
+    MatrixSource,
+    MeasureRequest,
+    ProductSource,
+    QueryValues,
+    measure_all,
+    measure_shard,
+    put_together,
+    shards_of,
+)
+from rungwise.metrics import _sources as sources
 
 from .test_streaming import degrees_of, embeddings, measures, worlds
 

@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.metrics.sources import MatrixSource, ProductSource
+from rungwise.core import UserError
+from rungwise.metrics import MatrixSource, ProductSource
 
 
 def test_sources_refuse_it_where_they_read_it():

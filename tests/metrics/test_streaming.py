@@ -1,6 +1,6 @@
 """Every measure against slow obvious references, over every way of cutting the matrix.
 
-Also tests rungwise.metrics.rankings and rungwise.metrics.relevant_sets.
+Also tests rungwise.metrics._rankings and rungwise.metrics._relevant_sets.
 """
 
 import math
@@ -10,11 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.metrics import DIRECTIONS, FAMILIES, Measure, parse, sources, streaming
-from rungwise.metrics.blocks import CheckedDegrees, as_slice
-from rungwise.metrics.sources import MatrixSource, ProductSource, TiledSource
-from rungwise.metrics.streaming import measure_all
+from rungwise.core import UserError
+from rungwise.metrics import (
+    DIRECTIONS,
+    FAMILIES,
+    CheckedDegrees,
+    MatrixSource,
+    Measure,
+    ProductSource,
+    TiledSource,
+    as_slice,
+    measure_all,
+    parse,
+)
+from rungwise.metrics import _sources as sources
+from rungwise.metrics import _streaming as streaming
 
 from . import slow_metrics
 

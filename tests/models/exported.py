@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig
 
 CAPTIONS = ["a red square", "a blue square on grey", "two dogs run", "the dog sees a cat"]

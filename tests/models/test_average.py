@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from rungwise.cli import main
-from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
-from rungwise.data.collection import Issue
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, Issue
 from rungwise.evaluation import evaluate
-from rungwise.models import PairScorer, VSEConfig, contracts, load
-from rungwise.models.average import Average
-from rungwise.models.contracts import AskedScores
-from rungwise.models.joint.joint_embedding import JointEmbedding
+from rungwise.models import PairScorer, VSEConfig, load
+from rungwise.models import _contracts as contracts
+from rungwise.models._average import Average
+from rungwise.models._contracts import AskedScores
+from rungwise.models.joint import JointEmbedding
 from tests.models.regions.small import CAPTIONS, pictures_in, sides_of_pictures
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.disk.seals import check_seal
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError
+from rungwise.core.disk import check_seal
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import Result, card_facts, evaluate
 from rungwise.models import JointEmbedding, VSEConfig, add_evaluation, load
-from rungwise.models.io.card import tables_of
+from rungwise.models.io._card import tables_of
 
 CAPTIONS = ("a red dog", "a blue cat", "a green bird")
 

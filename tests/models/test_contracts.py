@@ -8,17 +8,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions, Issue
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files import FeatureRows
 from rungwise.evaluation import evaluate
-from rungwise.models import DualEncoder, EncodedImages, PairScorer
-from rungwise.models.contracts import AskedScores, VectorScores
-from rungwise.models.regions.base import SetScores
-from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
-from rungwise.similarity.pair_blocks import all_pairs, some_pairs
-from rungwise.similarity.stacked_attention import CrossAttention
-from rungwise.similarity.word_sets import WordSets
+from rungwise.models import DualEncoder, EncodedImages, PairScorer, VectorScores
+from rungwise.models._contracts import AskedScores
+from rungwise.models.regions._base import SetScores
+from rungwise.similarity import (
+    Cosine,
+    CrossAttention,
+    Inner,
+    Order,
+    ShiftedCosine,
+    Similarity,
+    WordSets,
+    all_pairs,
+    some_pairs,
+)
 
 SIMILARITIES = [Cosine(), Inner(), Order(), Order(root=True, absolute=True), ShiftedCosine()]
 

@@ -5,12 +5,22 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.images.convolutions import ConvolutionsConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.models import AlteredModelError, DualEncoder, JointEmbedding, VSEConfig, load_dual_encoder
-from rungwise.models import lazy_model as tested
-from rungwise.models.lazy_model import LazyModel, ModelFacts, ModelFiles, read_facts, write_facts
+from rungwise.core import UserError
+from rungwise.encoders.images import ConvolutionsConfig
+from rungwise.encoders.texts import GRUConfig
+from rungwise.models import (
+    AlteredModelError,
+    DualEncoder,
+    JointEmbedding,
+    LazyModel,
+    ModelFacts,
+    ModelFiles,
+    VSEConfig,
+    load_dual_encoder,
+    read_facts,
+)
+from rungwise.models import _lazy_model as tested
+from rungwise.models._lazy_model import write_facts
 from tests.published import Published, photos
 
 

@@ -6,9 +6,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.data.collection import Issue
-from rungwise.models import resident_rows as module
-from rungwise.models.resident_rows import ResidentRows, resident
+from rungwise.data import Issue
+from rungwise.models import _resident_rows as module
+from rungwise.models import resident
+from rungwise.models._resident_rows import ResidentRows
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from rungwise.data import ImageCaptions, Issue
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.models import TrainableEncoder
-from rungwise.models.training_pairs import captions_of, pair_up
+from rungwise.data.files import FeatureRows
+from rungwise.models import TrainableEncoder, captions_of
+from rungwise.models._training_pairs import pair_up
 from rungwise.similarity import Inner
 from tests.models.test_contracts import Letters
 

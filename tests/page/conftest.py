@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rungwise.data.collection import ImageCaptions
+from rungwise.data import ImageCaptions
 from rungwise.index import Index
 from rungwise.serving import Reranker, background
 from tests.page.collection import COLOURS, PaletteModel, collection, rows_of_features

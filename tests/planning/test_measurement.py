@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.planning import STORED, MeasuredSample, Need, measured, plan, plan_text
-from rungwise.planning.rates import HERE
+from rungwise.planning._rates import HERE
 from tests.colour_model import ColourModel
 
 SMALL = MeasuredSample(rows=300, pictures=4, queries=2, repeats=1)

@@ -1,6 +1,6 @@
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.planning import Need, parse_count
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.planning import STORED, Need, Rate, plan
 
 GPU = Rate("a network on a GPU", 1000.0, "pictures/s", "as drawn for this test")

@@ -1,7 +1,7 @@
 import pytest
 
-from rungwise.planning.quantity import Quantity, said
-from rungwise.planning.rates import Rate
+from rungwise.planning import Quantity, Rate
+from rungwise.planning._quantity import said
 
 MEASURED = Rate("rows", 10.0, "rows/s", "a page", rows=1000, dimension=512)
 FURTHER = Rate("searches", 5.0, "ms", "a page", rows=5000, dimension=512)

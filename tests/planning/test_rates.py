@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.planning import STORED, Rate
-from rungwise.planning.rates import MACHINE, number
+from rungwise.planning._rates import MACHINE, number
 
 REPOSITORY = Path(__file__).parents[2]
 

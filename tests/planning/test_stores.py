@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from rungwise.index.stores.approximation import GRAPH_UP_TO_ROWS, HELD_BYTES
+from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES
 from rungwise.planning import STORED, Need
-from rungwise.planning.stores import LONGEST_BUILD, SLOWEST_MS, costs_of
+from rungwise.planning._stores import LONGEST_BUILD, SLOWEST_MS, costs_of
 
 KINDS = ("exact", "lance", "milvus")
 SIZES = (1, 10_000, 100_000, 200_000, 1_000_000, 100_000_000, 5_000_000_000)

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from rungwise.core.errors import UserError
-from rungwise.index import Condition, Index, Manifest, Where
-from rungwise.index.items import Item, to_record
-from rungwise.index.stores.base import StoreFacts, StoreHits
-from rungwise.quality.check import check, recalls_of, searches
-from rungwise.quality.degrees import CaptionGrading, Graded, Grading, ModelGrading
-from rungwise.quality.queries import Queries, own_captions, own_pictures
+from rungwise.core import UserError
+from rungwise.index import Condition, Index, Item, Manifest, Where
+from rungwise.index._items import to_record
+from rungwise.index.stores import StoreFacts, StoreHits
+from rungwise.quality import CaptionGrading, Grading, ModelGrading, Queries, check, own_captions, own_pictures, searches
+from rungwise.quality._check import recalls_of
+from rungwise.quality._degrees import Graded
 from rungwise.similarity import Cosine
 from tests.index.toy_store import ToyStore
 

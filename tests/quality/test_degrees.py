@@ -3,12 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
 from rungwise.index import Condition, Index, Where
-from rungwise.index.stores.base import StoreHits
-from rungwise.quality.degrees import CaptionGrading, ModelGrading
-from rungwise.quality.queries import Queries, own_captions, own_pictures
+from rungwise.index.stores import StoreHits
+from rungwise.quality import CaptionGrading, ModelGrading, Queries, own_captions, own_pictures
 from rungwise.relevance import CIDErD, TfIdf
 from tests.index.toy_store import ToyStore
 from tests.quality.test_check import made
@@ -34,7 +33,7 @@ def searched(index: Index, queries: Queries, k: int, where: Where | None = None)
 
 
 def test_captions_are_graded_as_the_source_grades_the_collection(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rungwise.quality.degrees.CHUNK_BYTES", 4 * 12 * 7)  # seven pictures at a time
+    monkeypatch.setattr("rungwise.quality._degrees.CHUNK_BYTES", 4 * 12 * 7)  # seven pictures at a time
     data, queries = data_of(index), own_captions(index, 12)
     expected = (
         CIDErD(data.captions, data.image_of_caption).dense()[:, [data.captions.index(t) for t in queries.names]].T

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.quality.queries import given_texts, own_captions, own_pictures
+from rungwise.quality import given_texts, own_captions, own_pictures
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]

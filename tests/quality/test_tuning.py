@@ -7,13 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Condition, Where
-from rungwise.index.stores.approximation import Approximation, alternatives
-from rungwise.index.stores.base import StoreFacts, StoreHits
-from rungwise.quality.degrees import ModelGrading
-from rungwise.quality.queries import own_captions, own_pictures
-from rungwise.quality.tuning import candidates, trials_of, tune
+from rungwise.index.stores import Approximation, StoreFacts, StoreHits
+from rungwise.index.stores._approximation import alternatives
+from rungwise.quality import ModelGrading, own_captions, own_pictures, trials_of, tune
+from rungwise.quality._tuning import candidates
 from tests.index.toy_store import ToyStore
 from tests.quality.test_check import made
 
@@ -62,7 +61,7 @@ class Tuned(ToyStore):
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search takes as many milliseconds as ef and refine say together."""
-    from rungwise.quality import tuning
+    from rungwise.quality import _tuning as tuning
 
     real = tuning.answered
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.relevance import TfIdf
-from rungwise.relevance.array import ArrayRelevance, as_degrees
+from rungwise.relevance import TfIdf, as_degrees
+from rungwise.relevance._array import ArrayRelevance
 
 OWNERS = np.array([0, 1, 1])
 MATRIX = np.arange(6, dtype=np.float64).reshape(2, 3) / 7

@@ -1,12 +1,12 @@
 """What sources share, and those that read captions.
 
-Also tests rungwise.relevance.captions.
+Also tests rungwise.relevance._captions.
 """
 
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.relevance import CaptionPairSource, Relevance
 
 

@@ -1,11 +1,21 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance import Cascade, CBoW, CIDErD, Labels, TfIdf, load
-from rungwise.relevance.caption_pairs import CaptionPairs, answers_caption_pairs, caption_pairs
-from rungwise.relevance.combine.combinations import Calibrated, Maximum, mean
+from rungwise.core import UserError
+from rungwise.language import WordVectors
+from rungwise.relevance import (
+    CaptionPairs,
+    Cascade,
+    CBoW,
+    CIDErD,
+    Labels,
+    TfIdf,
+    answers_caption_pairs,
+    caption_pairs,
+    load,
+)
+from rungwise.relevance.combine import Maximum, mean
+from rungwise.relevance.combine._combinations import Calibrated
 
 CAPTIONS = ["a dog runs", "a dog", "the cat sleeps", "a black cat"]
 OWNERS = [0, 0, 1, 1]

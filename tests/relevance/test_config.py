@@ -1,7 +1,7 @@
 """Configurations of sources, in all modules of the package.
 
-Also tests rungwise.relevance.config.base, rungwise.relevance.config.given, rungwise.relevance.config.models,
-rungwise.relevance.config.sources, rungwise.relevance.config.words.
+Also tests rungwise.relevance.config._base, rungwise.relevance.config._given, rungwise.relevance.config._models,
+rungwise.relevance.config._sources, rungwise.relevance.config._words.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rungwise.core.configuration import STRICT, dump_yaml, from_plain, load_yaml, to_plain
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.core import STRICT, UserError, dump_yaml, from_plain, load_yaml, to_plain
+from rungwise.data import ImageCaptions
 from rungwise.language.tokenisers import unicode_words
 from rungwise.relevance import CIDErD, DocumentFrequencies, Labels, TfIdf
 from rungwise.relevance.config import (

@@ -1,6 +1,6 @@
 """What sources computed is made once: found by all that it depends on, made anew when in doubt.
 
-Also tests rungwise.relevance.config.cache.
+Also tests rungwise.relevance.config._cache.
 """
 
 import threading
@@ -12,16 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.relevance import Cascade, TfIdf
-from rungwise.relevance.base import Degrees
+from rungwise.relevance import Cascade, Degrees, TfIdf
 from rungwise.relevance.config import KINDS, Building, source_config
-from rungwise.relevance.config import words as word_sources
-from rungwise.relevance.config.cache import Recipe, files_hash, made_once
-from rungwise.relevance.config.models import PairModelConfig
-from rungwise.relevance.precomputed.cached_sources import CachedPairRows, CachedVectors, kept_rows
-from rungwise.relevance.storage.cache import CachedSource, KeptFolder
+from rungwise.relevance.config import _words as word_sources
+from rungwise.relevance.config._cache import Recipe, files_hash, made_once
+from rungwise.relevance.config._models import PairModelConfig
+from rungwise.relevance.precomputed import CachedPairRows, CachedVectors, kept_rows
+from rungwise.relevance.storage import CachedSource, KeptFolder
 
 CAPTIONS = ("a black dog runs on grass", "a dog is running", "a black cat sleeps", "a man rides a red bicycle")
 DATA = ImageCaptions(tuple("abc"), CAPTIONS, np.array([0, 0, 1, 2]), splits=("train", "train", "val"), name="these")
@@ -230,7 +229,7 @@ def test_sources_that_are_quick_say_that_they_were_made(tmp_path: Path) -> None:
 
 
 def test_the_names_of_entries_fit_every_source() -> None:
-    from rungwise.relevance.storage.cache import _ENTRY
+    from rungwise.relevance.storage._cache import _ENTRY
 
     assert all(_ENTRY.fullmatch(f"{kind}-{'0' * 16}") for kind in KINDS)
 

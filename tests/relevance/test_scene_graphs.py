@@ -1,14 +1,14 @@
-"""The configuration of SPICE. Also tests rungwise.relevance.config.scene_graphs."""
+"""The configuration of SPICE. Also tests rungwise.relevance.config._scene_graphs."""
 
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.language.scene_graphs import synonyms
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.language.scene_graphs import _synonyms as synonyms
 from rungwise.relevance import Spice
 from rungwise.relevance.config import Building, SpiceConfig, source_config
-from rungwise.relevance.embedding.word_similarity import by_word_vectors
+from rungwise.relevance.embedding import by_word_vectors
 
 DATA = ImageCaptions(("a", "b"), ("a red dog", "a pup", "the"), np.array([0, 1, 1]))
 

@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import evaluate
 from rungwise.models import load
-from rungwise.runs.results import RESULTS, is_run_folder, keep_result, kept_results
+from rungwise.runs import is_run_folder, keep_result
+from rungwise.runs._results import RESULTS, kept_results
 
 
 @pytest.fixture(scope="module")

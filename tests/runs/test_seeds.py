@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rungwise.core.errors import UserError
-from rungwise.runs import seeds as module
-from rungwise.runs.results import kept_results
-from rungwise.runs.seeds import SEEDS, Spread, checked_seeds, train_seeds
+from rungwise.core import UserError
+from rungwise.runs import SEEDS, Spread, checked_seeds, train_seeds
+from rungwise.runs import _seeds as module
+from rungwise.runs._results import kept_results
 from tests.training.conftest import Said, files
 
 

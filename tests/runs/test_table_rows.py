@@ -3,14 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.configuration import dump_yaml
-from rungwise.core.errors import UserError
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError, dump_yaml
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import VSEConfig
-from rungwise.runs.table_rows import Run, differences, find_runs, ours_for
-from rungwise.training.config.presets import load_preset
-from rungwise.training.config.run import DataConfig, TrainConfig
+from rungwise.runs import find_runs, ours_for
+from rungwise.runs._table_rows import Run, differences
+from rungwise.training.config import DataConfig, TrainConfig, load_preset
 from tests.evaluation.tables.test_paper_table import RECALLS, result_of
 
 

@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import evaluate
-from rungwise.runs.verification import verify_run
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.stage import Stage
-from rungwise.training.engine.checkpoint import header_of
-from rungwise.training.run_folder import is_run
-from rungwise.training.stages import run as run_stages
+from rungwise.runs import verify_run
+from rungwise.training import is_run
+from rungwise.training import run as run_stages
+from rungwise.training.config import TrainConfig
+from rungwise.training.config._stage import Stage
+from rungwise.training.engine._checkpoint import header_of
 from tests.training.conftest import TrainedRun, once
 
 

@@ -4,9 +4,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rungwise.scenes.captions import write_captions, write_query
-from rungwise.scenes.description import COLOURS, RELATIONS, SHAPES
-from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes import SceneConfig, held_out_combinations, sample_picture, write_query
+from rungwise.scenes._captions import write_captions
+from rungwise.scenes._description import COLOURS, RELATIONS, SHAPES
 
 SYNONYMS = {
     "disc": "circle",

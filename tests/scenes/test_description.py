@@ -2,7 +2,7 @@ from itertools import permutations
 
 import pytest
 
-from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
+from rungwise.scenes import Mention, Scene, SceneObject, Statement
 
 STAR = SceneObject("star", "red", "small", "plain", 0.2, 0.2)
 HEART = SceneObject("heart", "blue", "large", "dotted", 0.7, 0.3)

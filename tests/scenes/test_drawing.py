@@ -3,8 +3,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from rungwise.scenes.description import COLOURS, SHAPES, SIZES, TEXTURES, Scene, SceneObject
-from rungwise.scenes.drawing import BACKGROUNDS, INK, draw_scene
+from rungwise.scenes import Scene, SceneObject
+from rungwise.scenes._description import COLOURS, SHAPES, SIZES, TEXTURES
+from rungwise.scenes._drawing import BACKGROUNDS, INK, draw_scene
 
 
 def pixels(scene, side):

@@ -1,10 +1,17 @@
 import numpy as np
 import pytest
 
-from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
-from rungwise.scenes.facts import facts_in
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes import (
+    Mention,
+    Scene,
+    SceneConfig,
+    SceneObject,
+    SceneRelevance,
+    Statement,
+    facts_in,
+    held_out_combinations,
+    sample_picture,
+)
 
 STAR = SceneObject("star", "red", "small", "plain", 0.2, 0.2)
 HEART = SceneObject("heart", "blue", "large", "plain", 0.7, 0.25)

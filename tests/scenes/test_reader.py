@@ -5,11 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.scenes.captions import write_query
-from rungwise.scenes.description import Mention, Statement
-from rungwise.scenes.reader import read_statement, read_text
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes import (
+    Mention,
+    SceneConfig,
+    SceneRelevance,
+    Statement,
+    held_out_combinations,
+    read_statement,
+    read_text,
+    sample_picture,
+    write_query,
+)
 
 
 @pytest.fixture(scope="module")

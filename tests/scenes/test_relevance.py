@@ -3,14 +3,23 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
-from rungwise.relevance.base import Relevance
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.relevance import Relevance
 from rungwise.relevance.description.describe import describe
-from rungwise.relevance.precomputed.saved_degrees import load
-from rungwise.scenes.description import Mention, Scene, SceneObject, Statement
-from rungwise.scenes.relevance import SceneRelevance, own_degrees
-from rungwise.scenes.scene_files import SceneConfig, generate, held_out_combinations, sample_picture
+from rungwise.relevance.precomputed import load
+from rungwise.scenes import (
+    Mention,
+    Scene,
+    SceneConfig,
+    SceneObject,
+    SceneRelevance,
+    Statement,
+    generate,
+    held_out_combinations,
+    own_degrees,
+    sample_picture,
+)
 
 
 def by_definition(scene, statement):

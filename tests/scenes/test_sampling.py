@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.scenes import sampling
-from rungwise.scenes.description import CLEAR_GAP, COLOURS, RADIUS, RELATIONS, SHAPES, SIZES, TEXTURES
-from rungwise.scenes.sampling import SceneConfig, combination_of, held_out_combinations, sample_picture
+from rungwise.core import UserError
+from rungwise.scenes import SceneConfig, held_out_combinations, sample_picture
+from rungwise.scenes import _sampling as sampling
+from rungwise.scenes._description import CLEAR_GAP, COLOURS, RADIUS, RELATIONS, SHAPES, SIZES, TEXTURES
+from rungwise.scenes._sampling import combination_of
 
 
 def kind_pairs(scene):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
-from rungwise.scenes.scene_files import (
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.scenes import (
     SceneConfig,
     generate,
     held_out_combinations,

@@ -17,14 +17,14 @@ from httpx import Response
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
-from rungwise.core.errors import UnavailableError, UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UnavailableError, UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import Index
 from rungwise.models import EncodedImages
-from rungwise.serving import ServingLimits, create_app, workload
-from rungwise.serving.queues.batches import Batches
-from rungwise.serving.queues.queue import WorkQueue
+from rungwise.serving import ServingLimits, create_app
+from rungwise.serving import _workload as workload
+from rungwise.serving.queues import Batches, WorkQueue
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, PATIENT

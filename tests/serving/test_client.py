@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI, Response
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, background, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.serving import create_app
-from rungwise.serving.access.guard import HEADERS
-from rungwise.serving.common_app import new_app, without_places
+from rungwise.serving import create_app, new_app, without_places
+from rungwise.serving.access import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
 
 PLACE = "xyzzy-where-things-lie"

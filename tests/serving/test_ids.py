@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limits
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
+from rungwise.core import UserError, limits
+from rungwise.data import ImageCaptions, read
 from rungwise.index import Index
-from rungwise.serving import Client, create_app
-from rungwise.serving.ids import as_sent, possible, sendable
+from rungwise.serving import Client, create_app, possible, sendable
+from rungwise.serving._ids import as_sent
 from tests.colour_model import ColourModel
 from tests.serving.conftest import PATIENT, TOKEN
 from tests.serving.wire import reached

@@ -2,8 +2,9 @@ from dataclasses import fields
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.serving.limits import ServingLimits, client_key
+from rungwise.core import UserError
+from rungwise.serving import ServingLimits
+from rungwise.serving._limits import client_key
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(ServingLimits)])

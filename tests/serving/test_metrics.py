@@ -3,7 +3,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rungwise.index import Index
 from rungwise.serving import create_app
-from rungwise.serving.metrics import Metrics
+from rungwise.serving._metrics import Metrics
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 
 

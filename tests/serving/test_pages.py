@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 import rungwise
-from rungwise.serving.pages import mount_page
+from rungwise.serving import mount_page
 
 ROOMS = Path(rungwise.__file__).parent
 PAGES = ["serving", "grading", "demo"]

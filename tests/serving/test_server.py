@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, ServingLimits, background, serve
-from rungwise.serving.server import THREAD_NAME, _unusable
+from rungwise.serving._server import THREAD_NAME, _unusable
 from tests.colour_model import ColourModel
 
 
@@ -107,7 +107,7 @@ import sys
 from pathlib import Path
 from tests.colour_model import ColourModel
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, serve, server
+from rungwise.serving import ServingLimits, serve, _server
 
 class SlowModel(ColourModel):
     def encode_text(self, texts):

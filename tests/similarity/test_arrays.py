@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from rungwise.similarity import order
-from rungwise.similarity.arrays import order_array
+from rungwise.similarity._arrays import order_array
 
 
 @pytest.mark.parametrize("root", [False, True])

@@ -1,4 +1,4 @@
-"""What attention says of a pair, against the equations of rungwise.similarity.stacked_attention written as loops."""
+"""What attention says of a pair, against the equations of rungwise.similarity._stacked_attention written as loops."""
 
 import math
 
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from rungwise.similarity.explanation import Explanation
-from rungwise.similarity.stacked_attention import CrossAttention
+from rungwise.similarity import CrossAttention, Explanation
 
 Rows = list[list[float]]
 

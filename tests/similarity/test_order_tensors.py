@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from rungwise.similarity import order, order_tensors
+from rungwise.similarity import _order_tensors as order_tensors
+from rungwise.similarity import order
 
 
 def vectors(n, m, dim, **kind):

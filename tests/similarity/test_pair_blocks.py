@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rungwise.core.errors import UserError
-from rungwise.similarity.pair_blocks import SetSimilarity, Side, all_pairs, products
-from rungwise.similarity.word_sets import WordSets
+from rungwise.core import UserError
+from rungwise.similarity import SetSimilarity, Side, WordSets, all_pairs, products
 
 
 class MeanProduct(SetSimilarity):

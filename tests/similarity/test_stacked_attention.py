@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
-from rungwise.similarity import cross_attention
-from rungwise.similarity.stacked_attention import CrossAttention, attention_scores
+from rungwise.core import UserError
+from rungwise.similarity import CrossAttention, attention_scores, cross_attention
 from tests.similarity.scan_loops import scan_loops
 
 NORMALISE = ["clipped_l2norm", "clipped", "softmax", "l2norm", "l1norm", "clipped_l1norm", "no_norm"]

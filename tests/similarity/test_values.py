@@ -7,8 +7,7 @@ import pytest
 import torch
 import yaml
 
-from rungwise.core.configuration import dump_yaml, from_plain
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, dump_yaml, from_plain
 from rungwise.similarity import (
     AnySimilarity,
     Cosine,

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.similarity.word_sets import WordSets
+from rungwise.core import UserError
+from rungwise.similarity import WordSets
 
 LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=12)
 

@@ -12,16 +12,15 @@ from PIL import Image
 
 from rungwise.core.disk.locks import LOCK
 from rungwise.data import ImageCaptions
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.losses import MaxOfHinges
 from rungwise.models import VSEConfig
-from rungwise.training.batches.sampling import ByLength
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine import loop
-from rungwise.training.engine.loop import TrainResult
-from rungwise.training.tracking.reports import Watcher
+from rungwise.training.batches import ByLength
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import TrainResult
+from rungwise.training.engine import _loop as loop
+from rungwise.training.tracking import Watcher
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 

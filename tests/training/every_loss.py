@@ -8,8 +8,8 @@ from torch import nn
 
 from rungwise import losses
 from rungwise.losses import Loss, Weighted
-from rungwise.training.config.losses import config_of
-from rungwise.training.distributed.global_negatives import GlobalNegatives
+from rungwise.training.config import config_of
+from rungwise.training.distributed import GlobalNegatives
 
 PICTURES = 12
 

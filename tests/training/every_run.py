@@ -11,16 +11,16 @@ import numpy as np
 import torch
 
 from rungwise import losses
-from rungwise.data import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.training.batches.sampling import LabelLists, OneCaptionPerImageBatches
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.distributed.processes import asked_for, is_first, joined
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import SGD
-from rungwise.training.steps.strategies import GlobalNegativesStep, Plain
-from rungwise.training.tracking.reports import StepReport, Watcher
+from rungwise.data import ImageCaptions, read
+from rungwise.training.batches._sampling import LabelLists, OneCaptionPerImageBatches
+from rungwise.training.config import LossConfig, TrainConfig, config_of
+from rungwise.training.distributed import is_first, joined
+from rungwise.training.distributed._processes import asked_for
+from rungwise.training.engine import train
+from rungwise.training.steps import Plain
+from rungwise.training.steps._optimizers import SGD
+from rungwise.training.steps._strategies import GlobalNegativesStep
+from rungwise.training.tracking import StepReport, Watcher
 from tests.training.every_loss import NAMED
 from tests.training.test_features import small
 

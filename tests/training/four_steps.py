@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.losses import SumOfHinges
-from rungwise.models.joint.config import VSEConfig
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.distributed.processes import asked_for
-from rungwise.training.engine import loop
-from rungwise.training.steps.strategies import GlobalNegativesStep, Plain
+from rungwise.models.joint import VSEConfig
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.distributed._processes import asked_for
+from rungwise.training.engine import _loop as loop
+from rungwise.training.steps import Plain
+from rungwise.training.steps._strategies import GlobalNegativesStep
 
 
 def run(folder: Path, resume: bool = False) -> None:

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.parallel import DistributedDataParallel
 
-from rungwise.training.distributed.global_negatives import GlobalNegatives, average_gradients, process_group
-from rungwise.training.steps.cached_gradients import cached_backward
+from rungwise.training.distributed import GlobalNegatives, average_gradients, process_group
+from rungwise.training.steps import cached_backward
 from tests.training.every_loss import (
     Encoders,
     Source,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rungwise.cli import main
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data.files import FeatureRows
 
 if __name__ == "__main__":
     read: list[int] = []

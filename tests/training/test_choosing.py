@@ -10,17 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.configuration import load_yaml
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, load_yaml
 from rungwise.data import ImageCaptions, read
 from rungwise.losses import Ladder
 from rungwise.relevance import CIDErD
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.config.snapshots import BestEpoch
-from rungwise.training.engine import loop
-from rungwise.training.engine.loop import train
-from rungwise.training.engine.validation import Validation
+from rungwise.training.config import BestEpoch, DataConfig, TrainConfig, config_of
+from rungwise.training.engine import Validation, train
+from rungwise.training.engine import _loop as loop
 from tests.training.conftest import Said, dies_at
 from tests.training.distributed.test_processes import finished, torchrun
 from tests.training.test_features import folder_of_features, small

@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file
 
 from rungwise import losses
-from rungwise.training.engine.checkpoint import load_checkpoint
+from rungwise.training.engine import load_checkpoint
 from tests.ports import free_port
 from tests.training.every_loss import FAMILIES
 from tests.training.every_run import RUNS, run_all

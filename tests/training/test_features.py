@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions, read
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import SumOfHinges
 from rungwise.models import VSEConfig, load
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import train
 from tests.training.conftest import TrainedRun
 
 NAMES = ("red", "green", "blue", "white")

@@ -7,22 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.formats.tensors import read_tensors
+from rungwise.core import UserError
+from rungwise.core.formats import read_tensors
 from rungwise.losses import MaxOfHinges, SemanticAdaptiveMargin
 from rungwise.models import load
-from rungwise.models.regions.alignment.saf import SAFConfig
-from rungwise.models.regions.alignment.sgr import SGRConfig
-from rungwise.models.regions.caption_head import CaptionHeadConfig
-from rungwise.models.regions.consensus.concepts import ConceptConfig
-from rungwise.models.regions.consensus.config import CVSEConfig
-from rungwise.models.regions.scan import SCANConfig
-from rungwise.models.regions.vsrn import VSRNConfig
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients
-from rungwise.training.tracking.reports import StepReport, Watcher
+from rungwise.models.regions._caption_head import CaptionHeadConfig
+from rungwise.models.regions._scan import SCANConfig
+from rungwise.models.regions._vsrn import VSRNConfig
+from rungwise.models.regions.alignment._saf import SAFConfig
+from rungwise.models.regions.alignment._sgr import SGRConfig
+from rungwise.models.regions.consensus._concepts import ConceptConfig
+from rungwise.models.regions.consensus._config import CVSEConfig
+from rungwise.training.config import LossConfig, TrainConfig, config_of
+from rungwise.training.engine import train
+from rungwise.training.steps._strategies import CachedGradients
+from rungwise.training.tracking import StepReport, Watcher
 from tests.models.regions.small import coloured_regions, sides_of_features
 from tests.training.every_loss import NAMED
 

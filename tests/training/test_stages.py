@@ -1,4 +1,4 @@
-"""Runs of several stages. Also tests rungwise.training.run_folder."""
+"""Runs of several stages. Also tests rungwise.training._run_folder."""
 
 import json
 import os
@@ -13,20 +13,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions, read
-from rungwise.encoders.heads import LinearHead, MLPHead, StackHead
+from rungwise.encoders import LinearHead
+from rungwise.encoders._heads import MLPHead, StackHead
 from rungwise.losses import Ladder
 from rungwise.models import load
-from rungwise.training import stages
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.config.stage import Stage
-from rungwise.training.engine import loop
-from rungwise.training.engine.checkpoint import read_state
-from rungwise.training.stages import run
-from rungwise.training.tracking.reports import StageReport, StepReport
+from rungwise.training import _stages as stages
+from rungwise.training import run
+from rungwise.training.config import DataConfig, TrainConfig, config_of, load_config
+from rungwise.training.config._stage import Stage
+from rungwise.training.engine import _loop as loop
+from rungwise.training.engine import read_state
+from rungwise.training.tracking import StageReport, StepReport
 from tests.training.conftest import files
 from tests.training.engine.test_loop import Diary
 from tests.training.test_features import folder_of_features, small
@@ -130,7 +129,7 @@ def test_a_stage_is_a_run_like_any_other(finished: Finished, coloured: ImageCapt
     folders = tmp_path / "alone", out / "stages" / "2-fine_tune"
     here, there = (load_file(one / "checkpoint.safetensors") for one in folders)
     assert all(torch.equal(here[name], there[name]) for name in there)
-    with pytest.raises(UserError, match=r"the configuration has stages; rungwise.training.stages.run runs them"):
+    with pytest.raises(UserError, match=r"the configuration has stages; rungwise.training.run runs them"):
         loop.train(config, coloured, tmp_path / "run")
 
 

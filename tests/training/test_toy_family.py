@@ -12,16 +12,16 @@ from torch import nn
 
 import rungwise
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.pictures.decoding import load_picture
-from rungwise.encoders.feature_sides import ReadFeatures
+from rungwise.data.files import FeatureRows
+from rungwise.data.pictures import load_picture
+from rungwise.encoders import ReadFeatures
 from rungwise.index import Index
 from rungwise.models import EncodedImages, ModelConfig, TrainableEncoder, load
-from rungwise.models.training_pairs import pair_up
-from rungwise.serving.app import create_app
+from rungwise.models._training_pairs import pair_up
+from rungwise.serving import create_app
 from rungwise.similarity import Cosine
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import train
 
 
 @dataclass(frozen=True)

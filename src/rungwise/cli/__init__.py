@@ -37,13 +37,13 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("train", "evaluate", "calibrate", "relevance", "index", "search"), "{}.command"),
-    **dict.fromkeys(("inspect", "doctor", "verify"), "examine.{}"),
-    **dict.fromkeys(("table", "compare"), "results.{}"),
-    **dict.fromkeys(("export", "push"), "models.{}"),
-    **dict.fromkeys(("check", "plan"), "index.{}"),
-    "presets": "train.presets",
-    "import": "models.import_model",
+    **dict.fromkeys(("train", "evaluate", "calibrate", "relevance", "index", "search"), "{}._command"),
+    **dict.fromkeys(("inspect", "doctor", "verify"), "examine._{}"),
+    **dict.fromkeys(("table", "compare"), "results._{}"),
+    **dict.fromkeys(("export", "push"), "models._{}"),
+    **dict.fromkeys(("check", "plan"), "index._{}"),
+    "presets": "train._presets",
+    "import": "models._import_model",
 }
 """Modules of commands that are no modules of the same name beside this one."""
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: Words after ``rungwise``; None takes those of this process, which then belongs to the command
-            (:func:`rungwise.cli.frame.process.own_process`).
+            (:func:`rungwise.cli.frame.own_process`).
 
     Returns:
         Exit status: 0 when done; 2 for bad input and 70 for unforeseen errors, both with one line; 130 when
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # or it is ignored, as in the background
             signal.signal(signal.SIGINT, _end)
-        from rungwise.cli.frame.process import own_process
+        from rungwise.cli.frame import own_process
 
         traced = _TRACEBACK in given
         own_process(traced=traced)
@@ -102,12 +102,11 @@ def _watched(name: str) -> int | None:
     There is no watcher where memory and threads have no limit. It must be started before a library is loaded, and
     before a thread is left running.
     """
-    from rungwise.core.compute.memory import memory_limit
-    from rungwise.core.compute.threads import settle_for_fewer
+    from rungwise.core.compute import memory_limit, settle_for_fewer
 
     if not settle_for_fewer() and memory_limit() is None:
         return None
-    from rungwise.cli.frame.watcher import watched
+    from rungwise.cli.frame import watched
 
     return watched(name, BAD_INPUT)
 
@@ -144,7 +143,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     """Run a command and report how it ended; ``loaded`` is called once its module is imported."""
     import traceback
 
-    from rungwise.cli.frame.process import complain, is_unread, streams
+    from rungwise.cli.frame import complain, is_unread, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
     name = _named(given)
@@ -178,7 +177,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
 
 def _is_of_an_interrupt(error: BaseException) -> bool:
     """Whether Ctrl-C is the cause: libraries that are interrupted during import may raise something else."""
-    from rungwise.core.errors import UserError
+    from rungwise.core import UserError
 
     one: BaseException | None = error
     while one is not None and not isinstance(one, UserError):
@@ -191,9 +190,9 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
 def _explained(error: BaseException) -> tuple[int, str]:
     import errno
 
-    from rungwise.cli.frame.process import failure_of_output
-    from rungwise.core.compute.memory import nearly_out, remedy, shortage
-    from rungwise.core.errors import UserError, with_options
+    from rungwise.cli.frame import failure_of_output
+    from rungwise.core import UserError, with_options
+    from rungwise.core.compute import nearly_out, remedy, shortage
 
     short = shortage(error)
     cause = error.__cause__
@@ -243,13 +242,13 @@ def _is_sure(short: BaseException) -> bool:
 
     The interpreter's parser raises the same for deep nesting, and a lock that another process holds is unavailable too.
     """
-    from rungwise.core.compute.memory import nearly_out
+    from rungwise.core.compute import nearly_out
 
     return nearly_out() or not isinstance(short, MemoryError | BlockingIOError)
 
 
 def _reason(error: BaseException) -> str:
-    from rungwise.core.compute.memory import says_ran_out
+    from rungwise.core.compute import says_ran_out
 
     lines = str(error).strip().splitlines() or ["no reason given"]
     return next(filter(says_ran_out, lines), lines[0])
@@ -285,7 +284,7 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "{}").format(given[0]))
+    command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "_{}").format(given[0]))
     loaded()
     code: int = command.main(given[1:])
     return code

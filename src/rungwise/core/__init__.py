@@ -3,3 +3,7 @@
 Errors, files and folders that appear as a whole, arrays in files, configuration, the exact top-k, threads and compiled
 kernels, devices, and the frame of an HTML page.
 """
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

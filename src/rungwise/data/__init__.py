@@ -1,7 +1,5 @@
 """Collections of images (picture files or rows of features) and captions: readers, inspection, batches."""
 
-from rungwise.data.collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
+from rungwise._exports import exporting
 
-__all__ = ["NO_SPLIT", "FeatureRows", "ImageCaptions", "Issue", "read"]
+__all__, __getattr__ = exporting(__name__, __file__)

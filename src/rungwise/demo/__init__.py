@@ -4,3 +4,7 @@ One learns by triplets: a caption is right for its own picture and wrong for all
 how much of a caption is true of a picture. Every answer can be checked, because what the pictures show is known
 exactly.
 """
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,1 +1,5 @@
 """Image side and text side, each from the user's data to vectors."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

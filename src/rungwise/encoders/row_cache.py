@@ -19,13 +19,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rungwise.core.checks import Check, UncheckedError, checked
-from rungwise.core.compute.threads import cores, thread_pool
-from rungwise.core.digests import checksums
-from rungwise.core.disk.files import appending, explained
+from rungwise.core import (
+    Check,
+    MissingFileError,
+    RungwiseWarning,
+    UncheckedError,
+    UserError,
+    checked,
+    checksums,
+    opened_file,
+    require_regular,
+    unreadable,
+)
+from rungwise.core.compute import cores, thread_pool
+from rungwise.core.disk import appending, explained
 from rungwise.core.disk.locks import writing_alone
-from rungwise.core.errors import RungwiseWarning, UserError
-from rungwise.core.untrusted_files import MissingFileError, opened_file, require_regular, unreadable
 
 KEY_BYTES = 32
 KEYS, ROWS = "keys.bin", "rows.bin"

@@ -1,1 +1,5 @@
 """Language without pictures: words, their vectors, and published models of sentences."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

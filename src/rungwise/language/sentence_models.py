@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rungwise.core.compute.devices import choose_device
-from rungwise.core.digests import digest_of_parts
-from rungwise.core.errors import UserError
-from rungwise.core.output.native_lines import lines_of_failure_kept
-from rungwise.core.untrusted_files import read_json
-from rungwise.language.model_folders import checked_folder
+from rungwise.core import UserError, digest_of_parts, read_json
+from rungwise.core.compute import choose_device
+from rungwise.core.output import lines_of_failure_kept
+from rungwise.language._model_folders import checked_folder
 
 if TYPE_CHECKING:
     import torch

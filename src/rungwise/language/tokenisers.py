@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
-from rungwise.core.errors import UserError
-from rungwise.core.text.linear import normalised, unescaped
+from rungwise.core import UserError
+from rungwise.core.text import normalised, unescaped
 
 Tokeniser = Callable[[str], list[str]]
 

@@ -4,11 +4,11 @@ Words, which the modules keep to:
 
 * a *measure* is a value such as ``R@1``; it answers one value per query, and a number for all of them;
 * :class:`Rankings` are a block of queries with everything that measures read of them;
-* a *source* of similarity is where one pass reads S from (:mod:`rungwise.metrics.sources`);
-* a *method* says where relevance ends for each query (:class:`rungwise.metrics.ends.Ends`), for measures of that;
+* a *source* of similarity is where one pass reads S from (:mod:`rungwise.metrics._sources`);
+* a *method* says where relevance ends for each query (:class:`rungwise.metrics.Ends`), for measures of that;
 * ranks of single candidates, and the lists that are kept during a pass, are *counted*
-  (:mod:`rungwise.metrics.counting`);
-* :func:`rungwise.metrics.streaming.measure_all` makes the pass; :func:`rungwise.evaluation.evaluate` makes results
+  (:mod:`rungwise.metrics._counting`);
+* :func:`rungwise.metrics.measure_all` makes the pass; :func:`rungwise.evaluation._evaluate` makes results
   of it.
 """
 
@@ -16,12 +16,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rungwise.metrics.classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
-from rungwise.metrics.cutting import ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
-from rungwise.metrics.ends import Ends, JudgedQueries
-from rungwise.metrics.graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
-from rungwise.metrics.measures import Measure, Total, families, parse_as
-from rungwise.metrics.rankings import DIRECTIONS, Direction, Rankings, rank_all
+from rungwise.metrics._blocks import CheckedDegrees, Positions, as_floats, as_slice
+from rungwise.metrics._classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
+from rungwise.metrics._counting import RunningLists
+from rungwise.metrics._cutting import BINS, ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
+from rungwise.metrics._ends import Ends, judged_by, name_of_ends
+from rungwise.metrics._graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
+from rungwise.metrics._measures import CORRELATION, FRACTION, PERCENT, RANK, Measure, Total, families, parse_as
+from rungwise.metrics._rankings import (
+    DIRECTIONS,
+    Direction,
+    JudgedQueries,
+    KeptLists,
+    Positives,
+    Rankings,
+    Scores,
+    positives_of,
+    rank_all,
+)
+from rungwise.metrics._shards import QueryShard, ShardValues, measure_shard, put_together, shards_of
+from rungwise.metrics._sources import (
+    Divisible,
+    EmbeddingSource,
+    MatrixSource,
+    Norms,
+    ProductSource,
+    SimilaritySource,
+    TiledSource,
+)
+from rungwise.metrics._streaming import MeasureRequest, QueryValues, measure_all
 
 FAMILIES: tuple[type[Measure], ...] = families()
 """Every family of per-query measures of this package, in the order in which help lists them."""
@@ -57,40 +80,71 @@ def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Tota
 
 __all__ = [
     "AP11",
+    "BINS",
+    "CORRELATION",
     "CS",
     "DIRECTIONS",
     "ECE",
     "FAMILIES",
+    "FRACTION",
     "MAP",
     "MRR",
     "NCS",
     "NDCG",
     "NSUM",
     "NSUM_NON_GT",
+    "PERCENT",
+    "RANK",
     "RSUM",
     "SR",
     "TOTALS",
     "Brier",
+    "CheckedDegrees",
     "CutF1",
     "CutPrecision",
     "CutRecall",
     "Direction",
+    "Divisible",
+    "EmbeddingSource",
     "Ends",
     "JudgedQueries",
     "Kendall",
+    "KeptLists",
     "MAPAtR",
+    "MatrixSource",
     "MeanR",
     "Measure",
+    "MeasureRequest",
     "MedR",
     "NoneAUROC",
+    "Norms",
     "P",
+    "Positions",
+    "Positives",
+    "ProductSource",
+    "QueryShard",
+    "QueryValues",
     "R",
     "RPrecision",
     "Rankings",
     "Recall",
+    "RunningLists",
+    "Scores",
+    "ShardValues",
+    "SimilaritySource",
     "Spearman",
+    "TiledSource",
     "Total",
+    "as_floats",
+    "as_slice",
+    "judged_by",
+    "measure_all",
+    "measure_shard",
+    "name_of_ends",
     "parse",
     "parse_all",
+    "positives_of",
+    "put_together",
     "rank_all",
+    "shards_of",
 ]

@@ -4,26 +4,6 @@ The room stands above :mod:`rungwise.index`, which knows nothing of measures, an
 takes.
 """
 
-from rungwise.quality.check import Case, DegreeLoss, IndexCheck, Latency, Number, check
-from rungwise.quality.degrees import CaptionGrading, Grading, ModelGrading
-from rungwise.quality.queries import Queries, given_texts, own_captions, own_pictures
-from rungwise.quality.tuning import Trial, Tuning, tune
+from rungwise._exports import exporting
 
-__all__ = [
-    "CaptionGrading",
-    "Case",
-    "DegreeLoss",
-    "Grading",
-    "IndexCheck",
-    "Latency",
-    "ModelGrading",
-    "Number",
-    "Queries",
-    "Trial",
-    "Tuning",
-    "check",
-    "given_texts",
-    "own_captions",
-    "own_pictures",
-    "tune",
-]
+__all__, __getattr__ = exporting(__name__, __file__)

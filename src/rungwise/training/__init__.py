@@ -1,1 +1,5 @@
 """The training loop, its configuration and its checkpoints."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

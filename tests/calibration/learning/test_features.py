@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 from rungwise.calibration import Background, Known
-from rungwise.calibration.learning.features import (
+from rungwise.calibration._null_distribution import Null
+from rungwise.calibration.learning._features import (
     CAPTIONED,
     DEPTH,
     HIT_NAMES,
@@ -15,7 +16,6 @@ from rungwise.calibration.learning.features import (
     hit_features,
     query_features,
 )
-from rungwise.calibration.null_distribution import Null
 
 
 def made(hits=300, known=None, log_rate=np.nan, seed=0):

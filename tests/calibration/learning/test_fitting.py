@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import Calibration, Known
-from rungwise.calibration.learning.features import QUERY_VIEWS
-from rungwise.calibration.learning.fitting import checked_pairs, learn, of_hits
-from rungwise.core.errors import UserError
+from rungwise.calibration.learning import checked_pairs, learn, of_hits
+from rungwise.calibration.learning._features import QUERY_VIEWS
+from rungwise.core import UserError
 from tests.calibration.conftest import planted
 
 

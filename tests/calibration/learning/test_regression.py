@@ -1,6 +1,7 @@
 """Tests of what is learnt from judged queries: against slow references, and what comes from a file.
 
-Also tests rungwise.calibration.logistic, rungwise.calibration.learning.belief and rungwise.calibration.learning.rate.
+Also tests rungwise.calibration._logistic, rungwise.calibration.learning._belief and
+rungwise.calibration.learning._rate.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rungwise.calibration import Calibration
-from rungwise.calibration.learning.belief import Belief
-from rungwise.calibration.learning.rate import RelevantShare
-from rungwise.calibration.learning.regression import Regression, isotonic
-from rungwise.core.errors import UserError
+from rungwise.calibration.learning._belief import Belief
+from rungwise.calibration.learning._rate import RelevantShare
+from rungwise.calibration.learning._regression import Regression, isotonic
+from rungwise.core import UserError
 
 NAMES = ("position", "rate", "caption")
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rungwise.calibration.f1_cut import expected_f1
-from rungwise.calibration.learning.shift import JudgedHits, best_shift
+from rungwise.calibration._f1_cut import expected_f1
+from rungwise.calibration.learning._shift import JudgedHits, best_shift
 
 HITS = 0.8 / np.sqrt(np.arange(1, 101))
 

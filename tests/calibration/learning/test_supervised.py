@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from rungwise.calibration import Background, Known
-from rungwise.calibration.learning.features import DEPTH
-from rungwise.calibration.learning.supervised import PositionCurve
-from rungwise.calibration.null_distribution import Null
+from rungwise.calibration._null_distribution import Null
+from rungwise.calibration.learning._features import DEPTH
+from rungwise.calibration.learning._supervised import PositionCurve
 from tests.calibration.conftest import planted
 
 

@@ -1,7 +1,7 @@
 """Learning where relevance ends, and evaluating by what was learnt.
 
-Also tests rungwise.cli.calibrate.options, rungwise.cli.calibrate.run, rungwise.cli.calibrate.render and
-rungwise.cli.evaluate.cutoffs.
+Also tests rungwise.cli.calibrate._options, rungwise.cli.calibrate._run, rungwise.cli.calibrate._render and
+rungwise.cli.evaluate._cutoffs.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from rungwise.cli import main
 from rungwise.evaluation import Result
 from rungwise.index import Index
 from rungwise.models import load
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 from tests.cli.test_commands import TINY
 
 VALIDATION = (24, 120)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
+from rungwise.core.disk import digest_of
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.disk.seals import digest_of
 from rungwise.evaluation import Result, evaluate
-from rungwise.relevance.human.log import Judgement, add_judgement, now
+from rungwise.relevance.human import Judgement, add_judgement, now
 
 VECTORS = ("--image-embeddings", "DIR/image.npy", "--text-embeddings", "DIR/text.npy", "DIR/scenes", "--split", "all")
 

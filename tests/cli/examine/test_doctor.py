@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 
 
 @pytest.fixture(scope="module")

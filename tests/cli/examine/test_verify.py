@@ -1,4 +1,4 @@
-"""Also tests rungwise.core.checks."""
+"""Also tests rungwise.core._checks."""
 
 import os
 import re
@@ -10,16 +10,17 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from rungwise.cli import main
-from rungwise.cli.examine.verify import UNCHECKED
+from rungwise.cli.examine._verify import UNCHECKED
+from rungwise.core.disk import SEAL, write_seal
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.disk.seals import SEAL, write_seal
 from rungwise.encoders.row_cache import RowStore
 from rungwise.evaluation import evaluate
-from rungwise.models.lazy_model import ModelFacts, write_facts
+from rungwise.models import ModelFacts
+from rungwise.models._lazy_model import write_facts
 from rungwise.relevance import CIDErD
-from rungwise.relevance.human.log import Judgement
+from rungwise.relevance.human import Judgement
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate
 from tests.cli.test_commands import TINY
 from tests.index.cutoff.test_cutoff import CALIBRATION
 

@@ -1,6 +1,6 @@
 """How commands are asked, and what they load before they know what for.
 
-Also tests rungwise.cli.frame.options.
+Also tests rungwise.cli.frame._options.
 """
 
 import subprocess
@@ -13,10 +13,10 @@ import pytest
 import tyro
 
 from rungwise.cli import COMMANDS, main
-from rungwise.cli.frame.parser import ADVANCED, parse
-from rungwise.cli.relevance.command import TASKS
+from rungwise.cli.frame import ADVANCED, parse
+from rungwise.cli.relevance._command import TASKS
+from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
-from rungwise.core.errors import UserError
 from rungwise.relevance.config import KINDS
 
 HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers")
@@ -157,8 +157,8 @@ def test_no_command_loads_what_is_heavy_before_it_knows_what_for() -> None:
 def test_the_settings_that_train_knows_by_name_are_those_of_its_configuration() -> None:
     from dataclasses import fields
 
-    from rungwise.cli.train.command import SETTINGS
-    from rungwise.training.config.run import TrainConfig
+    from rungwise.cli.train._command import SETTINGS
+    from rungwise.training.config import TrainConfig
 
     assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {"preset"}
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import rungwise.cli as cli
-from rungwise.cli.frame import process
-from rungwise.cli.frame.terminal import say
-from rungwise.core.errors import RungwiseWarning
+from rungwise.cli.frame import _process as process
+from rungwise.cli.frame import say
+from rungwise.core import RungwiseWarning
 from tests.hostile.words import _SITE
 
 CAPTION = "ein Bär 一隻狗 😀 \udcff"
@@ -108,10 +108,10 @@ def test_libraries_are_not_heard_and_we_are(monkeypatch, capsys):
         warnings.simplefilter("always")
         warnings.warn("overflow encountered", RuntimeWarning, stacklevel=1)
         warnings.warn("rows are computed again", RungwiseWarning, stacklevel=1)
-    for name in ("timm", "rungwise.serving.state.served_index"):
+    for name in ("timm", "rungwise.serving.state._served_index"):
         record = logging.LogRecord(name, logging.WARNING, "", 0, f"a line of {name}", None, None)
         logging.lastResort.handle(record)
-    assert capsys.readouterr().err == "rows are computed again\na line of rungwise.serving.state.served_index\n"
+    assert capsys.readouterr().err == "rows are computed again\na line of rungwise.serving.state._served_index\n"
     assert os.environ["TRANSFORMERS_VERBOSITY"] == "critical"
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from rich.table import Table
 
-from rungwise.cli.frame import terminal
-from rungwise.cli.frame.terminal import chosen_device, console, program, say, say_issues
-from rungwise.data.collection import Issue
+from rungwise.cli.frame import _terminal as terminal
+from rungwise.cli.frame import chosen_device, console, program, say, say_issues
+from rungwise.data import Issue
 
 
 def test_a_gpu_that_nobody_asked_for_is_said(
@@ -35,7 +35,7 @@ def test_codes_in_names_and_captions_never_reach_the_terminal(capsys: pytest.Cap
 
 
 def test_colours_of_ours_still_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rungwise.cli.frame.terminal import _Terminal
+    from rungwise.cli.frame._terminal import _Terminal
 
     coloured = _Terminal(force_terminal=True, color_system="standard")
     with coloured.capture() as captured:

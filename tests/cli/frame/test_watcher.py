@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from rungwise.cli.frame import watcher
-from rungwise.cli.frame.watcher import _forwarded, _told
+from rungwise.cli.frame import _watcher as watcher
+from rungwise.cli.frame._watcher import _forwarded, _told
 
 NAME = "rungwise index"
 MIB = 1 << 20

@@ -5,15 +5,14 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.data.readers import read
-from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.data import read
+from rungwise.encoders.images import ImageConfig
 from rungwise.index import Index
 from rungwise.index.stores.lance import store as lance
 from rungwise.models import JointEmbedding, VSEConfig, load_dual_encoder
-from rungwise.quality import tuning
-from rungwise.quality.check import Latency
-from rungwise.quality.tuning import Trial, Tuning
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.quality import Latency, Trial, Tuning
+from rungwise.quality import _tuning as tuning
+from rungwise.scenes import SceneConfig, generate
 
 
 @pytest.fixture(scope="module")

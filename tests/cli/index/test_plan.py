@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.index import plan as command
+from rungwise.cli.index import _plan as command
 from rungwise.planning import STORED, Need, Rates, plan, plan_text
 from tests.colour_model import ColourModel
 
@@ -67,7 +67,7 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
         return {**rates, "model on h200": known}
 
     monkeypatch.setattr(command, "measured", stored)
-    monkeypatch.setattr("rungwise.cli.frame.models.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
+    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
     assert main(["plan", "10k", "--measure", "--model", "run/model", "--device", "h200"]) == 0
     assert asked == [(True, 3, "model", "h200")]
     assert "D = 3" in capsys.readouterr().out
@@ -79,7 +79,8 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
 def test_measure_without_a_model_measures_the_stores(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rungwise.planning import MeasuredSample, measurement
+    from rungwise.planning import MeasuredSample
+    from rungwise.planning import _measurement as measurement
 
     monkeypatch.setattr(measurement, "MeasuredSample", lambda: MeasuredSample(rows=200, queries=1, repeats=1))
     assert main(["plan", "10k", "--dimension", "16", "--measure", "--json"]) == 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rungwise.cli import main
-from rungwise.core.disk.seals import check_seal
+from rungwise.core.disk import check_seal
 from rungwise.models import load
 from tests.models.vsepp_program import Images, Texts, checkpoint, options, save_vocabulary
 

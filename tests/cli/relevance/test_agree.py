@@ -6,8 +6,8 @@ import scipy.io
 
 from rungwise.cli import main
 from rungwise.relevance import TfIdf
-from rungwise.relevance.agreement.protocols import agree
-from rungwise.relevance.human.files import read_judged
+from rungwise.relevance.agreement import agree
+from rungwise.relevance.human import read_judged
 from tests.relevance.human.test_files import JUDGED, NAMED, pascal
 
 TEXTS = (

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.data.readers import read
-from rungwise.language.stemming import Stemmed
+from rungwise.data import read
+from rungwise.language import Stemmed
 from rungwise.language.tokenisers import icu_words, ptb, unicode_words, whitespace
 from rungwise.relevance import (
+    CaptionPairSource,
     Cascade,
     CBoW,
     CIDEr,
@@ -19,13 +20,11 @@ from rungwise.relevance import (
     TfIdf,
     load,
 )
-from rungwise.relevance.captions import CaptionPairSource
-from rungwise.relevance.combine.combinations import Maximum, WeightedSum, mean, to_unit_interval
-from rungwise.relevance.combine.fit_file import read_fit
+from rungwise.relevance.combine import Maximum, WeightedSum, mean, read_fit, to_unit_interval
 from rungwise.relevance.config import KINDS
 from rungwise.relevance.description.describe import describe
-from rungwise.relevance.embedding.base import VectorSource
-from rungwise.similarity.arrays import unit_rows
+from rungwise.relevance.embedding import VectorSource
+from rungwise.similarity import unit_rows
 
 CAPTIONS = [
     ("a.jpg", "A black dog runs on grass.", "pets"),
@@ -186,7 +185,7 @@ def test_one_picture_has_nothing_to_look_at(tmp_path, capsys):
 
 @pytest.mark.parametrize("place", ["--out", "--show-rungs", "--cache"])
 def test_a_place_that_cannot_be_written_is_found_out_before_the_work(table, tmp_path, monkeypatch, capsys, place):
-    monkeypatch.setattr("rungwise.cli.relevance.command.read", lambda *_, **__: pytest.fail("began to work"))
+    monkeypatch.setattr("rungwise.cli.relevance._command.read", lambda *_, **__: pytest.fail("began to work"))
     options = ("cascade", table, *PAIR_MODEL) if place == "--cache" else ("cider-d", table)
     assert run(*options, place, table / "below") == 2
     assert f"{table / 'below'}: a file stands where a folder is needed" in capsys.readouterr().err

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from rungwise.cli import main
-from rungwise.data.readers import read
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data import read
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import Result
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.relevance import Visual
 from rungwise.relevance import load as load_degrees
-from rungwise.relevance.embedding.picture_vectors import read_picture_vectors
+from rungwise.relevance.embedding import read_picture_vectors
 
 IMAGES = 12
 

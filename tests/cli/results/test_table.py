@@ -1,6 +1,6 @@
 """``rungwise table`` and ``rungwise train --seeds``, from the words that are typed to the lines that are printed.
 
-Also tests rungwise.cli.train.seeds.
+Also tests rungwise.cli.train._seeds.
 """
 
 import json
@@ -11,9 +11,9 @@ import pytest
 import scipy.io
 
 from rungwise.cli import main
-from rungwise.cli.train.seeds import spread_text
-from rungwise.runs.results import RESULTS
-from rungwise.runs.seeds import SEEDS, Spread
+from rungwise.cli.train._seeds import spread_text
+from rungwise.runs import SEEDS, Spread
+from rungwise.runs._results import RESULTS
 
 DATA = "the set"
 

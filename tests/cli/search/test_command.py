@@ -1,6 +1,6 @@
 """Searching on the command line, in an index of this machine and on a server.
 
-Also tests rungwise.cli.search.local, rungwise.cli.search.remote and rungwise.cli.search.options.
+Also tests rungwise.cli.search._local, rungwise.cli.search._remote and rungwise.cli.search._options.
 """
 
 import json
@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import QueryJudgement
-from rungwise.cli import main, serve
+from rungwise.cli import _serve as serve
+from rungwise.cli import main
 from rungwise.index import Index
 from rungwise.serving import background, create_app
 from tests.colour_model import ColourModel, colour_pictures
@@ -39,7 +40,7 @@ def address(folder: Path, connected: Callable[[object], str]) -> str:
 
 @pytest.fixture(params=["an index", "a server"])
 def place(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("rungwise.cli.frame.models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel())
     if request.param == "an index":
         return str(folder)
     return f"{request.getfixturevalue('address')}?token={TOKEN}"
@@ -102,7 +103,7 @@ class TwoFit:
 def test_bands_and_the_end_are_shown_by_both(
     place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rungwise.index.cutoff.cutoff.calibration_of", lambda index: TwoFit())
+    monkeypatch.setattr("rungwise.index.cutoff._cutoff.calibration_of", lambda index: TwoFit())
     assert main(["search", place, "red", "--words", "off", "--copy-to", str(tmp_path / "found")]) == 0
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if line in ("exactly", "close", "loosely related")] == ["exactly", "loosely related"]
@@ -125,7 +126,7 @@ def test_what_was_found_is_opened(
     place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("rungwise.cli.search.save_hits.webbrowser.open", opened.append)
+    monkeypatch.setattr("rungwise.cli.search._save_hits.webbrowser.open", opened.append)
     assert main(["search", place, "red", "--k", "2", "--open"]) == 0
     assert opened[0].startswith("file:///")
     assert capsys.readouterr().out.splitlines()[-1].startswith("opened: ")

@@ -3,8 +3,8 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from rungwise.cli.search.render import SearchedPage, SearchOutput
-from rungwise.index.answers import End
+from rungwise.cli.search._render import SearchedPage, SearchOutput
+from rungwise.index import End
 
 DOG = SearchedPage(
     "dogs/a dog.jpg",

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.cli.search.render import SearchedPage, SearchOutput
-from rungwise.cli.search.save_hits import copy_to, open_hits
-from rungwise.core.errors import UserError
+from rungwise.cli.search._render import SearchedPage, SearchOutput
+from rungwise.cli.search._save_hits import copy_to, open_hits
+from rungwise.core import UserError
 from tests.colour_model import picture_bytes
 
 RED, BLUE = picture_bytes((200, 0, 0)), picture_bytes((0, 0, 200))

@@ -9,7 +9,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.data import ImageCaptions
 from rungwise.models import load
-from rungwise.training.config.presets import load_config
+from rungwise.training.config import load_config
 from tests.training.conftest import coloured  # noqa: F401 - a fixture
 
 TINY = [

@@ -1,12 +1,10 @@
 import pytest
 
-from rungwise.cli.train.kinds import with_kinds
-from rungwise.core.errors import UserError
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.run import TrainConfig
+from rungwise.cli.train._kinds import with_kinds
+from rungwise.core import UserError
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig
+from rungwise.training.config import TrainConfig, load_config
 
 
 @pytest.mark.parametrize(

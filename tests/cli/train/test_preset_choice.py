@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.train.preset_choice import check_choice, choose_preset
-from rungwise.core.errors import UserError
+from rungwise.cli.train._preset_choice import check_choice, choose_preset
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from tests.training.conftest import coloured  # noqa: F401 - a fixture
 

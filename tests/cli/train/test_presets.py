@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.train.presets import row_text
-from rungwise.training.config.presets import datasets_of, load_preset, preset_names, presets, systems
+from rungwise.cli.train._presets import row_text
+from rungwise.training.config import datasets_of, load_preset, preset_names, presets, systems
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rungwise.core.compute.cluster import cluster
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.compute import cluster
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_tasks_run_in_other_processes(two_workers: None) -> None:
 @pytest.mark.smoke
 def test_workers_of_this_machine_end_with_the_block() -> None:
     program = (
-        "from rungwise.core.compute.cluster import cluster\n"
-        "from rungwise.core.compute.executors import OnWorkers\n"
+        "from rungwise.core.compute import cluster\n"
+        "from rungwise.core.compute import OnWorkers\n"
         "with cluster(workers=1) as ray:\n"
         "    print(list(OnWorkers(ray)(lambda common, part: common * part, 6, [7])))\n"
         "print(ray.is_initialized())\n"

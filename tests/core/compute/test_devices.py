@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from rungwise.core.compute.devices import choose_device
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.compute import choose_device
 
 
 @pytest.mark.parametrize(("there", "chosen"), [(True, "cuda"), (False, "cpu")])

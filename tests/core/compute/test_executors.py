@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.compute.cluster import cluster
-from rungwise.core.compute.executors import OnWorkers, in_turn
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.compute import OnWorkers, cluster, in_turn
 
 
 def test_in_turn_parts_are_taken_one_at_a_time():

@@ -1,9 +1,9 @@
-"""Also tests rungwise.core.compute.topk_kernels: that they are compiled; what they answer is asked in test_topk."""
+"""Also tests rungwise.core.compute._topk_kernels: that they are compiled; what they answer is asked in test_topk."""
 
 import numpy as np
 
-from rungwise.core.compute import topk_kernels
-from rungwise.core.compute.kernels import kernel
+from rungwise.core.compute import _topk_kernels as topk_kernels
+from rungwise.core.compute import kernel
 
 
 @kernel

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.compute import memory
-from rungwise.core.compute.memory import GB, nearly_out, peak_memory, ran_out, remedy, shortage
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.compute import GB, nearly_out, peak_memory, ran_out, remedy, shortage
+from rungwise.core.compute import _memory as memory
 
 
 def test_the_peak_is_what_the_system_counts() -> None:
@@ -24,7 +24,7 @@ def test_the_peak_is_what_the_system_counts() -> None:
 
 
 SMALL = """
-from rungwise.core.compute.memory import peak_within
+from rungwise.core.compute import peak_within
 before = bytearray(1 << 28)
 before[:: 1 << 12] = b"1" * len(before[:: 1 << 12])
 del before

@@ -1,12 +1,12 @@
-"""Also tests rungwise.core.compute.product_kernels."""
+"""Also tests rungwise.core.compute._product_kernels."""
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from rungwise.core.compute import products as module
-from rungwise.core.compute import threads
-from rungwise.core.compute.products import lengths, products, steady_products
+from rungwise.core.compute import _products as module
+from rungwise.core.compute import _threads as threads
+from rungwise.core.compute import lengths, products, steady_products
 
 
 @pytest.mark.parametrize("queries", [1, 4, 5])

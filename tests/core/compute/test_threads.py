@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rungwise.core.compute import threads
-from rungwise.core.compute.threads import cores, in_threads, settle_for_fewer, startable, thread_pool
+from rungwise.core.compute import _threads as threads
+from rungwise.core.compute import cores, in_threads, settle_for_fewer, startable, thread_pool
 
 
 @pytest.mark.parametrize("available", [1, 3])

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rungwise.core.compute import threads
-from rungwise.core.compute.topk import Best, rank, taken, top_columns
+from rungwise.core.compute import Best, rank, taken, top_columns
+from rungwise.core.compute import _threads as threads
 
 MATRICES = hnp.arrays(
     st.sampled_from([np.float32, np.float64]),

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.disk import cache_folder
-from rungwise.core.disk.cache_folder import default_cache, usable_cache
-from rungwise.core.errors import RungwiseWarning, UserError
+from rungwise.core import RungwiseWarning, UserError
+from rungwise.core.disk import _cache_folder as cache_folder
+from rungwise.core.disk import default_cache, usable_cache
 
 
 def test_the_users_choice_counts(monkeypatch, tmp_path):
@@ -15,7 +15,7 @@ def test_the_users_choice_counts(monkeypatch, tmp_path):
 
 def test_without_one_it_is_the_systems_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("RUNGWISE_CACHE", "")
-    monkeypatch.setattr("rungwise.core.disk.cache_folder.user_cache_path", lambda name: Path("system") / name)
+    monkeypatch.setattr("rungwise.core.disk._cache_folder.user_cache_path", lambda name: Path("system") / name)
     assert default_cache() == Path("system/rungwise")
 
 
@@ -47,7 +47,7 @@ def test_the_systems_folder_is_done_without_and_that_is_said_once(monkeypatch, t
     (tmp_path / "file").touch()
     found = tmp_path / "file" / "rungwise" if place == "file" else Path("~/.cache/rungwise")
     monkeypatch.delenv("RUNGWISE_CACHE", raising=False)
-    monkeypatch.setattr("rungwise.core.disk.cache_folder.user_cache_path", lambda name: found)
+    monkeypatch.setattr("rungwise.core.disk._cache_folder.user_cache_path", lambda name: found)
     with pytest.warns(RungwiseWarning, match="nothing is cached beyond this run; RUNGWISE_CACHE names another folder"):
         instead = usable_cache()
     assert instead.is_dir()

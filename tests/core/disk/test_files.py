@@ -1,4 +1,4 @@
-"""Also tests rungwise.core.errors: every refusal is one line with a remedy."""
+"""Also tests rungwise.core._errors: every refusal is one line with a remedy."""
 
 import errno
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.disk.files import creating, explained, make_folder, replacing, require_writable_file
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.disk import creating, explained, make_folder, replacing, require_writable_file
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -214,6 +214,6 @@ def test_what_cannot_be_a_file_is_refused_by_name(name: str, reason: str, tmp_pa
 
 def test_a_file_that_is_mounted_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr("rungwise.core.disk.files.is_mount_point", lambda path: path.name == "file")
+    monkeypatch.setattr("rungwise.core.disk._files.is_mount_point", lambda path: path.name == "file")
     with pytest.raises(UserError, match="a file is mounted here"):
         require_writable_file(tmp_path / "file")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.disk import folders
+from rungwise.core import UserError
+from rungwise.core.disk import SEAL, check_seal, folders
 from rungwise.core.disk.folders import entries, refuse_strangers, replacing_folder, require_writable_folder
-from rungwise.core.disk.seals import SEAL, check_seal
-from rungwise.core.errors import UserError
 
 PARTS = {"index.json", "vectors.npy"}
 

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from rungwise.core import UserError
 from rungwise.core.disk.locks import LOCK, alone, writing_alone
-from rungwise.core.errors import UserError
 
 HOLD = """
 import sys

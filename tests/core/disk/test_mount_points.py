@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.disk import mount_points
+from rungwise.core import UserError
+from rungwise.core.disk import _mount_points as mount_points
+from rungwise.core.disk._mount_points import is_filled, is_mount_point, put_back
 from rungwise.core.disk.folders import replacing_folder
-from rungwise.core.disk.mount_points import is_filled, is_mount_point, put_back
 from rungwise.core.disk.staging import is_draft, sweep
-from rungwise.core.errors import UserError
 
 PARTS = {"index.json", "vectors.npy", "rows/*.jsonl"}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import append, hash_of_text, is_sealed, read_sealed, sealed, unsealed
-from rungwise.core.errors import UserError
 
 PLAIN = st.dictionaries(
     st.text(max_size=5).filter(lambda key: key != "seal"),

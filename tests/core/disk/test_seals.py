@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from rungwise.core.disk.seals import SEAL, check_seal, digest_of, has_seal, read_seal, write_seal
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.core.disk import SEAL, check_seal, digest_of, has_seal, read_seal, write_seal
 
 
 @pytest.fixture

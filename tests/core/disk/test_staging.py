@@ -117,7 +117,7 @@ def test_many_at_a_time(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from rungwise.core.disk.files import replacing
+from rungwise.core.disk import replacing
 for turn in range(100):
     with replacing(Path(sys.argv[1])) as draft:
         draft.write_text(f"{turn:1000}")

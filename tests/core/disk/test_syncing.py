@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from rungwise.core.disk.syncing import sync_file, sync_folder
+from rungwise.core.disk import sync_file, sync_folder
 
 
 def test_a_file_gets_its_mode_and_goes_to_the_disk(tmp_path, monkeypatch):

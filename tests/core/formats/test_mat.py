@@ -10,9 +10,8 @@ import pytest
 import scipy.io
 from numpy.typing import NDArray
 
-from rungwise.core.errors import UserError
-from rungwise.core.formats.mat import read_arrays, read_only_array, variable_names
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
+from rungwise.core.formats import read_arrays, read_only_array, variable_names
 
 ARRAYS: dict[str, NDArray[Any]] = {
     "vectors": np.random.default_rng(0).normal(size=(7, 5)),

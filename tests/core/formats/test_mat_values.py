@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rungwise.core.errors import UserError
-from rungwise.core.formats.mat_values import read_values
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
+from rungwise.core.formats import read_values
 from tests.core.formats.test_mat import element, matrix
 
 

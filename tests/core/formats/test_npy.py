@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.formats.npy import NpyWriter, mapped
+from rungwise.core.formats import NpyWriter, mapped
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, ">f4"])

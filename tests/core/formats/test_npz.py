@@ -5,9 +5,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.formats.npz import opened_npz
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
+from rungwise.core.formats import opened_npz
 
 
 def header(shape, dtype="<f4"):

@@ -4,9 +4,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from rungwise.core.disk.files import replacing
-from rungwise.core.errors import UserError
-from rungwise.core.formats.tensors import read_tensors, write_tensors
+from rungwise.core import UserError
+from rungwise.core.disk import replacing
+from rungwise.core.formats import read_tensors, write_tensors
 
 
 def test_there_and_back(tmp_path):

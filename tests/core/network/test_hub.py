@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.hub import hub_folder
+from rungwise.core import UserError
+from rungwise.core.network import hub_folder
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of, object_stamp, objects_below, opened_object
+from rungwise.core import UserError
+from rungwise.core.network import address_of, object_stamp, objects_below, opened_object
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import os
 
-from rungwise.core.network.telemetry import SWITCHES, switch_off
+from rungwise.core.network import switch_off
+from rungwise.core.network._telemetry import SWITCHES
 
 
 def test_importing_the_package_has_set_every_switch() -> None:

@@ -1,6 +1,6 @@
 from html.parser import HTMLParser
 
-from rungwise.core.output.html_page import embedded_jpeg, page, whole_characters
+from rungwise.core.output import embedded_jpeg, page, whole_characters
 
 
 class Texts(HTMLParser):

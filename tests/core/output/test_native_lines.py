@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from rungwise.core.output.native_lines import lines_of_failure_kept
+from rungwise.core.output import lines_of_failure_kept
 
 
 def test_lines_before_a_failure_are_a_note(capfd):

@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.output.printable import printable
+from rungwise.core.output import printable
 
 
 @given(st.text(alphabet=st.characters()))

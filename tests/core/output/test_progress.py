@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from rungwise.core.output.progress import Pace, Progress, format_duration, line
+from rungwise.core.output import Pace, Progress, format_duration, line
 
 
 class Clock:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.text.linear import near_names, normalised, unescaped, with_few_marks
+from rungwise.core.text import near_names, normalised, unescaped, with_few_marks
 from tests.house import PACKAGE
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
@@ -57,4 +57,4 @@ def test_what_takes_the_square_of_a_text_is_called_at_one_door(call: str) -> Non
         for path in PACKAGE.rglob("*.py")
         if re.search(call, path.read_text("utf-8"))
     ]
-    assert set(found) <= {"core/text/linear.py"}
+    assert set(found) <= {"core/text/_linear.py"}

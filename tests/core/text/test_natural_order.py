@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.text.natural_order import natural_key
+from rungwise.core.text import natural_key
 
 
 @given(st.lists(st.integers(0, 10**17)))

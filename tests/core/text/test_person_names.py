@@ -1,7 +1,7 @@
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.text.person_names import LONGEST_NAME, person_name
+from rungwise.core import UserError
+from rungwise.core.text import LONGEST_NAME, person_name
 
 
 @pytest.mark.parametrize(

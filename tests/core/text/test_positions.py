@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.text.positions import evenly_spread
+from rungwise.core.text import evenly_spread
 
 
 @given(st.integers(0, 10_000), st.integers(1, 3_000))

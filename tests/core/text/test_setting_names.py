@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import pytest
 from pydantic import Field
 
-from rungwise.core.configuration import STRICT, by_name, from_plain
-from rungwise.core.errors import UserError
-from rungwise.core.text.setting_names import near_setting
+from rungwise.core import STRICT, UserError, by_name, from_plain
+from rungwise.core.text import near_setting
 
 if TYPE_CHECKING:
     from collections import OrderedDict

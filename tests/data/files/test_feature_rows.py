@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows, map_rows, place_of
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.data.files._feature_rows import map_rows, place_of
 
 
 def mapped(path: Path, values: NDArray[Any]) -> NDArray[Any]:
@@ -58,7 +59,7 @@ def test_a_hash_is_of_values_type_shape_and_order() -> None:
 def test_many_rows_are_hashed_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = FeatureRows(np.random.default_rng(0).normal(size=(50, 4)))
     at_once = rows.content_hash()
-    monkeypatch.setattr("rungwise.data.files.feature_rows._READ_BYTES", 7 * 4 * 8)
+    monkeypatch.setattr("rungwise.data.files._feature_rows._READ_BYTES", 7 * 4 * 8)
     assert rows.content_hash() == at_once
 
 

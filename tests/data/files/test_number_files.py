@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.number_files import is_header, is_words, matrix, read_numbers
+from rungwise.core import UserError
+from rungwise.data.files import is_header, is_words, matrix, read_numbers
 
 
 def csv(tmp_path: Path, text: str) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import read
-from rungwise.data.files.numbered_parts import first_parts, map_parts
+from rungwise.data.files import first_parts, map_parts
 from tests.training.test_features import folder_of_features
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files.packed_pictures import PackedPicture, ParquetCell, TarMember, packed_picture
+from rungwise.core import UserError, limited
+from rungwise.data.files import PackedPicture, ParquetCell, TarMember, packed_picture
 
 FILE = Path("a.tar")
 

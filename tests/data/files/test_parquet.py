@@ -3,11 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files.parquet import opened_parquet
-from rungwise.data.readers import read
-from rungwise.evaluation.inputs.arrays import read_embeddings
+from rungwise.core import UserError, limited
+from rungwise.data import read
+from rungwise.data.files import opened_parquet
+from rungwise.evaluation.inputs import read_embeddings
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

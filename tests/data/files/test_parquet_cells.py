@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files import parquet_cells
-from rungwise.data.files.parquet_cells import read_cell
+from rungwise.core import UserError, limited
+from rungwise.data.files import _parquet_cells as parquet_cells
+from rungwise.data.files._parquet_cells import read_cell
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.text_files import read_lines, read_text
+from rungwise.core import UserError
+from rungwise.data.files import read_lines, read_text
 
 
 @pytest.mark.parametrize(

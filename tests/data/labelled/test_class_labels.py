@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rungwise.core.errors import UserError
-from rungwise.data.labelled.class_labels import (
+from rungwise.core import UserError
+from rungwise.data.labelled._class_labels import (
     ClassLabels,
     ClassNames,
     class_names,

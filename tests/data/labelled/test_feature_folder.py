@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.labelled.feature_folder import split_of_rows
-from rungwise.data.readers import read
+from rungwise.core import UserError, limited
+from rungwise.data import read
+from rungwise.data.files import FeatureRows
+from rungwise.data.labelled import split_of_rows
 from tests.odd_files import on_posix, put
 
 SIZES = {"train": 4, "dev": 2, "test": 3}

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.labelled.labelled_features import FeatureArray, FeatureSplit, collection_of, documents_of
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.data.labelled._labelled_features import FeatureArray, FeatureSplit, collection_of, documents_of
 
 ROOT = Path("features")
 

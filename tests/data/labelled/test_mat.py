@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
 
 SIZES = {"tr": 4, "te": 3, "va": 2, "val": 2, "db": 5}
 SINGLE = {end: np.arange(size) % 2 + 1 for end, size in SIZES.items()}

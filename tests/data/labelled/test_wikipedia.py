@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.data.files import FeatureRows
 
 SIZES = {"train": 4, "test": 3}
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.readers import read
+from rungwise.core import UserError, limited
+from rungwise.data import read
 
 YEAR = "2017"
 

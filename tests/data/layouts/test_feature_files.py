@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
 
 ROWS = np.arange(6, dtype=np.float16).reshape(3, 2)
 TABLE = "image,caption,split\nb,A dog.,train\na,A cat.,test\nb,A pup.,train\n"

@@ -4,9 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import Issue
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import Issue, read
 
 
 def published(root: Path) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import Issue
-from rungwise.data.layouts.folder import PictureFolder, read_folder
+from rungwise.core import UserError
+from rungwise.data import Issue
+from rungwise.data.layouts import PictureFolder, read_folder
 from tests.odd_files import on_posix, put
 
 

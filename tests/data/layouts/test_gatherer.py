@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import Issue
-from rungwise.data.layouts.folder import PictureFolder
-from rungwise.data.layouts.gatherer import Gatherer, clean_caption, split_in_file_name, split_name
+from rungwise.core import UserError
+from rungwise.data import Issue
+from rungwise.data.layouts import PictureFolder, clean_caption, split_in_file_name, split_name
+from rungwise.data.layouts._gatherer import Gatherer
 
 
 def folder(root: Path, *names: str) -> PictureFolder:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions, read
 
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files.packed_pictures import ParquetCell
-from rungwise.data.inspection import inspect
-from rungwise.data.readers import read
+from rungwise.core import UserError, limited
+from rungwise.data import inspect, read
+from rungwise.data.files import ParquetCell
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

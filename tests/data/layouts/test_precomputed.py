@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
-from rungwise.evaluation.protocols import ConsecutiveFolds
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.evaluation._protocols import ConsecutiveFolds
 
 
 def vectors(count: int, seed: int = 0, shape: tuple[int, ...] = (4,)) -> NDArray[np.float32]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.data.layouts.tables import read_table
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.data.layouts import read_table
 
 Row = dict[str, Any]
 ROWS: list[Row] = [

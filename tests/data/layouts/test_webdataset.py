@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.files.packed_pictures import TarMember
-from rungwise.data.inspection import inspect
-from rungwise.data.layouts import webdataset
-from rungwise.data.readers import read
+from rungwise.core import UserError, limited
+from rungwise.data import inspect, read
+from rungwise.data.files import TarMember
+from rungwise.data.layouts import _webdataset as webdataset
 from tests.odd_files import on_posix
 
 

@@ -7,11 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageFont
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.pictures.contact_sheet import contact_sheet
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, read
+from rungwise.data.files import FeatureRows
+from rungwise.data.pictures import contact_sheet
 from tests.odd_files import on_posix, put
 
 MakePicture = Callable[..., Path]
@@ -93,7 +92,7 @@ def test_matplotlib_is_asked_for_its_font_where_the_system_has_none(
     tmp_path: Path, picture: MakePicture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("rungwise.data.pictures.contact_sheet._FONT_FILES", ())
+    monkeypatch.setattr("rungwise.data.pictures._contact_sheet._FONT_FILES", ())
     assert labelled(tmp_path, picture, "σκύλος")[1] == 0
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert labelled(tmp_path, picture, "σκύλος")[1] == len(set("σκύλος"))

@@ -9,9 +9,10 @@ import pytest
 import torch
 from PIL import Image, ImageFile, ImageOps
 
-from rungwise.core.errors import UserError
-from rungwise.data.pictures import decoding
-from rungwise.data.pictures.decoding import load_picture, picture_digest, small_image, thumbnail
+from rungwise.core import UserError
+from rungwise.data.pictures import _decoding as decoding
+from rungwise.data.pictures import load_picture, small_image, thumbnail
+from rungwise.data.pictures._picture_files import picture_digest
 
 
 def smooth(width: int = 64, height: int = 40) -> Image.Image:

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits, limited
-from rungwise.data.files.packed_pictures import TarMember
-from rungwise.data.inspection import inspect
-from rungwise.data.pictures.contact_sheet import contact_sheet
-from rungwise.data.pictures.decoding import load_array, load_picture, read_header, thumbnail
-from rungwise.data.pictures.decoding_cost import count_scans, decoding_cost
-from rungwise.data.pictures.near_duplicates import thumbnail_pixels
-from rungwise.data.pictures.picture_files import upright_size
+from rungwise.core import Limits, UserError, limited
+from rungwise.data import inspect
+from rungwise.data.files import TarMember
+from rungwise.data.pictures import (
+    contact_sheet,
+    load_array,
+    load_picture,
+    read_header,
+    thumbnail,
+    thumbnail_pixels,
+    upright_size,
+)
+from rungwise.data.pictures._decoding_cost import count_scans, decoding_cost
 from tests.hostile import bombs
 
 MOST = Limits().picture_work

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageEnhance
 
-from rungwise.core.errors import UserError
-from rungwise.data.pictures.near_duplicates import SIDE, alike_across, same_picture, thumbnail_pixels
+from rungwise.core import UserError
+from rungwise.data.pictures import SIDE, alike_across, thumbnail_pixels
+from rungwise.data.pictures._near_duplicates import same_picture
 
 
 def scene(seed: int, side: int = 200) -> Image.Image:

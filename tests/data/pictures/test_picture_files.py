@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.pictures import picture_files
-from rungwise.data.pictures.decoding import load_picture
-from rungwise.data.pictures.picture_files import decoding, read_header
+from rungwise.core import UserError, limited
+from rungwise.data.pictures import _picture_files as picture_files
+from rungwise.data.pictures import load_picture, read_header
+from rungwise.data.pictures._picture_files import decoding
 from tests.data import picture_memory
 from tests.house import PACKAGE
 
@@ -105,7 +104,7 @@ def test_no_other_file_gives_pillow_or_torchvision_a_picture() -> None:
             elif isinstance(node, ast.ImportFrom):
                 library = (node.module or "").partition(".")[0] in ("PIL", "torchvision", "cv2", "imageio")
                 found |= {(place, one.name) for one in node.names if library and one.name in of_image | anywhere}
-    door = "data/pictures/picture_files.py"
+    door = "data/pictures/_picture_files.py"
     assert found == {(door, "open"), (door, "OPEN"), (door, "decode_jpeg")}
 
 
@@ -161,7 +160,7 @@ def test_pillow_says_nothing_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(data)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        importlib.reload(quiet := importlib.import_module("rungwise.data.pictures.picture_files"))
+        importlib.reload(quiet := importlib.import_module("rungwise.data.pictures._picture_files"))
         for name in ("a.jpg", "b.png"):
             assert quiet.read_header(tmp_path / name)
 

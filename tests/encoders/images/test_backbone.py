@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from timm.models.vgg import VGG
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.images.backbone import Backbone, ImageConfig, load_backbone
+from rungwise.core import UserError
+from rungwise.encoders.images import Backbone, ImageConfig, load_backbone
 
 SMALL = "test_resnet.r160_in1k"
 
@@ -51,7 +51,7 @@ def test_vgg_gives_fc7(size: int) -> None:
     network = VGG(thin, num_classes=0, drop_rate=0.5).eval()
     network.pretrained_cfg = timm.create_model("vgg19", num_classes=0, device="meta").pretrained_cfg
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rungwise.encoders.images.backbone.create_network", lambda *_, **__: network)
+        patch.setattr("rungwise.encoders.images._backbone.create_network", lambda *_, **__: network)
         backbone = Backbone(ImageConfig("vgg19", weights="random", size=size)).eval()
     assert backbone.features == 4096
     pictures = pixels(2, size)

@@ -3,7 +3,7 @@ import timm
 import torch
 from torch import nn
 
-from rungwise.encoders.images.batch_norm_fusion import with_batch_norms_fused
+from rungwise.encoders.images._batch_norm_fusion import with_batch_norms_fused
 
 
 def shaken(network: nn.Module) -> nn.Module:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.encoders.images.convolutions import Convolutions, ConvolutionsConfig, moments
+from rungwise.core import UserError, from_plain
+from rungwise.encoders.images import ConvolutionsConfig
+from rungwise.encoders.images._convolutions import Convolutions, moments
 from rungwise.models import JointEmbedding, VSEConfig
 
 TINY = {"kind": "convolutions", "size": 32, "channels": [4, 6, 8, 8], "halving": [0, 1, 2], "hidden": 5}

@@ -1,4 +1,4 @@
-"""Also tests rungwise.encoders.images.pipeline."""
+"""Also tests rungwise.encoders.images._pipeline."""
 
 import threading
 from collections.abc import Iterator
@@ -9,13 +9,11 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.data.collection import Issue
-from rungwise.data.pictures.decoding import load_picture
-from rungwise.encoders.images.backbone import Backbone, ImageConfig
-from rungwise.encoders.images.image_rows import feature_rows, picture_features, pixel_rows
-from rungwise.encoders.images.pipeline import Encoded, encoded
-from rungwise.encoders.precision import computed_in
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.data import Issue
+from rungwise.data.pictures import load_picture
+from rungwise.encoders import Preprocessing, computed_in
+from rungwise.encoders.images import Backbone, ImageConfig, encoded, feature_rows, picture_features, pixel_rows
+from rungwise.encoders.images._pipeline import Encoded
 
 SMALL = "test_resnet.r160_in1k"
 COUNT = 21
@@ -130,10 +128,11 @@ def test_bfloat16_has_rows_of_its_own_and_the_fingerprint_stays(pictures: list[P
 def test_auto_probes_the_first_pictures_that_can_be_read(
     pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rungwise.encoders.precision.native_bfloat16", lambda device: True)
+    monkeypatch.setattr("rungwise.encoders.native_bfloat16", lambda device: True)
     seen: list[int] = []
     monkeypatch.setattr(
-        "rungwise.encoders.precision.Computing._passes", lambda *arguments: bool(seen.append(len(arguments[2])) or True)
+        "rungwise.encoders._precision.Computing._passes",
+        lambda *arguments: bool(seen.append(len(arguments[2])) or True),
     )
     backbone = side()
     with computed_in("auto"):
@@ -228,7 +227,7 @@ def test_nobody_waits_for_work_that_is_given_up(threads: int) -> None:
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_a_device_is_given_batches_in_order(batch: int, alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of GPUs, played on the processor: the same pictures, issues and gaps come out."""
-    from rungwise.encoders.images import pipeline
+    from rungwise.encoders.images import _pipeline as pipeline
 
     def prepare(position: int) -> torch.Tensor | Issue | None:
         if position % 7 == 3:

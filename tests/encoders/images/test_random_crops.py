@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.encoders.images.random_crops import RandomCrops
-from rungwise.encoders.preprocessing import Preprocessing
+from rungwise.encoders import Preprocessing
+from rungwise.encoders.images._random_crops import RandomCrops
 
 
 def noise(height: int, width: int, seed: int = 0) -> torch.Tensor:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.halves import open_image, open_text
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._halves import open_image, open_text
 from tests.published import Published
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

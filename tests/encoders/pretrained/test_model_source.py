@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.model_source import ModelSource, require
+from rungwise.core import UserError
+from rungwise.encoders.pretrained import ModelSource
+from rungwise.encoders.pretrained._model_source import require
 
 
 @pytest.mark.parametrize("text", ["run/model", "someone/model", "C:\\model", "http://x", "gpt:x", "hf", ""])

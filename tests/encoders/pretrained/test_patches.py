@@ -3,8 +3,8 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.patches import PatchPreprocessing
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._patches import PatchPreprocessing
 
 transformers = pytest.importorskip("transformers")
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.preprocessing import open_clip_preprocessing, transformers_preprocessing
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._preprocessing import open_clip_preprocessing, transformers_preprocessing
 
 transformers = pytest.importorskip("transformers")
 

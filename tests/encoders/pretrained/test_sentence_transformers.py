@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.sentence_transformers import inner
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._sentence_transformers import inner
 from rungwise.models import load
 from tests.published import CAPTIONS, Published, opened, photos
 

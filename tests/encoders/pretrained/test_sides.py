@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
-from rungwise.encoders.sides import IMAGE_ENCODER, PREPROCESSING, TEXT_ENCODER, TOKENIZER
-from rungwise.encoders.vocabulary.token_arrays import pad
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import PREPROCESSING, TOKENIZER
+from rungwise.encoders._sides import IMAGE_ENCODER, TEXT_ENCODER
+from rungwise.encoders.pretrained import PretrainedImageConfig, PretrainedTextConfig
+from rungwise.encoders.vocabulary import pad
 from tests.published import CAPTIONS, Published
 
 

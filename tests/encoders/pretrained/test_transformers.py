@@ -1,4 +1,4 @@
-"""CLIP and SigLIP of transformers. Also tests rungwise.encoders.pretrained.towers."""
+"""CLIP and SigLIP of transformers. Also tests rungwise.encoders.pretrained._towers."""
 
 import json
 import shutil
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.transformers import image_tower, load_tokenizer, open_image, open_text, text_tower
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._transformers import image_tower, load_tokenizer, open_image, open_text, text_tower
 from rungwise.models import JointEmbedding, load
 from tests.published import CAPTIONS, Published, opened, photos
 
@@ -250,7 +250,7 @@ def test_a_description_holds_what_is_listed_and_no_more(
 
 def test_fields_of_the_library_that_are_not_listed_shape_no_network() -> None:
     """A field that the library adds is looked at before a model that sets it is read."""
-    from rungwise.encoders.untrusted.network_settings import TransformerText, TransformerVision
+    from rungwise.encoders.untrusted import TransformerText, TransformerVision
 
     idle = {
         "bos_token_id",

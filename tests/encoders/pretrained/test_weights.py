@@ -1,4 +1,4 @@
-"""Halves of checkpoints. Also tests rungwise.encoders.untrusted.network_settings."""
+"""Halves of checkpoints. Also tests rungwise.encoders.untrusted._network_settings."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.weights import INDEX, checkpoint_files, load_half
-from rungwise.encoders.untrusted.network_settings import TransformerVision, read_settings
+from rungwise.core import UserError
+from rungwise.encoders.pretrained._weights import INDEX, checkpoint_files, load_half
+from rungwise.encoders.untrusted import TransformerVision, read_settings
 
 NAMES = ("model.safetensors",)
 

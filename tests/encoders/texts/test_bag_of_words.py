@@ -1,4 +1,4 @@
-"""Also tests rungwise.encoders.texts.word_side."""
+"""Also tests rungwise.encoders.texts._word_side."""
 
 import json
 from collections import Counter
@@ -16,15 +16,14 @@ from safetensors.torch import load_file, save_file
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from torch.nn import functional as F
 
-from rungwise.core.configuration import from_plain, identity, to_plain
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.heads import LinearHead, NoHead
-from rungwise.encoders.sides import TEXT_ENCODER, TOKENIZER
-from rungwise.encoders.texts.bag_of_words import BagOfWords, BagOfWordsConfig
-from rungwise.encoders.texts.text_rows import encode_texts
-from rungwise.encoders.vocabulary.token_arrays import pad
+from rungwise.core import UserError, from_plain, identity, to_plain
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import TOKENIZER, FeatureConfig, LinearHead, NoHead
+from rungwise.encoders._sides import TEXT_ENCODER
+from rungwise.encoders.texts import BagOfWordsConfig
+from rungwise.encoders.texts._bag_of_words import BagOfWords
+from rungwise.encoders.texts._text_rows import encode_texts
+from rungwise.encoders.vocabulary import pad
 from rungwise.models import JointEmbedding, VSEConfig, load
 
 CAPTIONS = [

@@ -7,11 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.configuration import identity
-from rungwise.core.errors import UserError
-from rungwise.encoders.texts.gru import GRUConfig, GRUEncoder, learn_vocabulary
-from rungwise.encoders.vocabulary.token_arrays import pad
-from rungwise.encoders.vocabulary.tokenizer import read_vocabulary, tokenise
+from rungwise.core import UserError, identity
+from rungwise.encoders.texts import GRUConfig, GRUEncoder, learn_vocabulary
+from rungwise.encoders.vocabulary import pad, read_vocabulary, tokenise
 
 WORDS = "one two three four five six seven"
 

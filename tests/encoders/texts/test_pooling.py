@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from rungwise.encoders.texts.pooling import inside, last_of, max_of, mean_of
+from rungwise.encoders.texts import inside
+from rungwise.encoders.texts._pooling import last_of, max_of, mean_of
 
 LENGTHS = [3, 1, 5]
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rungwise.encoders.texts.gru import GRUEncoder, learn_vocabulary
-from rungwise.encoders.texts.prefix_gru import Prefixes, prefix_states
-from rungwise.encoders.vocabulary.token_arrays import pad
+from rungwise.encoders.texts import GRUEncoder, Prefixes, learn_vocabulary
+from rungwise.encoders.texts._prefix_gru import prefix_states
+from rungwise.encoders.vocabulary import pad
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=6)
 WORDS = "one two three four five six seven"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.encoders.precision import PROBE, Precision, computed_in
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.texts.gru import GRUEncoder, learn_vocabulary
-from rungwise.encoders.texts.text_rows import encode_texts, text_rows
+from rungwise.encoders import Precision, computed_in
+from rungwise.encoders._precision import PROBE
+from rungwise.encoders.texts import BagOfWordsConfig, GRUEncoder, learn_vocabulary, text_rows
+from rungwise.encoders.texts._text_rows import encode_texts
 
 TEXTS = ["one two", "three", "one two", "", "two three one one", "\ud800 odd"]
 
@@ -74,8 +74,8 @@ def test_rows_of_a_quick_side_are_computed_when_they_are_taken(tmp_path: Path, p
 def test_a_probe_of_texts_decides(
     side: GRUEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, chosen: bool
 ) -> None:
-    monkeypatch.setattr("rungwise.encoders.precision.native_bfloat16", lambda device: True)
-    monkeypatch.setattr("rungwise.encoders.precision._PAYS", 0.0)
+    monkeypatch.setattr("rungwise.encoders.native_bfloat16", lambda device: True)
+    monkeypatch.setattr("rungwise.encoders._precision._PAYS", 0.0)
     said: list[str] = []
     with computed_in("auto", least_cosine=least, say=said.append) as now:
         text_rows(side.train(), [f"one two {number}" for number in range(PROBE)], tmp_path)

@@ -1,4 +1,4 @@
-"""Also tests rungwise.encoders.untrusted.bert."""
+"""Also tests rungwise.encoders.untrusted._bert."""
 
 import base64
 import json
@@ -13,15 +13,15 @@ import pytest
 import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.fine_tuning import recompute_layers
-from rungwise.encoders.heads import LinearHead
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.sides import TEXT_ENCODER
-from rungwise.encoders.texts.text_rows import encode_texts
-from rungwise.encoders.texts.transformer import TransformerConfig
-from rungwise.encoders.untrusted.bert import EncoderSettings, layers_of, network_of
-from rungwise.encoders.vocabulary.token_arrays import pad
+from rungwise.core import UserError
+from rungwise.encoders import LinearHead, recompute_layers
+from rungwise.encoders._sides import TEXT_ENCODER
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import TransformerConfig
+from rungwise.encoders.texts._text_rows import encode_texts
+from rungwise.encoders.untrusted import EncoderSettings, network_of
+from rungwise.encoders.untrusted._bert import layers_of
+from rungwise.encoders.vocabulary import pad
 from rungwise.language.sentence_models import PACKAGED_MODEL
 from rungwise.models import JointEmbedding, VSEConfig, load
 from tests.encoders.vocabulary.test_character_maps import character_map

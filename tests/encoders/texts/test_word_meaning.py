@@ -3,16 +3,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.encoders.texts.word_meaning import WordMeanings
+from rungwise.core import UserError
+from rungwise.encoders.texts import GRUConfig, WordMeanings
 
 
 @pytest.fixture
 def side(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small encoder in the place of the sentence model."""
     encoder = GRUConfig(word_dimension=4, min_count=1).build(["dog cat sneakers"], 6)
-    monkeypatch.setattr("rungwise.encoders.texts.transformer.TransformerConfig.build", lambda *_: encoder)
+    monkeypatch.setattr("rungwise.encoders.texts.TransformerConfig.build", lambda *_: encoder)
 
 
 @pytest.mark.usefixtures("side")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.sides import TEXT_ENCODER
-from rungwise.encoders.texts.gru import GRUConfig, GRUEncoder, with_words
-from rungwise.encoders.vocabulary.tokenizer import tokenise
+from rungwise.core import UserError
+from rungwise.encoders._sides import TEXT_ENCODER
+from rungwise.encoders.texts import GRUConfig, GRUEncoder
+from rungwise.encoders.texts._gru import with_words
+from rungwise.encoders.vocabulary import tokenise
 
 CAPTIONS = ["a red dog", "a dog runs", "ein Hund", "a cat 😀"]
 VECTORS = {

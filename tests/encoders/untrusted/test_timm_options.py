@@ -9,11 +9,12 @@ import pytest
 import timm
 import torch
 
-from rungwise.core.configuration import load_yaml
-from rungwise.core.errors import UserError
-from rungwise.encoders.images.backbone import Backbone, ImageConfig, create_network, load_backbone
-from rungwise.encoders.untrusted.timm_options import OPTIONS, check_options
-from rungwise.training.config.run import TrainConfig
+from rungwise.core import UserError, load_yaml
+from rungwise.encoders.images import Backbone, ImageConfig, load_backbone
+from rungwise.encoders.images._backbone import create_network
+from rungwise.encoders.untrusted import check_options
+from rungwise.encoders.untrusted._timm_options import OPTIONS
+from rungwise.training.config import TrainConfig
 
 SMALL = "test_resnet.r160_in1k"
 

@@ -3,14 +3,8 @@ import json
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.untrusted.tokenizers import (
-    PretrainedTokenizer,
-    TokenRules,
-    check_special,
-    check_vocabulary,
-    plain_rules,
-)
+from rungwise.core import UserError
+from rungwise.encoders.untrusted import PretrainedTokenizer, TokenRules, check_special, check_vocabulary, plain_rules
 
 WORDS = {word: number for number, word in enumerate(["<pad>", "<unk>", "</s>", "a", "dog", "cat"])}
 

@@ -4,8 +4,8 @@ import struct
 import pytest
 from tokenizers import normalizers
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.vocabulary.character_maps import check_character_map
+from rungwise.core import UserError
+from rungwise.encoders.vocabulary._character_maps import check_character_map
 
 HAS_VALUE, VALUE = 1 << 8, 1 << 31
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.encoders.vocabulary.token_arrays import Tokens, pad
+from rungwise.encoders.vocabulary import Tokens, pad
 
 TEXTS = st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=6), min_size=1, max_size=9)
 

@@ -5,16 +5,10 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.texts.gru import learn_vocabulary, tokenise
-from rungwise.encoders.vocabulary.tokenizer import (
-    PATTERNS,
-    cutting,
-    pieces,
-    read_vocabulary,
-    unknown_words,
-    whole_words,
-)
+from rungwise.core import UserError
+from rungwise.encoders.texts import learn_vocabulary
+from rungwise.encoders.vocabulary import cutting, pieces, read_vocabulary, tokenise, unknown_words, whole_words
+from rungwise.encoders.vocabulary._tokenizer import PATTERNS
 from tests.encoders.vocabulary.test_character_maps import character_map
 
 CAPTIONS = ["a red dog runs", "a blue cat"]
@@ -128,7 +122,7 @@ def test_a_panic_of_the_library_is_one_line(said: dict[str, Any], monkeypatch: p
         def from_str(text: str) -> None:
             raise PanicError("called `Option::unwrap()` on a `None` value\nmore")
 
-    monkeypatch.setattr("rungwise.encoders.vocabulary.tokenizer.Tokenizer", Panicking)
+    monkeypatch.setattr("rungwise.encoders.vocabulary._tokenizer.Tokenizer", Panicking)
     with pytest.raises(UserError, match=r"^here: not a vocabulary \(called `Option::unwrap\(\)` on a `None` value\)"):
         read_vocabulary(json.dumps(said), "here")
 

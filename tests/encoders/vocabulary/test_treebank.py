@@ -8,8 +8,7 @@ import pytest
 from nltk.tokenize import NLTKWordTokenizer
 from tokenizers import Tokenizer
 
-from rungwise.encoders.vocabulary.tokenizer import read_vocabulary
-from rungwise.encoders.vocabulary.treebank import treebank_vocabulary
+from rungwise.encoders.vocabulary import read_vocabulary, treebank_vocabulary
 
 FRAME = ("<pad>", "<start>", "<end>", "<unk>")
 EMPTY = treebank_vocabulary({word: number for number, word in enumerate(FRAME)})

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import RankedLists
-from rungwise.evaluation.analysis import confusion as confusions
-from rungwise.evaluation.analysis.confusion import confusion as confuse
-from rungwise.evaluation.analysis.top_candidates import top_candidates_of
+from rungwise.evaluation.analysis import _confusion as confusions
+from rungwise.evaluation.analysis import confusion as confuse
+from rungwise.evaluation.analysis._top_candidates import top_candidates_of
 
 
 def slow(order, asking, answering, k):

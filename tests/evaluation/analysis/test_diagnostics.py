@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import RankedLists, diagnose, evaluate
-from rungwise.evaluation.analysis import diagnostics
-from rungwise.evaluation.analysis.diagnostics import false_negatives_by_gallery, in_positions_of_data
-from rungwise.evaluation.protocols import ConsecutiveFolds
+from rungwise.evaluation._protocols import ConsecutiveFolds
+from rungwise.evaluation.analysis import _diagnostics as diagnostics
+from rungwise.evaluation.analysis import false_negatives_by_gallery, in_positions_of_data
 
 
 def world(images=40, per_image=2, seed=0):

@@ -2,10 +2,10 @@ import csv
 
 import numpy as np
 
-from rungwise.data.collection import ImageCaptions
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import RankedLists, find_false_negatives, write_false_negatives
-from rungwise.evaluation.analysis.false_negatives import FalseNegative
-from rungwise.evaluation.analysis.top_candidates import top_candidates_of
+from rungwise.evaluation.analysis import FalseNegative
+from rungwise.evaluation.analysis._top_candidates import top_candidates_of
 
 
 def test_they_are_what_the_definition_says():

@@ -3,9 +3,9 @@ import pytest
 from scipy.stats import skew
 
 from rungwise.evaluation import RankedLists
-from rungwise.evaluation.analysis import top_candidates
-from rungwise.evaluation.analysis.top_candidates import top_candidates_of
-from rungwise.evaluation.judgements.positives import positives_from_lists
+from rungwise.evaluation.analysis import _top_candidates as top_candidates
+from rungwise.evaluation.analysis._top_candidates import top_candidates_of
+from rungwise.evaluation.judgements._positives import positives_from_lists
 
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 22])

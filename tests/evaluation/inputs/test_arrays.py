@@ -1,6 +1,6 @@
 """What an auditor brings in files.
 
-Also tests rungwise.evaluation.inputs.array_files.
+Also tests rungwise.evaluation.inputs._array_files.
 """
 
 import json
@@ -11,10 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.collection import ImageCaptions
-from rungwise.evaluation.inputs.arrays import (
+from rungwise.core import UserError, limited
+from rungwise.data import ImageCaptions
+from rungwise.evaluation.inputs import (
     owners_by_count,
     read_embeddings,
     read_owners,

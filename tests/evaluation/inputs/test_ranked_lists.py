@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import RankedLists, evaluate, read_ranked_lists
 from tests.odd_files import on_posix, put
 

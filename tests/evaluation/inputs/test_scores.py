@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import evaluate, similarity_source
-from rungwise.evaluation.inputs.arrays import read_embeddings
-from rungwise.metrics import sources
-from rungwise.metrics.sources import EmbeddingSource, ProductSource
+from rungwise.evaluation.inputs import read_embeddings
+from rungwise.metrics import EmbeddingSource, ProductSource
+from rungwise.metrics import _sources as sources
 from rungwise.similarity import Cosine, Order
 
 

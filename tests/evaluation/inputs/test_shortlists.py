@@ -1,6 +1,6 @@
 """Two stages, beside the slow way: sort every query by the first model, take K, sort these by the second.
 
-Also tests rungwise.evaluation.inputs.rank_only.
+Also tests rungwise.evaluation.inputs._rank_only.
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rungwise.calibration import Calibration
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import RankedLists, Reranked, diagnose, evaluate, format_result, similarity_source
-from rungwise.evaluation.inputs.shortlists import steps_of
-from rungwise.evaluation.protocols import ConsecutiveFolds
-from rungwise.metrics.sources import MatrixSource
+from rungwise.evaluation._protocols import ConsecutiveFolds
+from rungwise.evaluation.inputs._shortlists import steps_of
+from rungwise.metrics import MatrixSource
 
 MEASURES = ["R@1", "R@5", "Recall@5", "MedR", "MeanR", "MAP", "MRR", "nDCG@10", "NCS@3(non_gt)", "SR@5", "Spearman"]
 

@@ -1,4 +1,4 @@
-"""What people called right, counted beside the annotation. Also tests rungwise.evaluation.judgements.record."""
+"""What people called right, counted beside the annotation. Also tests rungwise.evaluation.judgements._record."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core import UserError
+from rungwise.core.disk import digest_of
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.disk.seals import digest_of
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import (
+    Fold,
     HumanPositives,
     Result,
     compare,
@@ -22,9 +23,9 @@ from rungwise.evaluation import (
     published_beside,
     read_human_positives,
 )
-from rungwise.evaluation.protocols import ConsecutiveFolds, Fold
-from rungwise.metrics.rankings import positives_of
-from rungwise.relevance.human.log import Judgement, add_judgement, now
+from rungwise.evaluation._protocols import ConsecutiveFolds
+from rungwise.metrics import positives_of
+from rungwise.relevance.human import Judgement, add_judgement, now
 
 IMAGES, EACH = 12, 3
 OWNERS = np.repeat(np.arange(IMAGES), EACH)

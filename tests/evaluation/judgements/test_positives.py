@@ -3,11 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, read
 from rungwise.evaluation import evaluate, positives_from_json, positives_from_labels
-from rungwise.evaluation.judgements.positives import positives_from_lists
+from rungwise.evaluation.judgements._positives import positives_from_lists
 
 IMAGES, CAPTIONS = 5000, 6000
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.evaluation import diagnose, evaluate, report_page
-from rungwise.evaluation.report.explanations import section_of_reasons
-from rungwise.similarity.explanation import Explanation
+from rungwise.evaluation.report._explanations import section_of_reasons
+from rungwise.similarity import Explanation
 from tests.colour_model import COLOURS
 from tests.evaluation.report.test_page import checked
 from tests.pointing_model import GRID, PointingModel

@@ -1,14 +1,14 @@
-"""Also tests rungwise.evaluation.report.parts."""
+"""Also tests rungwise.evaluation.report._parts."""
 
 import re
 
 import numpy as np
 import pytest
 
-from rungwise.data.collection import ImageCaptions
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import RankedLists, diagnose, evaluate, positives_from_labels, report_page
-from rungwise.evaluation.report import labels as report_labels
-from rungwise.evaluation.report.labels import curve_measures
+from rungwise.evaluation.report import _labels as report_labels
+from rungwise.evaluation.report import curve_measures
 from tests.evaluation.report.test_page import checked
 
 

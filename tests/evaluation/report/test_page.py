@@ -1,4 +1,4 @@
-"""Also tests rungwise.evaluation.report.style."""
+"""Also tests rungwise.evaluation.report._style."""
 
 import re
 from html.parser import HTMLParser
@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import RankedLists, diagnose, evaluate, find_false_negatives, published_beside, report_page
-from rungwise.evaluation.report import plots
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.evaluation.report import _plots as plots
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
 
 class Strict(HTMLParser):

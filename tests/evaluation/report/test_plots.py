@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rungwise.evaluation.report.plots import HEIGHT, WIDTH, Axis, bars, lines, scatter, spreads
+from rungwise.evaluation.report._plots import HEIGHT, WIDTH, Axis, bars, lines, scatter, spreads
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 100), (-0.37, 0.92), (3, 3), (1e-5, 3e-5), (0, 12345)])

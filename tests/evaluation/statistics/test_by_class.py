@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import ByClass, RankedLists, Result, by_class, evaluate
-from rungwise.evaluation.judgements.positives import positives_from_labels
-from rungwise.evaluation.result_file import read_as
-from rungwise.evaluation.statistics.json_numbers import as_json
+from rungwise.evaluation._result_file import read_as
+from rungwise.evaluation.judgements import positives_from_labels
+from rungwise.evaluation.statistics import as_json
 from rungwise.metrics import parse
 
 MEASURES = ("MAP", "MAP@3", "P@2", "AP11", "MedR")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import Calibration, Known
-from rungwise.core.errors import UserError
-from rungwise.evaluation.statistics.cross_validation import cross_validated, has_enough
+from rungwise.core import UserError
+from rungwise.evaluation.statistics import cross_validated, has_enough
 
 
 @pytest.fixture(scope="module")

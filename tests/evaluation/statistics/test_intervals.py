@@ -3,11 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.evaluation import evaluate
-from rungwise.evaluation.protocols import ConsecutiveFolds
-from rungwise.evaluation.result import Result
-from rungwise.evaluation.statistics.intervals import bootstrap
+from rungwise.core import UserError
+from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation._protocols import ConsecutiveFolds
+from rungwise.evaluation.statistics import bootstrap
 from rungwise.metrics import parse
 
 MEASURES = ["R@1", "R@5", "R@10", "MedR", "MeanR", "rsum", "CS@5"]

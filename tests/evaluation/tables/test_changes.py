@@ -4,7 +4,7 @@ import numpy as np
 from rich.console import Console
 
 from rungwise.evaluation import HumanPositives, evaluate, evaluate_with_people, render_change
-from rungwise.evaluation.tables.changes import change_cells
+from rungwise.evaluation.tables._changes import change_cells
 
 SCORES = np.array([[0.4, 0.9, 0.2], [0.1, 0.8, 0.3], [0.5, 0.6, 0.7]])
 SAID = HumanPositives(np.array([[0, 1]]), ("Ada", "Bo"), 3.0, {"judgements.jsonl": "5eed"})

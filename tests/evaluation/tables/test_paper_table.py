@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import Result, matching, printed
-from rungwise.evaluation.tables.paper_table import Ours, paper_table
+from rungwise.evaluation.tables import Ours, paper_table
 
 
 def result_of(numbers, protocol="coco-1k-5fold", images=(1000,) * 5, per_image=5, **more):

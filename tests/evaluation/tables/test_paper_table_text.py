@@ -3,8 +3,7 @@ import json
 import pytest
 
 from rungwise.evaluation import PAPERS, matching, tables_of
-from rungwise.evaluation.tables.paper_table import Ours, paper_table
-from rungwise.evaluation.tables.paper_table_text import table_json, table_markdown, table_text
+from rungwise.evaluation.tables import Ours, paper_table, table_json, table_markdown, table_text
 from tests.evaluation.tables.test_paper_table import RECALLS, ROW, ours, result_of
 
 

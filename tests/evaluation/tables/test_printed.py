@@ -1,6 +1,6 @@
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import PAPERS, matching, printed, table_named, tables_of
 
 

@@ -4,7 +4,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, printed, published, published_beside
 from rungwise.metrics import parse
 

@@ -15,7 +15,7 @@ from rungwise.evaluation import (
     render_published,
     render_table,
 )
-from rungwise.evaluation.tables.published_rows import PublishedRow
+from rungwise.evaluation.tables import PublishedRow
 
 
 def text_of(result, width=80):

@@ -1,7 +1,7 @@
 """Where relevance ends in searches.
 
-Also tests rungwise.index.cutoff.calibration, rungwise.index.cutoff.caption_similarity and
-rungwise.index.search.state_cache.
+Also tests rungwise.index.cutoff._calibration, rungwise.index.cutoff._caption_similarity and
+rungwise.index.search._state_cache.
 """
 
 import re
@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import FEWEST_QUERIES, Calibration
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, parse_where
-from rungwise.index.cutoff import calibration
-from rungwise.index.cutoff.caption_similarity import CaptionSimilarity
-from rungwise.index.maintenance.verify import verify_index
-from rungwise.models import DualEncoder, EncodedImages
-from rungwise.models.contracts import PairScorer
+from rungwise.index.cutoff import _calibration as calibration
+from rungwise.index.cutoff._caption_similarity import CaptionSimilarity
+from rungwise.index.maintenance import verify_index
+from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.similarity import Cosine
 
 WIDTH, TOPICS, EACH = 24, 20, 30

@@ -1,16 +1,16 @@
-"""Also tests rungwise.index.search.pipeline: what stands before the end comes first, on every page."""
+"""Also tests rungwise.index.search._pipeline: what stands before the end comes first, on every page."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.calibration.judgement import BEYOND, Background, Known, QueryJudgement
+from rungwise.calibration import BEYOND, Background, Known, QueryJudgement
 from rungwise.index import Condition, Where
-from rungwise.index.cutoff.judge import MOST_JUDGED, advice, judged
-from rungwise.index.query.unknown_words import UnknownWord
-from rungwise.index.ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
-from rungwise.index.search.pipeline import groups_of
+from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
+from rungwise.index.cutoff._judge import MOST_JUDGED, advice, judged
+from rungwise.index.query import UnknownWord
+from rungwise.index.search import groups_of
 from rungwise.similarity import Cosine
 from tests.index.toy_store import ToyStore
 

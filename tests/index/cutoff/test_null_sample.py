@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.index.cutoff.null_sample import NullSample
+from rungwise.index.cutoff._null_sample import NullSample
 from rungwise.similarity import Cosine, Inner, Order, Similarity
 from tests.index.toy_store import ToyStore
 

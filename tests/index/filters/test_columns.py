@@ -1,6 +1,6 @@
 """Filters over columns hold for the rows for which they hold in plain Python.
 
-Also tests rungwise.index.stores.scan.
+Also tests rungwise.index.stores._scan.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from rungwise.index.filters.columns import Columns
-from rungwise.index.filters.conditions import Condition, Expression, Where
-from rungwise.index.stores.scan import compare_all, inverse_lengths
+from rungwise.index.filters import Columns, Condition, Expression, Where
+from rungwise.index.stores._scan import compare_all, inverse_lengths
 from rungwise.similarity import Cosine, Order, Similarity
 from tests.index.filter_expressions import EXPRESSIONS, RECORDS
 

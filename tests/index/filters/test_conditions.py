@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Both, Condition, Either, Not, Where
-from rungwise.index.filters.conditions import Expression
+from rungwise.index.filters import Expression
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits, limited
+from rungwise.core import Limits, UserError, limited
 from rungwise.index import Both, Condition, Either, Not, Where, WhereError, check_columns, parse_where, write_where
-from rungwise.index.filters.parser import DEEPEST, MOST_VALUES, columns_of
+from rungwise.index.filters import columns_of
+from rungwise.index.filters._parser import DEEPEST, MOST_VALUES
 
 YEAR = Condition("year", ">=", 2020)
 BEACH = Condition("tags", "has", "beach")

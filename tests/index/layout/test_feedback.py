@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text, sealed
-from rungwise.core.errors import UserError
 from rungwise.index import Grade, Index
-from rungwise.index.layout import feedback
-from rungwise.index.layout.feedback import add_grade, now, read_grades
+from rungwise.index.layout import _feedback as feedback
+from rungwise.index.layout import add_grade, now, read_grades
 from tests.colour_model import ColourModel, colour_pictures
 
 NAME = "grades.jsonl"

@@ -1,6 +1,6 @@
 """An index under an address of an object store does what one in a folder does.
 
-Also tests rungwise.index.stores.addresses.
+Also tests rungwise.index.stores._addresses.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of
+from rungwise.core import UserError
+from rungwise.core.network import address_of
 from rungwise.index import Index
 from rungwise.index.layout import location, manifest
-from rungwise.index.maintenance.verify import verify_index
-from rungwise.index.stores.lance.tables import connected
+from rungwise.index.maintenance import verify_index
+from rungwise.index.stores.lance._tables import connected
 from tests.colour_model import ColourModel, colour_pictures
 
 

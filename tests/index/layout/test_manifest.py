@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Manifest
 from rungwise.index.layout import manifest as storage
 

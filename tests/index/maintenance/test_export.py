@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.index.maintenance.export import export
+from rungwise.index.maintenance import export
 from tests.colour_model import ColourModel, colour_pictures
 
 

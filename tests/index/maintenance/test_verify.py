@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.core.checks import summary
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError, limited, summary
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import ExactStore, Index
-from rungwise.index.maintenance.verify import verify_index
+from rungwise.index.maintenance import verify_index
 from rungwise.models import DualEncoder
 from rungwise.similarity import Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes

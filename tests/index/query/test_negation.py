@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rungwise.index.query import negation
-from rungwise.index.query.negation import split_negation
+from rungwise.index.query import _negation as negation
+from rungwise.index.query._negation import split_negation
 
 WORDS = ["a", "dog", "without", "no", "not", ",", "people", "in", "its", "or", "and", "with", "but", "red"]
 

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits
+from rungwise.core import Limits, UserError
 from rungwise.index import LESS, GivenPicture, Query, Term, Words, parse_query
-from rungwise.index.query import parser
+from rungwise.index.query import _parser as parser
 from tests.colour_model import COLOURS, picture_bytes
 
 

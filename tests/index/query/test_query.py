@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import LESS, GivenPicture, GivenVector, Like, Query, Term, Words
-from rungwise.index.query.query import MOST_WEIGHT
+from rungwise.index.query._query import MOST_WEIGHT
 
 
 def test_the_reading_names_every_part() -> None:

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rungwise.encoders.texts.gru import GRUConfig, learn_vocabulary
-from rungwise.encoders.vocabulary.tokenizer import unknown_words as outside
-from rungwise.encoders.vocabulary.tokenizer import whole_words
-from rungwise.index.query.unknown_words import Meaning, UnknownWord, frequent_words, near_in_spelling, unknown_words
-from rungwise.language.word_vectors import WordVectors
+from rungwise.encoders.texts import GRUConfig, learn_vocabulary
+from rungwise.encoders.vocabulary import unknown_words as outside
+from rungwise.encoders.vocabulary import whole_words
+from rungwise.index.query import Meaning, UnknownWord, frequent_words, unknown_words
+from rungwise.index.query._unknown_words import near_in_spelling
+from rungwise.language import WordVectors
 
 PIECES = SimpleNamespace(known_words=frozenset({"boy", "horse", "zebra", "running"}), unknown_words=lambda text: ())
 

@@ -4,8 +4,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rungwise.core.errors import UserError
-from rungwise.index.query.vectors import combined
+from rungwise.core import UserError
+from rungwise.index.query import combined
 
 VECTORS = st.lists(arrays(np.float32, 4, elements=st.integers(-3, 3).map(float)), min_size=2, max_size=4)
 

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rungwise.core.errors import UserError
-from rungwise.index.search.diversity import Folding, diversified
-from rungwise.similarity.arrays import unit_rows
+from rungwise.core import UserError
+from rungwise.index.search._diversity import Folding, diversified
+from rungwise.similarity import unit_rows
 
 ROWS = arrays(np.float32, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(-2, 2).map(float))
 HASHES = st.lists(st.sampled_from([None, "a", "b"]), min_size=12, max_size=12)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.index.search.fusion import Rarity, fused
+from rungwise.index.search import Rarity, fused
 
 RANKINGS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=3)
 

@@ -1,15 +1,14 @@
-"""Also tests rungwise.index.ranking, and the options of a search."""
+"""Also tests rungwise.index._ranking, and the options of a search."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Condition, SearchOptions, Where
-from rungwise.index.ranking import PictureCandidates
-from rungwise.index.search.fusion import fused
-from rungwise.index.search.pipeline import groups_of
+from rungwise.index._ranking import PictureCandidates
+from rungwise.index.search import fused, groups_of
 from rungwise.similarity import Cosine, Inner
 from tests.index.toy_store import ToyStore
 

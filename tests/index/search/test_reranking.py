@@ -3,10 +3,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.index.answers import SearchOptions
-from rungwise.index.search.reranking import reranked
-from rungwise.models.contracts import PairScorer
+from rungwise.core import UserError
+from rungwise.index import SearchOptions
+from rungwise.index.search import reranked
+from rungwise.models import PairScorer
 
 
 class Lengths(PairScorer):

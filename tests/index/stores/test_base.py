@@ -10,12 +10,13 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
-from rungwise.index.stores.base import Side, StoreBatch
-from rungwise.index.stores.id_sampling import smallest_keys
+from rungwise.index.stores import StoreBatch
+from rungwise.index.stores._base import Side
+from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.index.stores.lance.store import LanceStore
-from rungwise.index.stores.milvus.store import MilvusStore
+from rungwise.index.stores.milvus import MilvusStore
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from tests.index.toy_store import ToyStore
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.index.stores.bm25 import WordIndex, best_by_words, words_of
+from rungwise.index.stores import WordIndex, words_of
+from rungwise.index.stores._bm25 import best_by_words
 
 TEXTS = st.lists(st.lists(st.sampled_from(["red", "boat", "dog", "sea", "a"]), max_size=6).map(" ".join), max_size=8)
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import ExactStore, LanceStore, Store
 from rungwise.index.stores.factory import Kind, choose, create_store, open_store
 from rungwise.similarity import Cosine, Order

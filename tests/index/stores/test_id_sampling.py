@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.index.stores.id_sampling import DRAWS, sample_key, smallest_keys
+from rungwise.index.stores._id_sampling import DRAWS, sample_key, smallest_keys
 
 
 @given(st.sets(st.text(), min_size=1, max_size=60), st.sets(st.text(), max_size=10), st.integers(1, 30))

@@ -7,18 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core import MissingFileError, UserError
 from rungwise.core.disk.locks import LOCK, writing_alone
-from rungwise.core.errors import UserError
-from rungwise.core.untrusted_files import MissingFileError
-from rungwise.index.stores import vector_files
-from rungwise.index.stores.vector_files import (
-    digest_of_vectors,
-    open_vectors,
-    read_description,
-    read_lines,
-    write_description,
-    write_lines,
-)
+from rungwise.index.stores import _vector_files as vector_files
+from rungwise.index.stores import read_description, read_lines, write_description, write_lines
+from rungwise.index.stores._vector_files import digest_of_vectors, open_vectors
 
 
 def test_lines_are_ascii_and_come_back(tmp_path: Path) -> None:

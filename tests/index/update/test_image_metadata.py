@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
-from rungwise.data.files.packed_pictures import TarMember
-from rungwise.index.update.image_metadata import LONGEST_TAG, MOST_TAGS, facts_of_file, facts_of_picture
+from rungwise.data.files import TarMember
+from rungwise.index.update._image_metadata import LONGEST_TAG, MOST_TAGS, facts_of_file, facts_of_picture
 
 TAKEN, OFFSET, ORIENTATION, EXIF, GPS = 0x9003, 0x9011, 0x0112, 0x8769, 0x8825
 

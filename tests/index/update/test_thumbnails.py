@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.index.update.thumbnails import Thumbnails
+from rungwise.core import UserError
+from rungwise.index.update import Thumbnails
 from tests.colour_model import picture_bytes
 
 CONTENT = "0a" * 32

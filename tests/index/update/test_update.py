@@ -1,6 +1,6 @@
 """An index that is brought up to date.
 
-Also tests rungwise.index.update.skipped, rungwise.index.update.file_reader, rungwise.index.layout.store_pair.
+Also tests rungwise.index.update._skipped, rungwise.index.update._file_reader, rungwise.index.layout.store_pair.
 """
 
 import os
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.layouts.folder import PictureFolder, read_folder
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.data.layouts import PictureFolder, read_folder
 from rungwise.index import Index
 from rungwise.index.layout.manifest import read_issues, read_manifest
 from rungwise.index.stores.factory import Wished
-from rungwise.index.update import file_reader
+from rungwise.index.update import _file_reader as file_reader
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
 
@@ -363,7 +363,7 @@ def test_a_death_between_the_two_files_of_what_is_left_out(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rungwise.core.disk.files.sync_file", dies)
+        patch.setattr("rungwise.core.disk._files.sync_file", dies)
         with pytest.raises(KeyboardInterrupt):
             index.update(collection(photos), model)
     manifest = read_manifest(index.folder)
@@ -413,13 +413,13 @@ def test_facts_stand_where_filters_see_them_and_a_table_wins(photos: Path, model
 def test_stores_are_put_in_order_where_much_is_new(
     photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rungwise.index.index._TAKES_LONG", 1)
+    monkeypatch.setattr("rungwise.index._index._TAKES_LONG", 1)
     index, said = Index.create(photos.parent / "index", model, name="photos", store="exact"), list[str]()
     index.update(collection(photos), model, say=said.append)
     assert said == ["putting the index of 6 pictures in order"]
     index.update(collection(photos), model, say=said.append)
     assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)
-    monkeypatch.setattr("rungwise.index.index._IN_ORDER", 0.5)
+    monkeypatch.setattr("rungwise.index._index._IN_ORDER", 0.5)
     draw(photos / "new.png", 77)
     index.update(collection(photos), model, say=said.append)
     assert (len(said), read_manifest(index.folder).rows_in_order) == (1, 6)

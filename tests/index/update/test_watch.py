@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rungwise.index.update.watch import changes_below
+from rungwise.index.update import changes_below
 
 ADDED, MODIFIED, DELETED = 1, 2, 3
 

@@ -23,19 +23,18 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.compute.cluster import cluster
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import file_system
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.data.readers import read
-from rungwise.encoders.images.backbone import ImageConfig
+from rungwise.core import UserError
+from rungwise.core.compute import cluster
+from rungwise.core.network import file_system
+from rungwise.data import ImageCaptions, read
+from rungwise.data.files import FeatureRows
+from rungwise.encoders.images import ImageConfig
 from rungwise.index import Index
-from rungwise.index.items import Items, ItemSource
-from rungwise.index.update import file_reader, workers
-from rungwise.index.update.file_reader import ToLookAt
-from rungwise.index.update.update import Changes
-from rungwise.index.update.workers import Workers
+from rungwise.index._items import Items, ItemSource
+from rungwise.index.update import Changes, Workers
+from rungwise.index.update import _file_reader as file_reader
+from rungwise.index.update import _workers as workers
+from rungwise.index.update._file_reader import ToLookAt
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
 from tests.colour_model import ColourModel, picture_bytes
 
@@ -500,8 +499,8 @@ def test_a_command_that_was_killed_goes_on(photos: Path, tmp_path: Path, model_f
 SMALL_SHARES = """
 import os, signal, sys
 from rungwise.cli import main
-from rungwise.index.update import workers
-from rungwise.index.update.update import Update
+from rungwise.index.update import _workers
+from rungwise.index.update import Update
 
 workers._SHARE, workers._SECONDS, write = 4, 0.0, Update._write
 

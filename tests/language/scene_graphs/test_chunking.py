@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.language.scene_graphs import SceneGraph
 from rungwise.language.scene_graphs.chunking import parse
-from rungwise.language.scene_graphs.graph import SceneGraph
 from tests.language.annotated import Annotated, annotated, written
 
 WRITTEN = 0.981

@@ -1,6 +1,6 @@
-"""Tests rungwise.language.scene_graphs.dependencies by trees of en_core_web_sm 3.8 that were written down.
+"""Tests rungwise.language.scene_graphs._dependencies by trees of en_core_web_sm 3.8 that were written down.
 
-Also tests rungwise.language.scene_graphs.dependency_tree.
+Also tests rungwise.language.scene_graphs._dependency_tree.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.scene_graphs.dependencies import dependency_parser, facts_of
-from rungwise.language.scene_graphs.dependency_tree import Tree
+from rungwise.core import UserError
+from rungwise.language.scene_graphs import dependency_parser
+from rungwise.language.scene_graphs._dependencies import facts_of
+from rungwise.language.scene_graphs._dependency_tree import Tree
 
 
 @dataclass(eq=False)

@@ -3,8 +3,8 @@ from typing import get_args
 
 import pytest
 
-from rungwise.language.scene_graphs.families import COLOURS, Family, family_of
-from rungwise.language.scene_graphs.graph import canonical
+from rungwise.language.scene_graphs import canonical, family_of
+from rungwise.language.scene_graphs._families import COLOURS, Family
 
 MEMBERS = {
     "colour": ("red", "grey", "violet"),

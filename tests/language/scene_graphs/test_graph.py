@@ -1,7 +1,8 @@
 import pytest
 
+from rungwise.language.scene_graphs import canonical, spoken
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.graph import canonical, merged, spoken
+from rungwise.language.scene_graphs._graph import merged
 
 RELATIONS = sorted(known.PREPOSITIONS | {name for names in known.PHRASES.values() for name in names})
 

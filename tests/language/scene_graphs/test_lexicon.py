@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.scene_graphs import lexicon
-from rungwise.language.scene_graphs.lexicon import form_of, guessed_kinds, kinds_of, usually
+from rungwise.core import UserError
+from rungwise.language.scene_graphs import _lexicon as lexicon
+from rungwise.language.scene_graphs import kinds_of
+from rungwise.language.scene_graphs._lexicon import form_of, guessed_kinds, usually
 
 WATCHED = """
 import pickle, sys

@@ -1,7 +1,7 @@
 import pytest
 
-from rungwise.language.scene_graphs.phrases import Phrase, phrases
-from rungwise.language.scene_graphs.tagging import tagged, tokens
+from rungwise.language.scene_graphs._phrases import Phrase, phrases
+from rungwise.language.scene_graphs._tagging import tagged, tokens
 
 
 def read(caption: str) -> list[Phrase]:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.scene_graphs.synonyms import _OWN, Synonyms, wordnet_folder
+from rungwise.core import UserError
+from rungwise.language.scene_graphs import Synonyms, wordnet_folder
+from rungwise.language.scene_graphs._synonyms import _OWN
 
 INDEX = {
     "noun": [
@@ -34,7 +35,7 @@ def wordnet(tmp_path: Path) -> Path:
 @pytest.fixture
 def nowhere(monkeypatch, tmp_path: Path) -> Path:
     """A machine without WordNet."""
-    monkeypatch.setattr("rungwise.language.scene_graphs.synonyms._PLACES", ())
+    monkeypatch.setattr("rungwise.language.scene_graphs._synonyms._PLACES", ())
     for name in ("WNSEARCHDIR", "WNHOME", "NLTK_DATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -1,6 +1,6 @@
 import pytest
 
-from rungwise.language.scene_graphs.tagging import tagged, tokens
+from rungwise.language.scene_graphs._tagging import tagged, tokens
 
 
 @pytest.mark.parametrize(

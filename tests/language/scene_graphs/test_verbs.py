@@ -1,10 +1,10 @@
-"""Tests rungwise.language.scene_graphs.verbs where captions meet it: by the words that are tagged."""
+"""Tests rungwise.language.scene_graphs._verbs where captions meet it: by the words that are tagged."""
 
 import pytest
 
-from rungwise.language.scene_graphs.lexicon import Word
-from rungwise.language.scene_graphs.tagging import tagged, tokens
-from rungwise.language.scene_graphs.verbs import Place, goes_on, is_verb
+from rungwise.language.scene_graphs._lexicon import Word
+from rungwise.language.scene_graphs._tagging import tagged, tokens
+from rungwise.language.scene_graphs._verbs import Place, goes_on, is_verb
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ import onnx
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import TextFeatureConfig
-from rungwise.encoders.heads import LinearHead, MLPHead, ResidualHead
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import LinearHead, TextFeatureConfig
+from rungwise.encoders._heads import MLPHead, ResidualHead
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig
 from rungwise.models import JointEmbedding, PairScorer, VSEConfig, load
-from rungwise.models.export import onnx_export
-from rungwise.models.export.onnx_export import ExportAgreement, export_onnx
-from rungwise.models.export.onnx_model import OnnxModel
+from rungwise.models.export import _onnx_export as onnx_export
+from rungwise.models.export import export_onnx
+from rungwise.models.export._onnx_export import ExportAgreement
+from rungwise.models.export._onnx_model import OnnxModel
 from rungwise.similarity import Cosine, Inner, Order
 from tests.models.exported import TEXTS, of_features, pictures, seeing
 from tests.published import CAPTIONS, Published, photos

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
-from rungwise.core.compute.threads import cores
-from rungwise.core.errors import UserError
-from rungwise.models.export.onnx_graphs import Graph, Input, check_graph, default_threads
+from rungwise.core import UserError
+from rungwise.core.compute import cores
+from rungwise.models.export._onnx_graphs import Graph, Input, check_graph, default_threads
 
 ROWS = (Input("rows", np.float32, (None, 3)),)
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rungwise.core.disk.seals import SEAL, write_seal
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.core.disk import SEAL, write_seal
+from rungwise.data.files import FeatureRows
 from rungwise.index import Index, Searcher
-from rungwise.index.maintenance.verify import verify_index
+from rungwise.index.maintenance import verify_index
 from rungwise.models import AlteredModelError, JointEmbedding, load, load_dual_encoder
-from rungwise.models.export.onnx_export import export_onnx
-from rungwise.models.export.onnx_model import OnnxModel
-from rungwise.models.io.folder import ModelFolder
+from rungwise.models.export import export_onnx
+from rungwise.models.export._onnx_model import OnnxModel
+from rungwise.models.io import ModelFolder
 from tests.colour_model import ColourModel, colour_pictures
 from tests.models.exported import TEXTS, of_features, pictures, seeing
 

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from rungwise.calibration import Calibration
-from rungwise.core.disk.seals import check_seal, write_seal
-from rungwise.core.errors import UserError
-from rungwise.models.io.calibration_file import keep_calibration
-from rungwise.models.io.folder import ModelFolder
+from rungwise.core import UserError
+from rungwise.core.disk import check_seal, write_seal
+from rungwise.models.io import ModelFolder, keep_calibration
 
 PLAIN = Calibration.unsupervised()
 

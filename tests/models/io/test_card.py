@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rungwise.models.io.card import EvaluationTable, escaped, model_card, tables_of, with_table
+from rungwise.models.io import EvaluationTable, model_card, with_table
+from rungwise.models.io._card import escaped, tables_of
 
 TABLE = EvaluationTable(
     data="Flickr8K test",

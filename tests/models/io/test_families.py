@@ -1,6 +1,6 @@
 """Which class reads a folder, and that only that one is imported; see also test_saving and test_folder.
 
-Also tests rungwise.models.loading, rungwise.models.
+Also tests rungwise.models._loading, rungwise.models.
 """
 
 import subprocess
@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.models import SavedModel, family
-from rungwise.models.export.onnx_model import OnnxModel
-from rungwise.models.io.families import StoredModel
-from rungwise.models.loading import without_torch
+from rungwise.models import SavedModel, family, without_torch
+from rungwise.models.export._onnx_model import OnnxModel
+from rungwise.models.io import StoredModel
 
 
 def test_families_are_found_by_their_kinds() -> None:

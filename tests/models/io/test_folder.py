@@ -15,15 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from rungwise.core.disk.seals import SEAL, write_seal
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError, limited
+from rungwise.core.disk import SEAL, write_seal
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import AlteredModelError, JointEmbedding, VSEConfig, load, load_dual_encoder
-from rungwise.models.io import folder as folder_module
-from rungwise.models.io.folder import PATTERNS, ModelFolder
+from rungwise.models.io import ModelFolder
+from rungwise.models.io import _folder as folder_module
+from rungwise.models.io._folder import PATTERNS
 
 CAPTIONS = ["a red dog", "a blue cat"]
 FILES = {"config.json", "tokenizer.json", "model.safetensors", "README.md", SEAL}

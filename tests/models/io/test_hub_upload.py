@@ -14,10 +14,10 @@ import huggingface_hub.constants
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from rungwise.core.disk.seals import check_seal
-from rungwise.core.errors import UserError
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError
+from rungwise.core.disk import check_seal
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, push_to_hub
 
 

@@ -13,11 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError, from_plain
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import (
     JointEmbedding,
     ModelConfig,
@@ -29,7 +28,7 @@ from rungwise.models import (
     load_dual_encoder,
 )
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
-from rungwise.training.config.run import TrainConfig
+from rungwise.training.config import TrainConfig
 
 CAPTIONS = ["a red dog", "a blue cat"]
 COSINE = Cosine()

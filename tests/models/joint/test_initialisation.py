@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, NoHead, ResidualHead, StackHead
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import AdapterHead, FeatureConfig, LinearHead, NoHead
+from rungwise.encoders._heads import MLPHead, ResidualHead, StackHead
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
-from rungwise.models.joint.initialisation import as_it_is, with_new_heads, with_weights_that_fit
+from rungwise.models.joint import as_it_is, with_new_heads, with_weights_that_fit
 
 IMAGE = ImageConfig("test_resnet.r160_in1k", weights="random", size=32)
 WORDS = ["a red boat", "a green hill", "two boats"]

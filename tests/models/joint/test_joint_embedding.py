@@ -1,4 +1,4 @@
-"""Also tests rungwise.models.encoder_pair, rungwise.models.dual_encoder and rungwise.models.joint.config."""
+"""Also tests rungwise.models._encoder_pair, rungwise.models._dual_encoder and rungwise.models.joint._config."""
 
 import json
 from dataclasses import replace
@@ -10,15 +10,13 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from rungwise.core.configuration import identity
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, identity
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, StackHead
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.images.image_rows import pixel_rows
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import AdapterHead, FeatureConfig, LinearHead, TextFeatureConfig
+from rungwise.encoders._heads import MLPHead, StackHead
+from rungwise.encoders.images import ImageConfig, pixel_rows
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine
 

@@ -1,4 +1,4 @@
-"""Published models as models. Also tests rungwise.models.loading."""
+"""Published models as models. Also tests rungwise.models._loading."""
 
 import io
 from pathlib import Path
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.encoders.heads import AdapterHead
-from rungwise.encoders.pretrained import sides
-from rungwise.encoders.pretrained.model_source import ModelSource
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.encoders import AdapterHead
+from rungwise.encoders.pretrained import ModelSource
+from rungwise.encoders.pretrained import _sides as sides
 from rungwise.index import Index, Searcher
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.models.joint.pretrained import open_published

@@ -10,11 +10,12 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
 from rungwise.models import JointEmbedding, load
-from rungwise.models.joint.vsepp import BACKBONES, config_of, image_side, image_tensors, import_vsepp
-from rungwise.models.joint.vsepp import _Options as Options
+from rungwise.models.joint import import_vsepp
+from rungwise.models.joint._vsepp import BACKBONES, config_of, image_side, image_tensors
+from rungwise.models.joint._vsepp import _Options as Options
 from rungwise.similarity import Cosine, Inner, Order
 from tests.models.vsepp_program import WORDS, Images, Texts, checkpoint, options, save_vocabulary
 

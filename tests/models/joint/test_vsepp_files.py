@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.models.joint.vsepp_files import read_checkpoint, read_words
+from rungwise.core import UserError
+from rungwise.models.joint._vsepp_files import read_checkpoint, read_words
 from tests.models.vsepp_program import WORDS, Images, Texts, checkpoint, options, save_vocabulary
 
 NUMBERS = {word: number for number, word in enumerate(WORDS)}

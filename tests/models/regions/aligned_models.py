@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.models.regions.alignment.base import AlignedScorer
-from rungwise.models.regions.alignment.saf import SAF, SAFConfig
-from rungwise.models.regions.alignment.sgr import SGR, SGRConfig
+from rungwise.data.files import FeatureRows
+from rungwise.models.regions.alignment._base import AlignedScorer
+from rungwise.models.regions.alignment._saf import SAF, SAFConfig
+from rungwise.models.regions.alignment._sgr import SGR, SGRConfig
 from tests.models.regions.small import sides_of_features
 
 KINDS: dict[str, tuple[type[AlignedScorer], Any]] = {"sgr": (SGR, SGRConfig), "saf": (SAF, SAFConfig)}

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.precision import computed_in
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import computed_in
 from rungwise.evaluation import evaluate
-from rungwise.models import DualEncoder, contracts, load
-from rungwise.models.regions import base
-from rungwise.models.regions.base import SetScores, first_kept
-from rungwise.models.regions.scan import SCAN, SCANConfig
+from rungwise.models import DualEncoder, load
+from rungwise.models import _contracts as contracts
+from rungwise.models.regions import _base as base
+from rungwise.models.regions import first_kept
+from rungwise.models.regions._base import SetScores
+from rungwise.models.regions._scan import SCAN, SCANConfig
 from tests.models.regions.small import CAPTIONS, coloured_regions, pictures_in, sides_of_features, sides_of_pictures
 
 

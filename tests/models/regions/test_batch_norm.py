@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rungwise.models.regions.batch_norm import BatchNorm
-from rungwise.models.regions.region_reasoning import GraphConvolution
-from rungwise.models.regions.self_attention import SelfAttention
+from rungwise.models.regions._batch_norm import BatchNorm
+from rungwise.models.regions._region_reasoning import GraphConvolution
+from rungwise.models.regions._self_attention import SelfAttention
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (1, 2, 1)])

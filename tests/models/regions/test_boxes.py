@@ -8,13 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.models.contracts import DualEncoder
-from rungwise.models.regions.boxes import boxes_of
-from rungwise.models.regions.scan import SCAN, SCANConfig
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.models import DualEncoder
+from rungwise.models.regions._boxes import boxes_of
+from rungwise.models.regions._scan import SCAN, SCANConfig
 
 CAPTIONS = ["a dog runs", "a cat sleeps on a mat"]
 
@@ -28,7 +28,7 @@ def backbone(**options):
 @pytest.fixture(scope="module")
 def model() -> SCAN:
     torch.manual_seed(0)
-    from rungwise.encoders.texts.gru import GRUConfig
+    from rungwise.encoders.texts import GRUConfig
 
     text = GRUConfig(directions="both", min_count=1)
     return SCAN.create(SCANConfig(image=backbone(), text=text, dimension=8), CAPTIONS).eval()
@@ -79,7 +79,7 @@ def test_words_that_are_the_same_place_the_same_way_twice(model):
 
 
 def test_rows_of_features_are_explained_without_boxes():
-    from rungwise.encoders.texts.gru import GRUConfig
+    from rungwise.encoders.texts import GRUConfig
 
     rows = FeatureRows(np.random.default_rng(0).random((2, 5, 4)))
     text = GRUConfig(directions="both", min_count=1)

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.vocabulary.token_arrays import pad
-from rungwise.models.regions.caption_head import CaptionHead, CaptionHeadConfig, cut
+from rungwise.core import UserError
+from rungwise.encoders.vocabulary import pad
+from rungwise.models.regions._caption_head import CaptionHead, CaptionHeadConfig, cut
 from tests.models.regions import vsrn_loops as loops
 
 WIDTH, WORDS = 3, 6

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig, TextFeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.bag_of_words import BagOfWordsConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.models.regions.scan import SCAN, SCANConfig
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig, TextFeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig
+from rungwise.models.regions._scan import SCAN, SCANConfig
 
 WORDS = GRUConfig(word_dimension=3, min_count=1)
 REGIONS = FeatureRows(np.zeros((2, 3, 4), np.float32))

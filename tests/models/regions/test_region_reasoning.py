@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rungwise.models.regions.region_reasoning import RegionReasoning
+from rungwise.models.regions._region_reasoning import RegionReasoning
 from tests.models.regions import vsrn_loops as loops
 
 INPUTS, DIMENSION = 4, 3

@@ -3,15 +3,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig, learn_vocabulary
-from rungwise.encoders.texts.transformer import TransformerConfig
-from rungwise.models.encoder_pair import EncoderBatch
-from rungwise.models.regions.scan import SCAN, SCANConfig
-from rungwise.similarity.pair_blocks import all_pairs
-from rungwise.similarity.word_sets import WordSets
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig, TransformerConfig, learn_vocabulary
+from rungwise.models import EncoderBatch
+from rungwise.models.regions._scan import SCAN, SCANConfig
+from rungwise.similarity import WordSets, all_pairs
 from tests.models.regions.programs import programs
 from tests.models.regions.small import CAPTIONS, sides_of_features, varied
 from tests.similarity.scan_loops import scan_of_pair

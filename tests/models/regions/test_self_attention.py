@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
-from rungwise.models.regions.self_attention import SelfAttention
+from rungwise.core import UserError
+from rungwise.models.regions._self_attention import SelfAttention
 from tests.models.regions.loops import affine, norm_of, row, self_attention
 
 

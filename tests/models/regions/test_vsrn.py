@@ -11,27 +11,26 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig, FeatureInput, TextFeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import END, GRUConfig, GRUEncoder, learn_vocabulary
-from rungwise.encoders.texts.transformer import TransformerConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig, FeatureInput, TextFeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig, GRUEncoder, TransformerConfig, learn_vocabulary
+from rungwise.encoders.texts._gru import END
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import AdaptiveListwise, MaxOfHinges
-from rungwise.models import load
-from rungwise.models.export.onnx_export import export_onnx
-from rungwise.models.export.onnx_model import OnnxModel
-from rungwise.models.regions.caption_head import CaptionHeadConfig
-from rungwise.models.regions.vsrn import VSRN, VSRNConfig
-from rungwise.models.training_pairs import ParameterPlace
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.distributed.processes import Processes
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain, StepContext
+from rungwise.models import ParameterPlace, load
+from rungwise.models.export import export_onnx
+from rungwise.models.export._onnx_model import OnnxModel
+from rungwise.models.regions._caption_head import CaptionHeadConfig
+from rungwise.models.regions._vsrn import VSRN, VSRNConfig
+from rungwise.training.config import LossConfig, TrainConfig, config_of
+from rungwise.training.distributed import Processes
+from rungwise.training.engine import train
+from rungwise.training.steps import Plain, StepContext
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep
 from tests.hostile.configured import sentence_model
 from tests.models.exported import TEXTS, pictures
 from tests.models.regions import vsrn_loops as loops

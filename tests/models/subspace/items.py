@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from rungwise.models.subspace import CCA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, SCM, MvDA
-from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.views import ViewRows, Views
+from rungwise.models.subspace import CCA, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, SCM, MvDA, Views
+from rungwise.models.subspace._classes import Classes
+from rungwise.models.subspace._views import ViewRows
 
 METHODS = (CCA, SCM, GMLDA, GMMFA, MvDA, MLCCA, LCFS, LGCFL)
 SUPERVISED = tuple(method for method in METHODS if method is not CCA)

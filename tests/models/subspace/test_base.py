@@ -1,6 +1,6 @@
 """What all fitted methods do: as dual encoders, in folders, from collections, and in little memory.
 
-Also tests rungwise.models.subspace and rungwise.models.subspace.settings.
+Also tests rungwise.models.subspace and rungwise.models.subspace._settings.
 """
 
 import json
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders.texts import GRUConfig
 from rungwise.models import DualEncoder, family, load, load_dual_encoder
-from rungwise.models.export.onnx_export import export_onnx
-from rungwise.models.io.families import FITTED
-from rungwise.models.subspace import CCA, GMLDA, LCFS, MLCCA, SCM, Subspace
-from rungwise.models.subspace.base import as_rows
-from rungwise.models.subspace.settings import Fitted, Gaussian, SubspaceConfig
+from rungwise.models.export import export_onnx
+from rungwise.models.io import FITTED
+from rungwise.models.subspace import CCA, GMLDA, LCFS, MLCCA, SCM, Subspace, SubspaceConfig
+from rungwise.models.subspace._base import as_rows
+from rungwise.models.subspace._settings import Fitted, Gaussian
 from rungwise.similarity import Cosine
 from tests.models.subspace.items import METHODS, in_turn, several_labels, some_items
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace.classes import Classes
+from rungwise.core import UserError
+from rungwise.models.subspace._classes import Classes
 
 MEMBERS = [[True, False], [False, True], [False, False], [True, False]]
 

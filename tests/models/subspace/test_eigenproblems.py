@@ -5,9 +5,9 @@ import pytest
 from scipy import linalg
 from scipy.sparse.linalg import ArpackNoConvergence
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace import eigenproblems
-from rungwise.models.subspace.eigenproblems import (
+from rungwise.core import UserError
+from rungwise.models.subspace import _eigenproblems as eigenproblems
+from rungwise.models.subspace._eigenproblems import (
     best_directions,
     best_directions_of_factors,
     leading_pairs,

@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace.heads import Centred, KernelRows, Posteriors, Roots
-from rungwise.models.subspace.settings import Gaussian
+from rungwise.core import UserError
+from rungwise.models.subspace._heads import Centred, KernelRows, Posteriors, Roots
+from rungwise.models.subspace._settings import Gaussian
 
 
 def some_rows(seed: int, count: int, width: int) -> np.ndarray:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, MLCCA, SCM, MvDA, Subspace
-from rungwise.models.subspace import views as views_module
-from rungwise.models.subspace.methods import gmmfa as gmmfa_module
+from rungwise.models.subspace import _views as views_module
+from rungwise.models.subspace.methods import _gmmfa as gmmfa_module
 from tests.models.subspace.items import METHODS, Items, several_labels, some_items
 
 Method = type[Subspace]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import CCA, GMLDA, GMMFA, LCFS, LGCFL, SCM, MvDA, Subspace
 from tests.models.subspace.items import METHODS, SUPERVISED, in_turn, several_labels, some_items
 

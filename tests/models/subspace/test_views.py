@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace import views as module
-from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.heads import Roots
-from rungwise.models.subspace.views import ViewRows, Views, several
+from rungwise.core import UserError
+from rungwise.models.subspace import Views
+from rungwise.models.subspace import _views as module
+from rungwise.models.subspace._classes import Classes
+from rungwise.models.subspace._heads import Roots
+from rungwise.models.subspace._views import ViewRows, several
 from tests.models.subspace.items import Items, products, several_labels, some_items, views_of
 
 ITEMS = some_items(count=37)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from rungwise.core.errors import UserError
-from rungwise.relevance import HumanJudgements, load
-from rungwise.relevance.agreement.between_sources import agreement
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.combine.combinations import Calibrated, mean
+from rungwise.core import UserError
+from rungwise.relevance import Degrees, HumanJudgements, load
+from rungwise.relevance.agreement._between_sources import agreement
+from rungwise.relevance.combine import mean
+from rungwise.relevance.combine._combinations import Calibrated
 
 
 class Matrix(Degrees):

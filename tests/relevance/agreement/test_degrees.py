@@ -3,16 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.relevance import CBoW, CIDErD, Combined, DocumentFrequencies, HumanJudgements, TfIdf
-from rungwise.relevance.agreement.degrees import degrees_of_pairs, degrees_of_texts, leaving_one_out
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.combine.combinations import mean
-from rungwise.relevance.human.files import read_judged
-from rungwise.relevance.human.log import Judgement, add_judgement
-from rungwise.relevance.human.types import RatedPairs
+from rungwise.data import ImageCaptions
+from rungwise.relevance import CBoW, CIDErD, Combined, Degrees, DocumentFrequencies, HumanJudgements, TfIdf
+from rungwise.relevance.agreement._degrees import degrees_of_pairs, degrees_of_texts, leaving_one_out
+from rungwise.relevance.combine import mean
+from rungwise.relevance.human import Judgement, RatedPairs, add_judgement, read_judged
 
 TEXTS = (
     "a red dog runs in the grass", "a dog runs", "a cat sleeps on a red sofa", "the cat sleeps",

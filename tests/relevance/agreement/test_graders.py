@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.agreement.graders import cohen_kappa, krippendorff_alpha
+from rungwise.core import UserError
+from rungwise.relevance.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")
 

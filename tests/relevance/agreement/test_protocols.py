@@ -5,16 +5,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions, Issue
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, Issue, read
 from rungwise.relevance import HumanJudgements, TfIdf
-from rungwise.relevance.agreement.degrees import DegreesOfPairs
-from rungwise.relevance.agreement.graders import krippendorff_alpha
-from rungwise.relevance.agreement.protocols import agree, pairs_agreed, preferences_agreed, texts_agreed
-from rungwise.relevance.combine.combinations import pair_degrees
-from rungwise.relevance.human.files import read_judged
-from rungwise.relevance.human.types import Preferences, RatedPairs, RatedTexts
+from rungwise.relevance.agreement import agree, krippendorff_alpha
+from rungwise.relevance.agreement._degrees import DegreesOfPairs
+from rungwise.relevance.agreement._protocols import pairs_agreed, preferences_agreed, texts_agreed
+from rungwise.relevance.combine import pair_degrees
+from rungwise.relevance.human import Preferences, RatedPairs, RatedTexts, read_judged
 
 NAN = float("nan")
 DRAW = np.random.default_rng(0)

@@ -5,15 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.agreement.scoring import (
-    Estimate,
-    accuracy,
-    correlations,
-    estimates,
-    flattened,
-    of_each_rater,
-)
+from rungwise.core import UserError
+from rungwise.relevance.agreement._scoring import Estimate, accuracy, correlations, estimates, flattened, of_each_rater
 
 NAN = float("nan")
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.captions import CaptionPairSource, CaptionSource
-from rungwise.relevance.combine.cascade import Cascade
+from rungwise.core import UserError
+from rungwise.relevance import CaptionPairSource, CaptionSource
+from rungwise.relevance.combine import Cascade
 
 CAPTIONS = ["a", "b", "a", "c", "d", "e"]
 OWNERS = [0, 0, 1, 1, 2, 3]

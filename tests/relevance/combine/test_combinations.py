@@ -1,18 +1,10 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance import CIDErD, HumanJudgements, TfIdf
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.combine.combinations import (
-    Calibrated,
-    Maximum,
-    WeightedSum,
-    mean,
-    pair_degrees,
-    to_unit_interval,
-)
+from rungwise.core import UserError
+from rungwise.relevance import CIDErD, Degrees, HumanJudgements, TfIdf, answers_caption_pairs
+from rungwise.relevance.combine import Maximum, WeightedSum, mean, pair_degrees, to_unit_interval
+from rungwise.relevance.combine._combinations import Calibrated
 
 
 class Matrix(Degrees):

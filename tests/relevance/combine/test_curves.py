@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.combine.curves import Curve, rising_curve
+from rungwise.core import UserError
+from rungwise.relevance.combine._curves import Curve, rising_curve
 
 
 def stairs(degrees, grades):

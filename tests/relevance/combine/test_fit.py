@@ -6,9 +6,9 @@ from scipy.optimize import lsq_linear
 from scipy.stats import pearsonr, spearmanr
 from sklearn.isotonic import IsotonicRegression
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.combine.curves import Curve
-from rungwise.relevance.combine.fit import Fit, fit_table
+from rungwise.core import UserError
+from rungwise.relevance.combine import Fit, fit_table
+from rungwise.relevance.combine._curves import Curve
 
 
 def judged(pairs=600, sources=3, noise=0.4, seed=0):

@@ -3,10 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from rungwise.core.digests import digest_of_json
-from rungwise.core.errors import UserError
-from rungwise.relevance.combine.fit import fit_table
-from rungwise.relevance.combine.fit_file import read_fit, write_fit
+from rungwise.core import UserError, digest_of_json
+from rungwise.relevance.combine import fit_table, read_fit, write_fit
 
 
 def fitted(kind):

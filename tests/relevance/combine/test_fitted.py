@@ -1,15 +1,24 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.language import load_word_vectors
 from rungwise.language.scene_graphs import chunking
 from rungwise.language.tokenisers import unicode_words, whitespace
-from rungwise.language.word_vectors import load_word_vectors
-from rungwise.relevance import CBoW, CIDErD, Combined, HumanJudgements, ModelScores, Spice, TfIdf, Visual, load
-from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.combine.combinations import mean
-from rungwise.relevance.combine.fit import fit_table
-from rungwise.relevance.precomputed.cached_sources import CachedConsensus, CachedPairRows, kept_rows
+from rungwise.relevance import (
+    CBoW,
+    CIDErD,
+    Combined,
+    HumanJudgements,
+    ModelScores,
+    Spice,
+    TfIdf,
+    Visual,
+    answers_caption_pairs,
+    load,
+)
+from rungwise.relevance.combine import fit_table, mean
+from rungwise.relevance.precomputed import CachedConsensus, CachedPairRows, kept_rows
 
 WORDS = ("dog", "cat", "fox", "cow", "hen")
 CAPTIONS = [f"{size} {animal} {place}" for size in ("big", "small") for animal in WORDS for place in ("here", "there")]

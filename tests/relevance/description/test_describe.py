@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.base import Degrees
+from rungwise.core import UserError
+from rungwise.relevance import Degrees
 from rungwise.relevance.description.describe import describe, rung_shares, sample, thresholds
 
 

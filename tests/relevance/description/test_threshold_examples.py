@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.description.threshold_examples import render_rungs, rungs, rungs_page
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.relevance import Degrees
+from rungwise.relevance.description import render_rungs, rungs, rungs_page
 
 
 class Fixed(Degrees):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
 from rungwise.language.sentence_models import PACKAGED_MODEL, load_sentence_model
-from rungwise.relevance.combine.cascade import Cascade
+from rungwise.relevance.combine import Cascade
 from rungwise.relevance.embedding.bi_encoder import BiEncoder
 from tests.scored import tiny_sentence_model
 

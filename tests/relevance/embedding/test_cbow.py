@@ -1,16 +1,16 @@
-"""Also tests rungwise.relevance.embedding.base: cosines of captions' vectors."""
+"""Also tests rungwise.relevance.embedding._base: cosines of captions' vectors."""
 
 import math
 
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
+from rungwise.language import WordVectors
 from rungwise.language.tokenisers import whitespace
-from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance.base import Relevance
-from rungwise.relevance.combine.cascade import Cascade
-from rungwise.relevance.embedding.cbow import CBoW
+from rungwise.relevance import Relevance
+from rungwise.relevance.combine import Cascade
+from rungwise.relevance.embedding import CBoW
 
 CAPTIONS = ["a dog runs", "the dog", "a cat sleeps on the dog", "unicorn gryphon", ""]
 OWNERS = [0, 0, 1, 1, 2]

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance.combine.cascade import Cascade
-from rungwise.relevance.embedding.cbow import CBoW
+from rungwise.core import UserError
+from rungwise.language import WordVectors
+from rungwise.relevance.combine import Cascade
+from rungwise.relevance.embedding import CBoW
 from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 
 transformers = pytest.importorskip("transformers")

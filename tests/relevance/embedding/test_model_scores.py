@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.relevance import ModelScores, load
 
 CAPTIONS = ("a dog", "dogs", "a cat")

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.relevance.embedding.picture_vectors import read_picture_vectors, write_picture_vectors
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.relevance.embedding import read_picture_vectors, write_picture_vectors
 
 DATA = ImageCaptions(("a", "b", "c"), (), np.array([]), name="these data")
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance import CIDErD, HumanJudgements, TfIdf, Visual, load
-from rungwise.relevance import base as relevance_base
-from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.combine.combinations import Maximum, mean
-from rungwise.relevance.embedding.visual import ImagePairs
+from rungwise.core import UserError
+from rungwise.relevance import CIDErD, HumanJudgements, TfIdf, Visual, answers_caption_pairs, load
+from rungwise.relevance import _base as relevance_base
+from rungwise.relevance.combine import Maximum, mean
+from rungwise.relevance.embedding import ImagePairs
 
 WORDS = ("dog", "cat", "fox", "cow", "hen", "owl")
 CAPTIONS = tuple(f"{size} {animal}" for animal in WORDS for size in ("big", "small"))
@@ -67,7 +66,7 @@ def test_neighbours_lend_their_captions(lending, neighbours, monkeypatch):
     source = Visual(rows, OWNERS, through=text, neighbours=neighbours, lending=lending)
     np.testing.assert_allclose(source.dense(), wanted, atol=1e-6)
     np.testing.assert_allclose(source.block([5, 5, 1], [7, 0]), wanted[np.ix_([5, 5, 1], [7, 0])], atol=1e-6)
-    for module in ("rungwise.relevance.embedding.visual", "rungwise.relevance.base"):
+    for module in ("rungwise.relevance.embedding._visual", "rungwise.relevance._base"):
         monkeypatch.setattr(f"{module}.CHUNK_BYTES", 64)  # a few captions at a time
     again = Visual(rows, OWNERS, through=text, neighbours=neighbours, lending=lending)
     np.testing.assert_allclose(again.dense(), wanted, atol=1e-6)

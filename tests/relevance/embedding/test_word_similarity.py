@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance.embedding.word_similarity import WordSimilarity, by_sentences, by_word_vectors
+from rungwise.core import UserError
+from rungwise.language import WordVectors
+from rungwise.relevance.embedding import WordSimilarity, by_sentences, by_word_vectors
 from tests.scored import tiny_sentence_model
 
 WORDS = WordVectors({"dog": 0, "ice": 1, "cream": 2}, np.array([[3, 4], [1, 0], [0, 1]], np.float32))

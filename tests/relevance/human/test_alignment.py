@@ -4,14 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rungwise.core import UserError
+from rungwise.core.disk import digest_of
 from rungwise.core.disk.sealed_lines import hash_of_text, sealed
-from rungwise.core.disk.seals import digest_of
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.index.layout import feedback
-from rungwise.index.layout.feedback import Grade, add_grade
-from rungwise.relevance.human.alignment import DEGREES, is_of_people, place_judgements
-from rungwise.relevance.human.log import Judgement, add_judgement, now
+from rungwise.data import ImageCaptions
+from rungwise.index.layout import Grade, add_grade
+from rungwise.index.layout import _feedback as feedback
+from rungwise.relevance.human import Judgement, add_judgement, is_of_people, now, place_judgements
+from rungwise.relevance.human._alignment import DEGREES
 
 DATA = ImageCaptions(
     tuple(f"{number}.jpg" for number in range(6)),

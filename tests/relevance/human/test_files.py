@@ -1,4 +1,4 @@
-"""Also tests rungwise.relevance.human.texts and rungwise.relevance.human.pascal50s."""
+"""Also tests rungwise.relevance.human._texts and rungwise.relevance.human._pascal50s."""
 
 import json
 import pickle
@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import scipy.io
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.files import read_judged
-from rungwise.relevance.human.log import Judgement, add_judgement
-from rungwise.relevance.human.types import Preferences, RatedPairs, RatedTexts
+from rungwise.relevance.human import Judgement, Preferences, RatedPairs, RatedTexts, add_judgement, read_judged
 
 NAN = float("nan")
 IDS = "COCO_val2014:sentid:7,COCO_val2014:sentid:8"

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.ids import Finder, read_id_lists
+from rungwise.core import UserError
+from rungwise.relevance.human import Finder, read_id_lists
 
 
 def test_an_image_is_found_by_its_id_its_name_and_its_number():

@@ -1,7 +1,7 @@
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.judgement_tables import read_graded
+from rungwise.core import UserError
+from rungwise.relevance.human._judgement_tables import read_graded
 
 
 @pytest.mark.parametrize(

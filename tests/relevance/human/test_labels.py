@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.labels import Labels
+from rungwise.core import UserError
+from rungwise.relevance.human import Labels
 
 some_labels = st.lists(st.sampled_from("abcd"), max_size=3)
 

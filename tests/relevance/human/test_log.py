@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text, sealed
-from rungwise.core.errors import UserError
-from rungwise.relevance.human import log
-from rungwise.relevance.human.log import (
+from rungwise.relevance.human import (
     Judgement,
     Judgements,
     add_judgement,
@@ -22,6 +21,7 @@ from rungwise.relevance.human.log import (
     read_judgements,
     require_place,
 )
+from rungwise.relevance.human import _log as log
 
 TEXT = hash_of_text("a dog")
 

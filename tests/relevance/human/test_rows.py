@@ -3,8 +3,8 @@ import math
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.rows import grade_of, number_of, ratings_of, rows_of, text_of, texts_of
+from rungwise.core import UserError
+from rungwise.relevance.human._rows import grade_of, number_of, ratings_of, rows_of, text_of, texts_of
 
 ROWS = [{"image": "a", "caption": "one, two", "scores": [3, 4.5]}, {"image": "b", "caption": "three", "scores": [1]}]
 TABLE = 'image,caption,scores\na,"one, two","[3, 4.5]"\nb,three,[1]\n'

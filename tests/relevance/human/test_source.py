@@ -3,14 +3,12 @@ import json
 import numpy as np
 import pytest
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text, sealed
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.readers import read
-from rungwise.relevance.base import Relevance
-from rungwise.relevance.human.log import Judgement, add_judgement, now
-from rungwise.relevance.human.source import HumanJudgements
-from rungwise.relevance.precomputed.saved_degrees import load
+from rungwise.data import ImageCaptions, read
+from rungwise.relevance import Relevance
+from rungwise.relevance.human import HumanJudgements, Judgement, add_judgement, now
+from rungwise.relevance.precomputed import load
 
 COCO = ImageCaptions(
     ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg"),

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.human.types import MOST_RATERS, Preferences, RatedPairs, RatedTexts, in_columns, means_of
+from rungwise.core import UserError
+from rungwise.relevance.human import Preferences, RatedPairs, RatedTexts, means_of
+from rungwise.relevance.human._types import MOST_RATERS, in_columns
 
 NAN = float("nan")
 

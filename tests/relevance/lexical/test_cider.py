@@ -1,4 +1,4 @@
-"""Also tests rungwise.relevance.lexical.base and rungwise.relevance.lexical.ngrams, against nested loops over
+"""Also tests rungwise.relevance.lexical._base and rungwise.relevance.lexical._ngrams, against nested loops over
 n-grams.
 """
 
@@ -11,7 +11,7 @@ import snowballstemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.language.tokenisers import character_bigrams, icu_words, ptb, unicode_words, whitespace
 from rungwise.relevance import CIDEr, CIDErD, DocumentFrequencies, TfIdf
 from tests.relevance.cider_reference import all_scores, document_frequency
@@ -157,7 +157,7 @@ def test_every_block_has_the_same_bits(source, clipped, leave_one_out):
 @BOTH
 @pytest.mark.parametrize(("leave_one_out", "k"), [(False, 1), (True, 5), (False, 1000)])
 def test_topk_is_the_top_of_the_whole_matrix_ties_by_position(source, clipped, leave_one_out, k, monkeypatch):
-    monkeypatch.setattr("rungwise.relevance.lexical.inverted_index._BUFFER", 500)
+    monkeypatch.setattr("rungwise.relevance.lexical._inverted_index._BUFFER", 500)
     texts, owners = random_collection(words=12)
     asked = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out, threads=2)
     for direction, matrix in (("i2t", asked.dense()), ("t2i", asked.dense().T)):

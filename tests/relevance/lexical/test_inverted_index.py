@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.compute import threads
-from rungwise.core.compute.topk import Best
-from rungwise.relevance.lexical.inverted_index import InvertedIndex, SparseCaptions
+from rungwise.core.compute import Best
+from rungwise.core.compute import _threads as threads
+from rungwise.relevance.lexical import InvertedIndex, SparseCaptions
 
 CAPTIONS, DOCUMENTS, WIDTH = 40, 13, 9
 
@@ -54,7 +54,7 @@ def test_scores_equal_nested_loops(sparse, available, monkeypatch):
 @pytest.mark.parametrize("k", [1, 3, DOCUMENTS])
 def test_the_best_are_the_head_of_a_stable_sort(sparse, available, k, monkeypatch):
     on_threads(monkeypatch, available)
-    monkeypatch.setattr("rungwise.relevance.lexical.inverted_index._BUFFER", 3 * DOCUMENTS)  # several parts
+    monkeypatch.setattr("rungwise.relevance.lexical._inverted_index._BUFFER", 3 * DOCUMENTS)  # several parts
     index, scores = InvertedIndex(*sparse), slow_scores(*sparse)
 
     def patch(captions, block):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from rungwise.relevance import CIDEr, CIDErD, TfIdf
-from rungwise.relevance.lexical import base, ngram_counts
-from rungwise.relevance.lexical.ngram_counts import vocabulary
-from rungwise.relevance.lexical.ngrams import DocumentFrequencies, NgramCounts
+from rungwise.relevance.lexical import DocumentFrequencies, vocabulary
+from rungwise.relevance.lexical import _base as base
+from rungwise.relevance.lexical import _ngram_counts as ngram_counts
+from rungwise.relevance.lexical._ngrams import NgramCounts
 from tests.relevance.lexical.test_cider import random_collection
 
 

@@ -6,19 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.language.word_vectors import WordVectors
-from rungwise.relevance import CBoW, CIDEr, CIDErD, DocumentFrequencies, TfIdf
-from rungwise.relevance.base import Degrees
-from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.precomputed.cached_sources import (
-    CachedConsensus,
-    CachedPairRows,
-    CachedVectors,
-    kept_rows,
-    kept_vectors,
-)
-from rungwise.relevance.storage.cache import CachedSource
+from rungwise.core import UserError
+from rungwise.language import WordVectors
+from rungwise.relevance import CBoW, CIDEr, CIDErD, Degrees, DocumentFrequencies, TfIdf, answers_caption_pairs
+from rungwise.relevance.precomputed import CachedConsensus, CachedPairRows, CachedVectors, kept_rows, kept_vectors
+from rungwise.relevance.storage import CachedSource
 
 DRAW = np.random.default_rng(0)
 WORDS = ["dog", "cat", "snow", "red", "runs", "roof", "tin", "sleeps"]

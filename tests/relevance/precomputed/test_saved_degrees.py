@@ -3,11 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.language.word_vectors import WordVectors
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.language import WordVectors
 from rungwise.relevance import Cascade, CBoW, CIDErD, DocumentFrequencies, HumanJudgements, Labels, TfIdf, load
-from rungwise.relevance.combine.combinations import Calibrated, mean
+from rungwise.relevance.combine import mean
+from rungwise.relevance.combine._combinations import Calibrated
 
 CAPTIONS = ["a dog runs", "a red dog", "the cat sleeps", "a cat", "blue sky", "a dog and a cat"]
 OWNERS = [0, 0, 1, 1, 2, 3]

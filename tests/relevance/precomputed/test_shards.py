@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.compute.cluster import cluster
-from rungwise.core.compute.executors import OnWorkers, in_turn
-from rungwise.core.digests import digest_of_json
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, digest_of_json
+from rungwise.core.compute import OnWorkers, cluster, in_turn
 from rungwise.relevance import CIDEr, CIDErD, Labels, TfIdf
 from rungwise.relevance.config import KINDS
-from rungwise.relevance.embedding import base as vectors
-from rungwise.relevance.embedding.base import VectorSource
-from rungwise.relevance.lexical import base
-from rungwise.relevance.precomputed.shards import edges_of, prepare, remove, write_in_shards
-from rungwise.relevance.storage.cache import KeptFolder
-from rungwise.similarity.arrays import unit_rows
+from rungwise.relevance.embedding import VectorSource
+from rungwise.relevance.embedding import _base as vectors
+from rungwise.relevance.lexical import _base as base
+from rungwise.relevance.precomputed import prepare, remove, write_in_shards
+from rungwise.relevance.precomputed._shards import edges_of
+from rungwise.relevance.storage import KeptFolder
+from rungwise.similarity import unit_rows
 from tests.relevance.lexical.test_cider import random_collection
 
 IMAGES = 64
@@ -118,7 +117,7 @@ def test_workers_give_the_same_bits(two_workers: None, tmp_path):
 def test_weights_that_workers_make_have_the_same_bits(two_workers: None, monkeypatch):
     texts, owners = collection()
     expected = CIDErD(texts, owners)
-    monkeypatch.setattr("rungwise.relevance.lexical.ngram_counts.CAPTIONS", 90)
+    monkeypatch.setattr("rungwise.relevance.lexical._ngram_counts.CAPTIONS", 90)
     with cluster() as ray:
         found = CIDErD(texts, owners, share=OnWorkers(ray))
     assert found.content_hash() == expected.content_hash()

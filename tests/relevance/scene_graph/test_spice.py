@@ -1,5 +1,5 @@
 """SPICE against nested loops over tuples, which import nothing of the source. Also tests
-rungwise.relevance.scene_graph.facts and rungwise.relevance.scene_graph.fact_kernels.
+rungwise.relevance.scene_graph._facts and rungwise.relevance.scene_graph._fact_kernels.
 """
 
 import copy
@@ -11,18 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
-from rungwise.language.scene_graphs import chunking
-from rungwise.language.scene_graphs.graph import canonical
-from rungwise.language.scene_graphs.synonyms import Synonyms
-from rungwise.language.word_vectors import WordVectors
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.language import WordVectors
+from rungwise.language.scene_graphs import Synonyms, canonical, chunking
 from rungwise.losses import Ladder
-from rungwise.relevance import CaptionSource, Cascade, Spice, TfIdf, load
-from rungwise.relevance.caption_pairs import answers_caption_pairs
-from rungwise.relevance.embedding.word_similarity import by_word_vectors
-from rungwise.relevance.scene_graph.facts import FactNumbers, alike, answered
-from rungwise.scenes.scene_files import SceneConfig, generate
+from rungwise.relevance import CaptionSource, Cascade, Spice, TfIdf, answers_caption_pairs, load
+from rungwise.relevance.embedding import by_word_vectors
+from rungwise.relevance.scene_graph._facts import FactNumbers, alike, answered
+from rungwise.scenes import SceneConfig, generate
 
 WORDS = ("dog", "pup", "cat", "kid", "child", "red", "small", "little")
 VECTORS = WordVectors(
@@ -402,7 +399,7 @@ def test_precision_follows_the_exact_relevance_of_scenes(tmp_path):
     """The grammar finds what a scene's caption states; shares of true facts then rank nearly as the truth does."""
     from scipy.stats import spearmanr
 
-    from rungwise.scenes.relevance import SceneRelevance
+    from rungwise.scenes import SceneRelevance
 
     data = generate(tmp_path, SceneConfig(pictures=30, side=32))
     source = Spice(data.captions, data.image_of_caption, measure="precision")

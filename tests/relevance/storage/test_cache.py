@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.disk.seals import write_seal
-from rungwise.core.errors import UserError
-from rungwise.relevance.storage.cache import HEADER, CachedSource, KeptFolder
+from rungwise.core import UserError
+from rungwise.core.disk import write_seal
+from rungwise.relevance.storage import HEADER, CachedSource, KeptFolder
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 ENTRY = CachedSource(

@@ -7,7 +7,7 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
 TEXTS = ["a dog", "a cat", "a fox", ""]

@@ -4,9 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.disk.seals import SEAL, check_seal, read_seal, write_seal
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
+from rungwise.core.disk import SEAL, check_seal, read_seal, write_seal
 from rungwise.relevance import CIDErD, load
 from rungwise.relevance.storage import saved
 

@@ -13,16 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from rungwise.serving.access.connections import (
-    BACKLOG,
-    FRESH_SECONDS,
-    LINGER_SECONDS,
-    Connections,
-    LimitedConnection,
-    Turn,
-    ignoring_disconnects,
-)
-from rungwise.serving.limits import ServingLimits
+from rungwise.serving import ServingLimits
+from rungwise.serving.access import BACKLOG, Connections, LimitedConnection, ignoring_disconnects
+from rungwise.serving.access._connections import FRESH_SECONDS, LINGER_SECONDS, Turn
 from tests.serving.loops import run
 
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -8,7 +8,7 @@ from httpx import Response
 
 from rungwise.index import Index
 from rungwise.serving import create_app
-from rungwise.serving.access.tokens import with_token
+from rungwise.serving.access import with_token
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 from tests.serving.conftest import PATIENT
 

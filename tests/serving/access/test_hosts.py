@@ -2,8 +2,9 @@ import socket
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.serving.access.hosts import addresses, bound_address, host_of, is_loopback, own_names
+from rungwise.core import UserError
+from rungwise.serving.access import addresses, bound_address, is_loopback, own_names
+from rungwise.serving.access._hosts import host_of
 
 
 @pytest.mark.parametrize("bound", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])

@@ -7,7 +7,8 @@ import pytest
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
-from rungwise.serving.access.parameters import object_of, require_known
+from rungwise.serving.access import object_of
+from rungwise.serving.access._parameters import require_known
 
 
 def test_a_misspelt_parameter_is_refused_and_the_nearest_is_named(reader: TestClient) -> None:

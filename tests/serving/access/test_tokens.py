@@ -2,8 +2,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.serving.access.tokens import Token, check_guarded, new_token, with_token
+from rungwise.core import UserError
+from rungwise.serving.access import Token, check_guarded, new_token, with_token
 
 
 def test_tokens_are_long_and_never_twice_the_same() -> None:

@@ -5,8 +5,8 @@ import pytest
 from fastapi import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from rungwise.serving.access.uploads import Uploads
-from rungwise.serving.limits import ServingLimits
+from rungwise.serving import ServingLimits
+from rungwise.serving.access import Uploads
 from tests.serving.loops import run
 
 

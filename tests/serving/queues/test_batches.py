@@ -4,8 +4,7 @@ from concurrent.futures import wait
 
 import pytest
 
-from rungwise.serving.queues.batches import Batches
-from rungwise.serving.queues.queue import WorkQueue
+from rungwise.serving.queues import Batches, WorkQueue
 
 
 class Held:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.serving.queues.queue import Memory, WorkQueue
+from rungwise.core import UserError
+from rungwise.serving.queues import Memory, WorkQueue
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from concurrent.futures import Future
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from rungwise.serving.queues.queue import WorkQueue
-from rungwise.serving.queues.waiting import BusyError, outcome
+from rungwise.serving.queues import BusyError, WorkQueue, outcome
 from tests.serving.loops import run
 
 

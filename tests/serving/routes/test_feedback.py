@@ -1,4 +1,4 @@
-"""Grades that people give, over HTTP. Also tests rungwise.serving.access.bodies."""
+"""Grades that people give, over HTTP. Also tests rungwise.serving.access._bodies."""
 
 import asyncio
 import http.client
@@ -10,12 +10,12 @@ import pytest
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, ServingLimits, background, create_app
-from rungwise.serving.access.bodies import json_body
+from rungwise.serving._server import _search_app
+from rungwise.serving.access import json_body
 from rungwise.serving.routes.feedback import Standing, changes_of
-from rungwise.serving.server import _search_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.serving.access.test_uploads import never, request_of
 from tests.serving.conftest import PATIENT

@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index, Searcher
 from rungwise.serving.routes import readiness
-from rungwise.serving.state.served_index import Current
+from rungwise.serving.state import Current
 from tests.colour_model import ColourModel
 from tests.serving.conftest import patient_app
 

@@ -1,4 +1,4 @@
-"""Also tests rungwise.serving.workload."""
+"""Also tests rungwise.serving._workload."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +9,12 @@ import pytest
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.index import Index, Searcher
-from rungwise.index.answers import SearchOptions
-from rungwise.index.query.query import Query, Term, Words
+from rungwise.data import ImageCaptions
+from rungwise.index import Index, Searcher, SearchOptions
+from rungwise.index.query import Query, Term, Words
 from rungwise.serving import create_app
-from rungwise.serving.state.served_index import Current
-from rungwise.serving.workload import PendingSearch, searched
+from rungwise.serving._workload import PendingSearch, searched
+from rungwise.serving.state import Current
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, PATIENT
 

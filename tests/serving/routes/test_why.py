@@ -1,4 +1,4 @@
-"""Also tests rungwise.serving.schemas.why."""
+"""Also tests rungwise.serving.schemas._why."""
 
 import io
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import Index
-from rungwise.models.contracts import PairScorer
+from rungwise.models import PairScorer
 from rungwise.serving import Client, Reranker, ServingLimits, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
@@ -134,7 +134,7 @@ def test_the_python_client_asks_it(index: Index) -> None:
 def test_a_packed_picture_is_looked_at(tmp_path: Path) -> None:
     import tarfile
 
-    from rungwise.data.files.packed_pictures import TarMember
+    from rungwise.data.files import TarMember
 
     file = io.BytesIO()
     Image.new("RGB", (40, 30), COLOURS["red"]).save(file, "PNG")

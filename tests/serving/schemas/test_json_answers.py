@@ -7,8 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from rungwise.serving.schemas import responses
-from rungwise.serving.schemas.json_answers import json_answer
+from rungwise.serving.schemas import json_answer, responses
 from tests.colour_model import COLOURS, picture_bytes
 
 

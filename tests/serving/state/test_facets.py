@@ -1,6 +1,6 @@
 from rungwise.index import Item
 from rungwise.serving.schemas.responses import ColumnValue
-from rungwise.serving.state.facets import columns_of
+from rungwise.serving.state._facets import columns_of
 
 
 def items(**columns: list[object]) -> list[Item]:

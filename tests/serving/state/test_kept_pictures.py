@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from rungwise.index import Index
 from rungwise.serving import create_app
-from rungwise.serving.state.kept_pictures import KeptPictures
+from rungwise.serving.state import KeptPictures
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 
 VECTOR = np.array([0.6, 0.8], np.float32)

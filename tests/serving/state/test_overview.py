@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import Index, Searcher
-from rungwise.serving import app, create_app
-from rungwise.serving.state import overview
-from rungwise.serving.state.overview import Overviews
-from rungwise.serving.state.served_index import Current, ServedIndex
+from rungwise.serving import _app as app
+from rungwise.serving import create_app
+from rungwise.serving.state import Current, Overviews, ServedIndex
+from rungwise.serving.state import _overview as overview
 from tests.colour_model import COLOURS, ColourModel
 
 

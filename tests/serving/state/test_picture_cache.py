@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from rungwise.index import Index
-from rungwise.serving.state.picture_cache import PictureCache
+from rungwise.serving.state._picture_cache import PictureCache
 from tests.colour_model import ColourModel, colour_pictures
 
 

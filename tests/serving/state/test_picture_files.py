@@ -9,10 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from rungwise.core.limits import limited
+from rungwise.core import limited
 from rungwise.index import Index
 from rungwise.serving import ServingLimits, create_app
-from rungwise.serving.state import picture_files
+from rungwise.serving.state import _picture_files as picture_files
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import PATIENT
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.models.contracts import PairScorer
-from rungwise.models.regions.scan import SCAN, SCANConfig
+from rungwise.models import PairScorer
+from rungwise.models.regions._scan import SCAN, SCANConfig
 from rungwise.serving import Reranker, create_app
 from tests.colour_model import ColourModel, colour_pictures
 from tests.models.regions.small import coloured_regions, sides_of_features

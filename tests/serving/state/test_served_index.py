@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.index import Index, Searcher
-from rungwise.serving import app, create_app
-from rungwise.serving.state.served_index import Current
+from rungwise.serving import _app as app
+from rungwise.serving import create_app
+from rungwise.serving.state import Current
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from starlette.requests import ClientDisconnect
 
-from rungwise.core.errors import UserError
-from rungwise.serving.queues.queue import WorkQueue
-from rungwise.serving.state.thumbnails import ThumbnailCache
+from rungwise.core import UserError
+from rungwise.serving.queues import WorkQueue
+from rungwise.serving.state._thumbnails import ThumbnailCache
 from tests.serving.queues.test_waiting import request_of
 
 

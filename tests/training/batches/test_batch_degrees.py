@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
 from rungwise.losses import Ladder
-from rungwise.models import JointEmbedding, VSEConfig
-from rungwise.models.training_pairs import Pairs, captions_of
+from rungwise.models import JointEmbedding, Pairs, VSEConfig, captions_of
 from rungwise.relevance import CIDErD, TfIdf
 from rungwise.relevance.config import source_config
-from rungwise.training.batches.batch_degrees import BatchDegrees
-from rungwise.training.config.run import DataConfig
-from rungwise.training.distributed.processes import Processes
-from rungwise.training.engine.run_degrees import training_degrees
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain, Step, StepContext
+from rungwise.training.batches import BatchDegrees
+from rungwise.training.config import DataConfig
+from rungwise.training.distributed import Processes
+from rungwise.training.engine import training_degrees
+from rungwise.training.steps import Plain, StepContext
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep, Step
 
 CAPTIONS = (
     "a dog in snow",

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.training.batches.epochs import epoch_batches, further_pairs
+from rungwise.training.batches import epoch_batches, further_pairs
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 3))

@@ -9,19 +9,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text
-from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
 from rungwise.losses import AdaptiveListwise, Loss, MaxOfHinges, SumOfHinges
 from rungwise.models import JointEmbedding
-from rungwise.relevance.human.log import Judgement, add_judgement, now
-from rungwise.training.batches.human_positives import TrainingPositives, read_training_positives
-from rungwise.training.batches.sampling import LabelLists
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.distributed.processes import Processes
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain, StepContext
+from rungwise.relevance.human import Judgement, add_judgement, now
+from rungwise.training.batches import TrainingPositives, read_training_positives
+from rungwise.training.batches._sampling import LabelLists
+from rungwise.training.config import DataConfig, TrainConfig, config_of
+from rungwise.training.distributed import Processes
+from rungwise.training.engine import train
+from rungwise.training.steps import Plain, StepContext
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep
 from tests.training.conftest import Said
 
 STEPS = (Plain(), CachedGradients(chunk=3), GlobalNegativesStep(), GlobalNegativesStep(chunk=4))
@@ -202,7 +202,7 @@ def test_two_people_who_disagree_have_a_mean(coloured: ImageCaptions, tmp_path: 
 
 
 def test_degrees_by_people_may_come_from_a_judgement_file(coloured: ImageCaptions, tmp_path: Path) -> None:
-    from rungwise.training.engine.run_degrees import training_degrees
+    from rungwise.training.engine import training_degrees
 
     path = judge(tmp_path / "judgements.jsonl", coloured, [(0, 3), (40, 8)])
     degrees = training_degrees(DataConfig(relevance=f"{{kind: human, judgements: [{path}]}}"), coloured)

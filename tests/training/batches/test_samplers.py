@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, held_out_combinations, sample_picture
-from rungwise.training.batches.samplers import (
+from rungwise.core import UserError
+from rungwise.scenes import SceneConfig, SceneRelevance, held_out_combinations, sample_picture
+from rungwise.training.batches import (
     label_lists,
     one_caption_per_image,
     relevance_aware_batches,

@@ -3,18 +3,10 @@
 import numpy as np
 import pytest
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.training.batches.sampling import (
-    ByLength,
-    Drawn,
-    LabelLists,
-    OneCaptionPerImageBatches,
-    RelevanceAware,
-    Sampler,
-    Shuffled,
-)
-from rungwise.training.config.run import TrainConfig
+from rungwise.core import UserError, from_plain
+from rungwise.training.batches import ByLength, Drawn, Sampler, Shuffled
+from rungwise.training.batches._sampling import LabelLists, OneCaptionPerImageBatches, RelevanceAware
+from rungwise.training.config import TrainConfig
 
 IMAGE = np.repeat(np.arange(20), 3)
 

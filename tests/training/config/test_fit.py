@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.configuration import dump_yaml, from_plain, load_yaml
-from rungwise.core.errors import UserError
-from rungwise.models.subspace.methods.gmlda import GMLDAConfig
-from rungwise.training.config.fit import FitConfig, config_type, load_run_config
-from rungwise.training.config.presets import load_config, load_training
-from rungwise.training.config.run import TrainConfig
+from rungwise.core import UserError, dump_yaml, from_plain, load_yaml
+from rungwise.models.subspace.methods._gmlda import GMLDAConfig
+from rungwise.training.config import FitConfig, TrainConfig, load_config, load_run_config, load_training
+from rungwise.training.config._fit import config_type
 
 GRID = {"dimension": [2, 3], "regularisation": [0.1, 1.0]}
 

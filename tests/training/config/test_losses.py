@@ -8,27 +8,26 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise import losses
-from rungwise.core.configuration import from_plain, load_yaml, to_plain
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, from_plain, load_yaml, to_plain
 from rungwise.data import ImageCaptions
 from rungwise.losses import (
     AdaptiveListwise,
     BlockLoss,
+    BlockSide,
     ContrastiveMax,
     ContrastiveSum,
     Ladder,
     Loss,
     MaxOfHinges,
+    Reads,
     SemanticAdaptiveMargin,
     SumOfHinges,
     Weighted,
     warm_up,
 )
-from rungwise.losses.batch import Reads
-from rungwise.losses.pairs import BlockSide
-from rungwise.training.config.losses import LossConfig, config_of, kinds, loss_named, with_thresholds
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.training.config import LossConfig, TrainConfig, config_of, with_thresholds
+from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.engine import train
 from tests.training.every_loss import NAMED, PLAIN
 
 

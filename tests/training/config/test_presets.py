@@ -8,20 +8,16 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from rungwise.core.configuration import dump_yaml
-from rungwise.core.errors import UserError
-from rungwise.encoders.heads import LinearHead, MLPHead, NoHead, StackHead
-from rungwise.evaluation.tables.printed import matching
+from rungwise.core import UserError, dump_yaml
+from rungwise.encoders import LinearHead, NoHead
+from rungwise.encoders._heads import MLPHead, StackHead
+from rungwise.evaluation.tables import matching
 from rungwise.losses import ContrastiveMax, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, SumOfHinges
 from rungwise.similarity import Inner, Order, ShiftedCosine
-from rungwise.training.batches.sampling import Shuffled
-from rungwise.training.config.fine_tuning import WeightsThatFit
-from rungwise.training.config.fit import FitConfig
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.presets import load_config, load_preset, preset_names, presets
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.steps.optimizers import Adam
-from rungwise.training.steps.strategies import Plain
+from rungwise.training.batches import Shuffled
+from rungwise.training.config import FitConfig, TrainConfig, config_of, load_config, load_preset, preset_names, presets
+from rungwise.training.config._fine_tuning import WeightsThatFit
+from rungwise.training.steps import Adam, Plain
 
 REGIONS = {"sgr": "SGR", "cvse": "CVSE", "sam-sgr": "SGR+SAM", "sam-cvse": "CVSE+SAM"}
 """Systems of which the SAM paper prints rows on less data and on all."""

@@ -1,6 +1,6 @@
 """Configurations of runs: what YAML says comes back, and what cannot be is one line that names the file.
 
-Also tests rungwise.training.config.data.
+Also tests rungwise.training.config._data.
 """
 
 from dataclasses import fields
@@ -11,17 +11,18 @@ import numpy as np
 import pytest
 import yaml
 
-from rungwise.core.configuration import dump_yaml, load_yaml
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, dump_yaml, load_yaml
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
 from rungwise.models import VSEConfig
-from rungwise.models.io.families import FITTED, REGIONS, family
+from rungwise.models.io import FITTED, family
+from rungwise.models.io._families import REGIONS
 from rungwise.relevance.config import source_config
 from rungwise.similarity import Order
-from rungwise.training.batches.sampling import RelevanceAware
-from rungwise.training.config.losses import config_of, kinds, loss_named
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain
+from rungwise.training.batches._sampling import RelevanceAware
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.steps import Plain
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep
 
 
 def parsed(text: str, folder: Path) -> TrainConfig:

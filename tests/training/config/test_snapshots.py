@@ -2,10 +2,8 @@ import math
 
 import pytest
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.errors import UserError
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.snapshots import BestEpoch
+from rungwise.core import UserError, from_plain
+from rungwise.training.config import BestEpoch, TrainConfig
 
 
 def test_a_source_with_options_becomes_one_line():

@@ -1,10 +1,9 @@
 import pytest
 
-from rungwise.core.configuration import dump_yaml, from_plain, parse_yaml
-from rungwise.core.errors import UserError
-from rungwise.training.config.fine_tuning import NewHeads, WeightsThatFit, WholeModel
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.config.stage import Stage, merged
+from rungwise.core import UserError, dump_yaml, from_plain, parse_yaml
+from rungwise.training.config import NewHeads, TrainConfig, WholeModel, merged
+from rungwise.training.config._fine_tuning import WeightsThatFit
+from rungwise.training.config._stage import Stage
 
 TEXT = """
 epochs: [2]

@@ -1,4 +1,4 @@
-"""Two processes equal one. Also tests rungwise.training.distributed.collectives."""
+"""Two processes equal one. Also tests rungwise.training.distributed._collectives."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from rungwise.losses import Ladder, MaxOfHinges, MultiModalNCE, SemanticAdaptiveMargin, Weighted
 from rungwise.similarity import cosine
-from rungwise.training.distributed.global_negatives import GlobalNegatives, process_group
+from rungwise.training.distributed import GlobalNegatives, process_group
 from tests.training.every_loss import (
     CaptionPairs,
     Encoders,

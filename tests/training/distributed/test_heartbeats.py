@@ -17,9 +17,9 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from rungwise.training.distributed import heartbeats
-from rungwise.training.distributed.heartbeats import LOST, Heartbeats, reason_of_loss
-from rungwise.training.engine.checkpoint import RunState, load_checkpoint
+from rungwise.training.distributed import _heartbeats as heartbeats
+from rungwise.training.distributed._heartbeats import LOST, Heartbeats, reason_of_loss
+from rungwise.training.engine import RunState, load_checkpoint
 from tests.ports import free_port
 from tests.training.distributed.test_processes import CONFIGURATION, finished, torchrun
 from tests.training.test_features import folder_of_features

@@ -14,8 +14,9 @@ import torch
 from safetensors.torch import load_file
 
 from rungwise.cli import main
-from rungwise.training.distributed.processes import Processes, asked_for, is_first
-from rungwise.training.engine.checkpoint import load_checkpoint
+from rungwise.training.distributed import Processes, is_first
+from rungwise.training.distributed._processes import asked_for
+from rungwise.training.engine import load_checkpoint
 from tests.ports import free_port
 from tests.training import four_steps
 from tests.training.conftest import files

@@ -17,22 +17,14 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from rungwise.cli import main
-from rungwise.core.configuration import load_yaml
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, load_yaml
 from rungwise.data import read
 from rungwise.losses import ContrastiveSum
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import (
-    RunState,
-    Trained,
-    differing,
-    header_of,
-    load_checkpoint,
-    save_checkpoint,
-)
-from rungwise.training.engine.collapse import CollapseMemory
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import Adam
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import RunState, Trained, differing, load_checkpoint, save_checkpoint, train
+from rungwise.training.engine._checkpoint import header_of
+from rungwise.training.engine._collapse import CollapseMemory
+from rungwise.training.steps import Adam
 from tests.training import four_steps
 from tests.training.conftest import dies_at
 from tests.training.test_features import folder_of_features

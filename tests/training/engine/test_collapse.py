@@ -7,12 +7,11 @@ import torch
 from rungwise.data import ImageCaptions
 from rungwise.losses import MaxOfHinges
 from rungwise.similarity import cosine
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine import collapse
-from rungwise.training.engine.checkpoint import RunState, Trained, load_checkpoint, save_checkpoint
-from rungwise.training.engine.collapse import CollapseMemory, CollapseWatch, spread
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import Adam
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import RunState, Trained, load_checkpoint, save_checkpoint, spread, train
+from rungwise.training.engine import _collapse as collapse
+from rungwise.training.engine._collapse import CollapseMemory, CollapseWatch
+from rungwise.training.steps import Adam
 from tests.training.conftest import Said
 
 

@@ -8,15 +8,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.models import JointEmbedding, load
-from rungwise.models.training_pairs import Compilable
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine import compilation
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients
+from rungwise.encoders import FeatureConfig
+from rungwise.models import Compilable, JointEmbedding, load
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import _compilation as compilation
+from rungwise.training.engine import train
+from rungwise.training.steps._strategies import CachedGradients
 from tests.training.conftest import once, trainable
 from tests.training.steps.test_optimizer_step import Heard
 

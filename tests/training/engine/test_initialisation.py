@@ -1,5 +1,5 @@
 """Runs that begin from another model, and what the configuration says of it. Also tests
-rungwise.training.config.fine_tuning.
+rungwise.training.config._fine_tuning.
 """
 
 import os
@@ -13,21 +13,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.configuration import dump_yaml, load_yaml
-from rungwise.core.errors import UserError
+from rungwise.core import UserError, dump_yaml, load_yaml
 from rungwise.data import ImageCaptions
-from rungwise.encoders.heads import AdapterHead, LinearHead, MLPHead, StackHead
+from rungwise.encoders import AdapterHead, LinearHead
+from rungwise.encoders._heads import MLPHead, StackHead
 from rungwise.losses import ContrastiveSum
 from rungwise.models import load
-from rungwise.training.config.fine_tuning import NewHeads, WeightsThatFit, WholeModel
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import read_state
-from rungwise.training.engine.initialisation import started_from
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import LearningRates
-from rungwise.training.tracking.reports import EpochReport
+from rungwise.training.config import NewHeads, TrainConfig, WholeModel, config_of, load_config
+from rungwise.training.config._fine_tuning import WeightsThatFit
+from rungwise.training.engine import read_state, started_from, train
+from rungwise.training.steps import LearningRates
+from rungwise.training.tracking import EpochReport
 from tests.published import Published
 from tests.training.conftest import TrainedRun, once, trainable
 from tests.training.engine.test_loop import Diary

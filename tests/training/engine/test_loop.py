@@ -1,4 +1,4 @@
-"""Runs from their first epoch to their last. Also tests rungwise.training.engine.preparation."""
+"""Runs from their first epoch to their last. Also tests rungwise.training.engine._preparation."""
 
 import errno
 import json
@@ -15,24 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from rungwise.core.disk import files as files_module
+from rungwise.core import UserError
+from rungwise.core.disk import _files as files_module
 from rungwise.core.disk import folders as folders_module
-from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
-from rungwise.data.splits import with_share
-from rungwise.encoders.preprocessing import Crops
-from rungwise.encoders.texts.gru import GRUConfig
+from rungwise.data import ImageCaptions, with_share
+from rungwise.encoders._preprocessing import Crops
+from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.engine import loop, preparation
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.stopwatch import SPENT
-from rungwise.training.tracking.reports import EpochReport, StepReport, Watcher
+from rungwise.training.config import DataConfig, LossConfig, TrainConfig, config_of, load_config
+from rungwise.training.engine import _loop as loop
+from rungwise.training.engine import _preparation as preparation
+from rungwise.training.engine import train
+from rungwise.training.steps._stopwatch import SPENT
+from rungwise.training.tracking import EpochReport, StepReport, Watcher
 from tests.training.conftest import TrainedRun, dies_at, files, once, trainable
 from tests.training.every_loss import NAMED
 

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.engine.out_of_memory import for_model, for_steps, memory_explained
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep
-from rungwise.training.tracking.reports import StepReport, Watcher
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import train
+from rungwise.training.engine._out_of_memory import for_model, for_steps, memory_explained
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep
+from rungwise.training.tracking import StepReport, Watcher
 from tests.training.conftest import trainable
 
 CUDA = (

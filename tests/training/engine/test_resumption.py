@@ -3,12 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.configuration import to_plain
-from rungwise.core.errors import UserError
-from rungwise.training.config.fine_tuning import WholeModel
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import RunState
-from rungwise.training.engine.resumption import refuse_other_run
+from rungwise.core import UserError, to_plain
+from rungwise.training.config import TrainConfig, WholeModel
+from rungwise.training.engine import RunState
+from rungwise.training.engine._resumption import refuse_other_run
 
 CONFIG = TrainConfig(start="somewhere", epochs=(2,), learning_rates=(0.1,))
 

@@ -6,20 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.data import ImageCaptions
-from rungwise.data.splits import with_share
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions, with_share
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
 from rungwise.relevance import CIDErD, DocumentFrequencies, TfIdf, load
 from rungwise.relevance.config import Building, source_config
-from rungwise.relevance.config import words as word_sources
+from rungwise.relevance.config import _words as word_sources
 from rungwise.relevance.description import describe
-from rungwise.scenes.relevance import SceneRelevance
-from rungwise.scenes.scene_files import SceneConfig, generate
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.config.snapshots import BestEpoch
-from rungwise.training.engine.run_degrees import training_degrees, validation_degrees, with_training_thresholds
+from rungwise.scenes import SceneConfig, SceneRelevance, generate
+from rungwise.training.config import BestEpoch, DataConfig, TrainConfig, config_of
+from rungwise.training.engine import training_degrees, with_training_thresholds
+from rungwise.training.engine._run_degrees import validation_degrees
 
 WORDS = np.array(["dog", "cat", "snow", "red", "runs", "roof", "tin", "sleeps"])
 SHARES = (0.05, 0.15)

@@ -8,14 +8,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.models import JointEmbedding, load
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine import snapshots
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import AdamW
-from rungwise.training.steps.schedules import OneCycleSchedule
+from rungwise.training.config import TrainConfig
+from rungwise.training.engine import _snapshots as snapshots
+from rungwise.training.engine import train
+from rungwise.training.steps import AdamW
+from rungwise.training.steps._schedules import OneCycleSchedule
 from tests.training.conftest import TrainedRun, dies_at, once
 
 

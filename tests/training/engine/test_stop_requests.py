@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from rungwise.training.engine.stop_requests import stop_requests
+from rungwise.training.engine._stop_requests import stop_requests
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,15 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import evaluate, positives_from_labels
 from rungwise.models import JointEmbedding, Pairs
-from rungwise.relevance.array import ArrayRelevance
-from rungwise.relevance.base import Degrees
-from rungwise.training.config.snapshots import BestEpoch
-from rungwise.training.engine import validation
-from rungwise.training.engine.validation import Validation
+from rungwise.relevance import Degrees
+from rungwise.relevance._array import ArrayRelevance
+from rungwise.training.config import BestEpoch
+from rungwise.training.engine import Validation
+from rungwise.training.engine import _validation as validation
 
 VALIDATION = np.arange(36, 48)
 

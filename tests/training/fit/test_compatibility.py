@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.training.config.presets import load_config
-from rungwise.training.fit.compatibility import check_fits
+from rungwise.data.files import FeatureRows
+from rungwise.training.config import load_config
+from rungwise.training.fit import check_fits
 
 ROWS = FeatureRows(np.ones((2, 8), np.float32))
 PHOTOS = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), name="photos")

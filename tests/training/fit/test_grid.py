@@ -7,18 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.checks import Check
-from rungwise.core.errors import UserError
+from rungwise.core import Check, UserError
 from rungwise.data import FeatureRows, ImageCaptions
 from rungwise.evaluation import evaluate, positives_from_labels
 from rungwise.models import load
 from rungwise.models.subspace import CCA, LCFS
-from rungwise.runs.results import is_run_folder
-from rungwise.runs.verification import verify_run
-from rungwise.training.config.fit import FitConfig
-from rungwise.training.config.presets import load_config
-from rungwise.training.config.snapshots import Choice
-from rungwise.training.fit.grid import fit_run
+from rungwise.runs import is_run_folder, verify_run
+from rungwise.training.config import Choice, FitConfig, load_config
+from rungwise.training.fit import fit_run
 
 CLASSES = 4
 

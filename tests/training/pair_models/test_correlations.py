@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.training.pair_models.correlations import correlations
+from rungwise.training.pair_models import correlations
 
 
 def slow_pearson(one, other):

@@ -1,4 +1,4 @@
-"""Training cross-encoders. Also tests rungwise.training.pair_models.model_folders."""
+"""Training cross-encoders. Also tests rungwise.training.pair_models._model_folders."""
 
 import json
 import math
@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.disk.seals import check_seal
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.language.pair_models import load_pair_model
-from rungwise.language.word_vectors import WordVectors
+from rungwise.core import UserError
+from rungwise.core.disk import check_seal
+from rungwise.data import ImageCaptions
+from rungwise.language import WordVectors, load_pair_model
 from rungwise.relevance import Cascade, CBoW, CrossEncoder
 from rungwise.relevance.config import source_config
-from rungwise.training.pair_models import PairTraining, TrainingObserver, train_cross_encoder
-from rungwise.training.pair_models.cross_encoders import pair_scores, texts_of
+from rungwise.training.pair_models import PairTraining, TrainingObserver, pair_scores, train_cross_encoder
+from rungwise.training.pair_models._cross_encoders import texts_of
 from tests.scored import WORDS, scored_pairs, tiny_encoder
 
 torch = pytest.importorskip("torch")

@@ -3,11 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.language.sentence_models import load_sentence_model
 from rungwise.relevance import BiEncoder
-from rungwise.training.pair_models import PairTraining, TrainingObserver, distil
-from rungwise.training.pair_models.cross_encoders import pair_scores
+from rungwise.training.pair_models import PairTraining, TrainingObserver, distil, pair_scores
 from tests.scored import WORDS, scored_pairs, tiny_sentence_model
 
 torch = pytest.importorskip("torch")
@@ -80,7 +79,7 @@ def test_without_captions_pairs_are_drawn_of_training_texts_and_never_of_those_t
         seen.append((list(texts), vectors.shape, how["without"]))
         return (), ()
 
-    monkeypatch.setattr("rungwise.training.pair_models.distillation.drawn_pairs", draw)
+    monkeypatch.setattr("rungwise.training.pair_models._distillation.drawn_pairs", draw)
     settings = replace(SETTINGS, epochs=1)
     judged = {*PAIRS.split("val").first, *PAIRS.split("test").second}
     for captions in ((), [*CAPTIONS, *judged]):

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.training.pair_models.correlations import Correlations
-from rungwise.training.pair_models.epochs import best_of, on_threads, run_epochs, seeded
-from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
+from rungwise.core import UserError
+from rungwise.training.pair_models import Correlations, PairTraining, TrainingObserver
+from rungwise.training.pair_models._epochs import best_of, on_threads, run_epochs, seeded
 
 torch = pytest.importorskip("torch")
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.training.pair_models.pair_sampling import NEAR, NEIGHBOURS, drawn_pairs
+from rungwise.training.pair_models._pair_sampling import NEAR, NEIGHBOURS, drawn_pairs
 
 
 def world(count, seed=0):
@@ -11,7 +11,7 @@ def world(count, seed=0):
 
 @pytest.mark.parametrize("cells", [1, 700, 1 << 24])
 def test_near_pairs_are_neighbours_and_no_pair_comes_twice(monkeypatch, cells):
-    monkeypatch.setattr("rungwise.training.pair_models.pair_sampling._CELLS", cells)
+    monkeypatch.setattr("rungwise.training.pair_models._pair_sampling._CELLS", cells)
     texts, vectors = world(120)
     first, second = drawn_pairs(texts, vectors, 200, seed=1)
     assert len(first) == len(second) == 200

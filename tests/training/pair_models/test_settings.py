@@ -1,7 +1,7 @@
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.training.pair_models.settings import PairTraining
+from rungwise.core import UserError
+from rungwise.training.pair_models import PairTraining
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from rungwise.training.distributed.global_negatives import GlobalNegatives
-from rungwise.training.steps.cached_gradients import cached_backward
+from rungwise.training.distributed import GlobalNegatives
+from rungwise.training.steps import cached_backward
 from tests.training.every_loss import FAMILIES, Encoders, Source, cases, gradients, some_cases
 
 

@@ -1,4 +1,4 @@
-"""Gradients to weights. Also tests rungwise.training.steps.weight_average."""
+"""Gradients to weights. Also tests rungwise.training.steps._weight_average."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,17 +7,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.losses import MaxOfHinges
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.checkpoint import load_checkpoint
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizer_step import LEAST_SCALE, OptimizerStep, Scaling
-from rungwise.training.steps.optimizers import SGD, Adam, AdamW
-from rungwise.training.steps.weight_average import WeightAverage
-from rungwise.training.tracking.reports import Watcher
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import load_checkpoint, train
+from rungwise.training.steps import Adam, AdamW, OptimizerStep, Scaling, WeightAverage
+from rungwise.training.steps._optimizer_step import LEAST_SCALE
+from rungwise.training.steps._optimizers import SGD
+from rungwise.training.tracking import Watcher
 
 NAN, INFINITE = float("nan"), float("inf")
 

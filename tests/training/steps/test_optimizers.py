@@ -7,14 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.losses import ContrastiveSum
-from rungwise.models.training_pairs import ParameterPlace
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.optimizers import SGD, Adam, AdamW, LearningRates
+from rungwise.models import ParameterPlace
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import train
+from rungwise.training.steps import Adam, AdamW, LearningRates
+from rungwise.training.steps._optimizers import SGD
 from tests.training.conftest import trainable
 
 

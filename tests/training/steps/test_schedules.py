@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.steps.schedules import CosineSchedule, OneCycleSchedule, PhaseSchedule, Schedule
+from rungwise.core import UserError
+from rungwise.training.config import TrainConfig
+from rungwise.training.steps import PhaseSchedule
+from rungwise.training.steps._schedules import CosineSchedule, OneCycleSchedule, Schedule
 
 PLACES = [step / 40 for step in range(41)]
 

@@ -13,17 +13,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, Weighted
 from rungwise.models import JointEmbedding, PairScorer, TrainableScorer
-from rungwise.training.batches.samplers import label_lists
-from rungwise.training.batches.sampling import LabelLists
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.distributed.processes import Processes
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients, GlobalNegativesStep, Plain, Step, StepContext
+from rungwise.training.batches import label_lists
+from rungwise.training.batches._sampling import LabelLists
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.distributed import Processes
+from rungwise.training.engine import train
+from rungwise.training.steps import Plain, StepContext
+from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep, Step
 from tests.training.conftest import once, small_config
 from tests.training.engine.test_loop import Colours
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import unsealed
-from rungwise.core.errors import UserError
 from rungwise.data import ImageCaptions
-from rungwise.training.engine.loop import train
-from rungwise.training.tracking.logs import STEPS, StepsWatcher, TensorBoardWatcher
-from rungwise.training.tracking.reports import EpochReport, StepReport, Watcher
+from rungwise.training import STEPS
+from rungwise.training.engine import train
+from rungwise.training.tracking import EpochReport, StepReport, Watcher
+from rungwise.training.tracking._logs import StepsWatcher, TensorBoardWatcher
 from tests.training.conftest import TrainedRun, files, once
 
 NUMBERS = {"learning_rate": 2e-4, "loss": 21.7852, "pairs_per_second": 123456.0, "rsum": 512.25}

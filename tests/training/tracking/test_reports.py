@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from rungwise.data import Issue
-from rungwise.training.tracking.reports import EpochReport, StepReport, TerminalWatcher
+from rungwise.training.tracking import EpochReport, StepReport, TerminalWatcher
 
 NUMBERS = {"learning_rate": 2e-4, "loss": 21.7852, "pairs_per_second": 123456.0, "rsum": 512.25}
 

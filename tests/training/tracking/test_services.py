@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.models.joint.config import VSEConfig
-from rungwise.training.config.run import DataConfig, TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.tracking.logs import check_logs
-from rungwise.training.tracking.reports import EpochReport, StepReport, Watcher
-from rungwise.training.tracking.services import MLflow, Service, ServiceWatcher, WeightsAndBiases, shown
+from rungwise.models.joint import VSEConfig
+from rungwise.training.config import DataConfig, TrainConfig
+from rungwise.training.engine import train
+from rungwise.training.tracking import EpochReport, StepReport, Watcher, check_logs
+from rungwise.training.tracking._services import MLflow, Service, ServiceWatcher, WeightsAndBiases, shown
 
 STEP = StepReport(10, 1, 10, 20, 0.5, 100.0, batch_loss=float("nan"), spread=float("nan"), gradient_norm=2.0)
 EPOCH = EpochReport(20, 1, 3, {"rsum": 512.0, "i2t/R@1": 40.0}, best=True)

@@ -1,1 +1,5 @@
 """The frame of all commands: process, parser, terminal, models."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

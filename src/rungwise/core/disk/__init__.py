@@ -1,1 +1,5 @@
 """Files and folders that appear as a whole or not at all, with seals and locks, and synced before they are reported."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rungwise.core.disk.files import explained, make_folder, possible, require_writable_file, try_place
+from rungwise.core._errors import UserError
+from rungwise.core.disk._files import explained, make_folder, possible, require_writable_file, try_place
+from rungwise.core.disk._mount_points import LOST_AND_FOUND, fill, is_filled, is_mount_point
+from rungwise.core.disk._seals import DROPPINGS, SEAL, names_below, write_seal
+from rungwise.core.disk._syncing import sync_file, sync_folder
 from rungwise.core.disk.locks import LOCKS
-from rungwise.core.disk.mount_points import LOST_AND_FOUND, fill, is_filled, is_mount_point
-from rungwise.core.disk.seals import DROPPINGS, SEAL, names_below, write_seal
 from rungwise.core.disk.staging import OLD, drafted, is_draft, others_write, sweep
-from rungwise.core.disk.syncing import sync_file, sync_folder
-from rungwise.core.errors import UserError
 
 WRITTEN_FILE: MappingProxyType[str, Any] = MappingProxyType({"written": "file"})
 """``metadata`` of a dataclass field that names a file to write."""
@@ -41,8 +41,8 @@ def replacing_folder(
 
     What stood there before stays until all new files are on the disk. Where the system can, the two are exchanged in
     one step; elsewhere there is a moment without either, and the old one comes back if the process ends in it. A mount
-    point, which nothing can take the place of, is filled (see :mod:`rungwise.core.disk.mount_points`), which has such a
-    moment, too; likewise a folder in one that may not be written, and the one that this process works in.
+    point, which nothing can take the place of, is filled (see :mod:`rungwise.core.disk._mount_points`), which has such
+    a moment, too; likewise a folder in one that may not be written, and the one that this process works in.
 
     Args:
         folder: Folder to write, made with its parents; replaced if it holds nothing but ``parts``.
@@ -51,7 +51,7 @@ def replacing_folder(
         what: Name of such a folder in messages, with its article, such as ``"an index"``.
         header: Name of the file that makes the folder readable. Where the folder is filled, it goes first and comes
             last.
-        seal: Write the SHA-256 of every file into :data:`~rungwise.core.disk.seals.SEAL`; False for a folder whose
+        seal: Write the SHA-256 of every file into :data:`~rungwise.core.disk.SEAL`; False for a folder whose
             files will change.
 
     Raises:
@@ -113,7 +113,7 @@ def require_writable_folder(folder: Path) -> None:
 
 
 def require_writable(place: Path, written: str) -> None:
-    """:func:`require_writable_folder`, or for ``"file"`` :func:`~rungwise.core.disk.files.require_writable_file`.
+    """:func:`require_writable_folder`, or for ``"file"`` :func:`~rungwise.core.disk.require_writable_file`.
 
     ``written`` is a value of :data:`WRITTEN_FILE` or :data:`WRITTEN_FOLDER`.
     """

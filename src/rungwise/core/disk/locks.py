@@ -9,8 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rungwise.core.disk.files import explained, make_folder
-from rungwise.core.errors import UserError
+from rungwise.core._errors import UserError
+from rungwise.core.disk._files import explained, make_folder
 
 LOCK = "lock"
 """Name of a folder's lock file; it stays when the lock is released."""
@@ -44,7 +44,7 @@ def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
     ...     with alone(folder, "a training run"):
     ...         pass
     Traceback (most recent call last):
-    rungwise.core.errors.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
+    rungwise.core.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
     """
     with _held(folder, lambda: False, name, f"{what} writes here now; wait until it has ended, or name another folder"):
         yield

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rungwise.core.digests import digest_of_json, digest_of_parts
-from rungwise.core.disk.files import appending, replacing
-from rungwise.core.errors import UserError
-from rungwise.core.limits import readable
-from rungwise.core.untrusted_files import MissingFileError, opened_file, require_regular
+from rungwise.core._digests import digest_of_json, digest_of_parts
+from rungwise.core._errors import UserError
+from rungwise.core._limits import readable
+from rungwise.core._untrusted_files import MissingFileError, opened_file, require_regular
+from rungwise.core.disk._files import appending, replacing
 
 Parsed = TypeVar("Parsed")
 

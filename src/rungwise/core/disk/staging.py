@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rungwise.core.digests import digest_of_parts
-from rungwise.core.disk.mount_points import put_back
+from rungwise.core._digests import digest_of_parts
+from rungwise.core.disk._mount_points import put_back
 
 try:
     import fcntl

@@ -1,1 +1,5 @@
 """Output for people: progress, lines of a terminal, the frame of a page."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

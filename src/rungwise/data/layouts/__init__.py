@@ -1,1 +1,5 @@
 """The layouts in which pictures and captions lie on disk, one reader each."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

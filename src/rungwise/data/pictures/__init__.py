@@ -1,1 +1,5 @@
 """Pictures: opened at one door, decoded, and compared."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

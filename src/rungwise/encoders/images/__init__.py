@@ -1,1 +1,5 @@
 """Image sides: from a picture's file to a row."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,1 +1,5 @@
 """Text sides: from a text to a vector."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

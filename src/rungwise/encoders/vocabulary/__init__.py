@@ -1,1 +1,5 @@
 """Vocabularies of text sides, and cutting texts into tokens."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,1 +1,5 @@
 """A result as one HTML file that needs no other."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

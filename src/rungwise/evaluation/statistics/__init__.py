@@ -1,1 +1,5 @@
 """Intervals, cross-validation and numbers by class."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from rungwise.core import UserError
 from rungwise.core.disk import locks
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of, errors_in_one_line, file_system
-from rungwise.index.stores.addresses import is_milvus
+from rungwise.core.network import address_of, errors_in_one_line, file_system
+from rungwise.index.stores import is_milvus
 from rungwise.index.stores.milvus import catalog
 
 _SMALL = 256 << 20

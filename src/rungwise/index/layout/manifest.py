@@ -10,24 +10,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.core.configuration import from_plain
-from rungwise.core.disk import folders, staging
-from rungwise.core.disk.files import replacing
-from rungwise.core.disk.seals import digest_of, names_below
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of
-from rungwise.core.untrusted_files import MissingFileError, is_regular, stamp
+from rungwise.core import MissingFileError, UserError, from_plain, is_regular, stamp
+from rungwise.core.disk import digest_of, folders, names_below, replacing, staging
+from rungwise.core.network import address_of
 from rungwise.index.layout import location
-from rungwise.index.stores.addresses import is_milvus
-from rungwise.index.stores.exact.segments import DESCRIPTION as STORE
+from rungwise.index.stores import damaged, is_milvus, read_description, read_lines, write_description, write_lines
+from rungwise.index.stores.exact import DESCRIPTION as STORE
 from rungwise.index.stores.factory import Kind
-from rungwise.index.stores.lance.tables import COUNTS, Tables
-from rungwise.index.stores.lance.tables import FILES as LANCE_FILES
+from rungwise.index.stores.lance import COUNTS, Tables
+from rungwise.index.stores.lance import FILES as LANCE_FILES
 from rungwise.index.stores.milvus import catalog
-from rungwise.index.stores.vector_files import damaged, read_description, read_lines, write_description, write_lines
-from rungwise.index.update.skipped import Skipped
-from rungwise.index.update.thumbnails import FOLDER as THUMBNAILS
-from rungwise.index.update.thumbnails import SUFFIX as THUMBNAIL
+from rungwise.index.update import FOLDER as THUMBNAILS
+from rungwise.index.update import SUFFIX as THUMBNAIL
+from rungwise.index.update import Skipped
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -39,7 +34,7 @@ ISSUES = "issues.jsonl"
 CALIBRATION = "calibration.json"
 """File of the :class:`rungwise.calibration.Calibration` that judges the hits of this index."""
 GRADES = "grades.jsonl"
-"""File of people's grades of hits; :mod:`rungwise.index.layout.feedback` reads and writes it."""
+"""File of people's grades of hits; :mod:`rungwise.index.layout._feedback` reads and writes it."""
 FORMAT = "rungwise-index"
 VERSION = 1
 
@@ -145,8 +140,8 @@ def write_issues(folder: Path, manifest: Manifest, left: Sequence[Skipped]) -> M
     """Write the pictures that are left out, and ``index.json`` with the digest of that file; gives the new manifest.
 
     >>> import tempfile
-    >>> from rungwise.data.collection import Issue
-    >>> from rungwise.index.items import ItemSource
+    >>> from rungwise.data import Issue
+    >>> from rungwise.index._items import ItemSource
     >>> folder, left = Path(tempfile.mkdtemp()), [Skipped("a", Issue("cut off", "a.jpg"), ItemSource(7, 0, ""))]
     >>> manifest = write_issues(folder, Manifest("pets", "9a3f", "", dimension=8), left)
     >>> manifest.skipped, read_issues(folder, read_manifest(folder)) == tuple(left)

@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of
+from rungwise.core import UserError
+from rungwise.core.network import address_of
 from rungwise.index.layout import manifest as storage
-from rungwise.index.stores import factory
-from rungwise.index.stores.base import Store
-from rungwise.index.stores.vector_files import damaged
-from rungwise.index.update.image_metadata import FACTS
+from rungwise.index.stores import Store, damaged, factory
+from rungwise.index.update import FACTS
 
 _TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
 """Types of a collection's columns, by the kinds that the collection names."""
 
 if TYPE_CHECKING:
-    from rungwise.data.collection import ImageCaptions
-    from rungwise.models.contracts import DualEncoder
+    from rungwise.data import ImageCaptions
+    from rungwise.models import DualEncoder
 
 
 def create_stores(

@@ -1,1 +1,5 @@
 """Verification and export of an index."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

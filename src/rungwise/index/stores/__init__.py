@@ -1,1 +1,5 @@
 """Stores of vectors and records: the contract, and one room for each engine."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.object_stores import address_of
-from rungwise.index.stores.addresses import is_milvus
-from rungwise.index.stores.base import Side, Store
-from rungwise.index.stores.exact.store import ExactStore
+from rungwise.core import UserError
+from rungwise.core.network import address_of
+from rungwise.index.stores._addresses import is_milvus
+from rungwise.index.stores._base import Side, Store
+from rungwise.index.stores.exact import ExactStore
 from rungwise.index.stores.lance.store import LanceStore
-from rungwise.index.stores.milvus.store import MilvusStore
+from rungwise.index.stores.milvus import MilvusStore
 from rungwise.similarity import Similarity
 
 Kind = Literal["exact", "lance", "milvus"]

@@ -1,1 +1,5 @@
 """Captions as scene graphs: objects, their attributes, and relations between them."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

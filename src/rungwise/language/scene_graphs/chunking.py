@@ -14,11 +14,11 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
-from rungwise.core.digests import digest_of_parts
+from rungwise.core import digest_of_parts
 from rungwise.language.scene_graphs import words as known
-from rungwise.language.scene_graphs.graph import Fact, SceneGraph, merged
-from rungwise.language.scene_graphs.phrases import Phrase, Thing, phrases
-from rungwise.language.scene_graphs.tagging import tagged, tokens
+from rungwise.language.scene_graphs._graph import Fact, SceneGraph, merged
+from rungwise.language.scene_graphs._phrases import Phrase, Thing, phrases
+from rungwise.language.scene_graphs._tagging import tagged, tokens
 
 _NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
 """A relation and another one after it that mostly concerns the noun between them: food from a woman in a truck."""

@@ -1,1 +1,5 @@
 """Models as folders: written, sealed, read back, and described on a card."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

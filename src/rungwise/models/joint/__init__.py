@@ -1,1 +1,5 @@
 """Joint embeddings (two encoders with a trained head each): new, started from others, or imported."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.heads import NoHead
-from rungwise.encoders.pretrained.model_source import ModelSource
-from rungwise.encoders.pretrained.sides import PretrainedImageConfig, PretrainedTextConfig
-from rungwise.models.joint.config import VSEConfig
-from rungwise.models.joint.joint_embedding import JointEmbedding
+from rungwise.core import UserError
+from rungwise.encoders import NoHead
+from rungwise.encoders.pretrained import ModelSource, PretrainedImageConfig, PretrainedTextConfig
+from rungwise.models.joint._config import VSEConfig
+from rungwise.models.joint._joint_embedding import JointEmbedding
 
 
 def open_published(source: ModelSource, device: str) -> JointEmbedding:

@@ -1,1 +1,5 @@
 """Models that compare the regions of a picture with the words of a text."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

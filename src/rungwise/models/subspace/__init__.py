@@ -4,17 +4,6 @@ They are the baselines of papers on retrieval by labels, such as CMAL2R (Qu et a
 indexed and searched like every other model.
 """
 
-from __future__ import annotations
+from rungwise._exports import exporting
 
-from rungwise.models.subspace.base import Subspace
-from rungwise.models.subspace.methods.cca import CCA
-from rungwise.models.subspace.methods.gmlda import GMLDA
-from rungwise.models.subspace.methods.gmmfa import GMMFA
-from rungwise.models.subspace.methods.lcfs import LCFS
-from rungwise.models.subspace.methods.lgcfl import LGCFL
-from rungwise.models.subspace.methods.mlcca import MLCCA
-from rungwise.models.subspace.methods.mvda import MvDA
-from rungwise.models.subspace.methods.scm import SCM
-from rungwise.models.subspace.settings import SubspaceConfig
-
-__all__ = ["CCA", "GMLDA", "GMMFA", "LCFS", "LGCFL", "MLCCA", "SCM", "MvDA", "Subspace", "SubspaceConfig"]
+__all__, __getattr__ = exporting(__name__, __file__)

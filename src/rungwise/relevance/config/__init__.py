@@ -4,11 +4,11 @@ One dataclass a source is what a training configuration holds and what the comma
 is the one description of its options. Models and kernels are loaded when a source is built, not before.
 """
 
-from rungwise.relevance.config.base import Building, SourceConfig, training_images
-from rungwise.relevance.config.given import HumanConfig, LabelsConfig
-from rungwise.relevance.config.models import BiEncoderConfig, CrossEncoderConfig
-from rungwise.relevance.config.scene_graphs import SpiceConfig
-from rungwise.relevance.config.sources import (
+from rungwise.relevance.config._base import Building, SourceConfig, training_images
+from rungwise.relevance.config._given import HumanConfig, LabelsConfig
+from rungwise.relevance.config._models import BiEncoderConfig, CrossEncoderConfig
+from rungwise.relevance.config._scene_graphs import SpiceConfig
+from rungwise.relevance.config._sources import (
     CONFIGS,
     KINDS,
     AnySource,
@@ -20,7 +20,7 @@ from rungwise.relevance.config.sources import (
     names_source,
     source_config,
 )
-from rungwise.relevance.config.words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
+from rungwise.relevance.config._words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
 
 __all__ = [
     "CONFIGS",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.core.errors import UserError
-from rungwise.relevance.base import Block, Degrees, Positions
-from rungwise.relevance.precomputed.saved_degrees import SavedDegrees
+from rungwise.core import UserError
+from rungwise.relevance._base import Block, Degrees, Positions
+from rungwise.relevance.precomputed import SavedDegrees
 
 BINS = 20
 BAR = 40
@@ -109,7 +109,7 @@ def thresholds(
         UserError: If shares are not positive or leave nothing for the last rung, or the source gives so many candidates
             the same degree that no threshold comes near a share.
 
-    >>> from rungwise.relevance import CIDErD
+    >>> from rungwise.relevance.lexical import CIDErD
     >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
     >>> [round(value, 2) for value in thresholds(source, (0.16, 0.3))]
     [0.69, 0.36]
@@ -230,7 +230,7 @@ def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_00
         pairs: Number of pairs to sample, roughly.
         name: Name of the source in print; empty takes the source's class.
 
-    >>> from rungwise.relevance import CIDErD
+    >>> from rungwise.relevance.lexical import CIDErD
     >>> print(describe(CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3]), at=[0.5]))
     CIDErD: 16 pairs; mean 5.625 of captions with their own image, 0.2687 of all others, of which 16.7% are 0
     percentiles: 1 % 0.000, ...

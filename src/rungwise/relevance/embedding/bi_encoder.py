@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.language.sentence_models import PACKAGED_MODEL, Precision, load_sentence_model, weights_hash, wiring
-from rungwise.relevance.base import Reference
-from rungwise.relevance.embedding.base import VectorSource
-from rungwise.similarity.arrays import unit_rows
+from rungwise.relevance._base import Reference
+from rungwise.relevance.embedding._base import VectorSource
+from rungwise.similarity import unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -36,7 +36,7 @@ class BiEncoder(VectorSource):
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
         model: A name on the Hugging Face hub, a local folder, :data:`PACKAGED_MODEL`, or a model that is loaded.
-        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.

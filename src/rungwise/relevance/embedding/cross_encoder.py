@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.core.compute.devices import choose_device
-from rungwise.core.errors import UserError
-from rungwise.language.pair_models import load_pair_model
+from rungwise.core import UserError
+from rungwise.core.compute import choose_device
+from rungwise.language import load_pair_model
 from rungwise.language.sentence_models import Precision, weights_hash, wiring
-from rungwise.relevance.base import CHUNK_BYTES, Positions, Reference
-from rungwise.relevance.caption_pairs import caption_positions
-from rungwise.relevance.captions import CaptionPairSource
+from rungwise.relevance._base import CHUNK_BYTES, Positions, Reference
+from rungwise.relevance._caption_pairs import caption_positions
+from rungwise.relevance._captions import CaptionPairSource
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
 _PAIR_BYTES = 64
@@ -52,7 +52,7 @@ class CrossEncoder(CaptionPairSource):
         output: Position of the output that counts, where the model has several.
         symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
             cost one run. False keeps the reference first, as the paper's (t_q, t_p).
-        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.captions.CaptionPairSource`.
+        reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
         paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.

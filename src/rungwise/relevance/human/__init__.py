@@ -1,1 +1,5 @@
 """Degrees from people: files of judgements and labels, read, kept and placed in a collection."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

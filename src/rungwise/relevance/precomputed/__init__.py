@@ -1,1 +1,5 @@
 """Sources that read what was computed before."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

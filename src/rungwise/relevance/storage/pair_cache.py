@@ -15,12 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, UncheckedError, checked
-from rungwise.core.digests import checksums
-from rungwise.core.disk.files import appending, explained
+from rungwise.core import Check, UncheckedError, UserError, checked, checksums, is_regular, opened_file
+from rungwise.core.disk import appending, explained
 from rungwise.core.disk.locks import writing_alone
-from rungwise.core.errors import UserError
-from rungwise.core.untrusted_files import is_regular, opened_file
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])

@@ -16,15 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core.checks import Check, checked
-from rungwise.core.disk.files import explained
+from rungwise.core import Check, MissingFileError, UserError, checked, limits, read_json, require_regular, stamp
+from rungwise.core.disk import check_seal, explained
 from rungwise.core.disk.folders import entries, refuse_strangers, replacing_folder
-from rungwise.core.disk.seals import check_seal
 from rungwise.core.disk.staging import sweep
-from rungwise.core.errors import UserError
-from rungwise.core.formats.npy import NpyWriter, mapped
-from rungwise.core.limits import limits
-from rungwise.core.untrusted_files import MissingFileError, read_json, require_regular, stamp
+from rungwise.core.formats import NpyWriter, mapped
 
 HEADER = "relevance.json"
 VALUES = "values.npy"
@@ -96,7 +92,7 @@ def write(
 
     Args:
         folder: An empty folder.
-        header: Header from :meth:`rungwise.relevance.base.Degrees.saved_header`.
+        header: Header from :meth:`rungwise.relevance.Degrees.saved_header`.
         values: Consecutive parts of the values, some rows each.
         indices: Consecutive parts of the (queries, k) indices, some rows each.
         image_of_caption: (captions,) the position of each caption's image.
@@ -119,7 +115,7 @@ def read(folder: Path) -> SavedFolder:
     """Map what :func:`write` wrote into memory: all of it from one folder, though another may replace it meanwhile.
 
     Files are compared with the folder's seal: all but those larger than the limit ``checked_bytes`` (see
-    :class:`rungwise.core.limits.Limits`).
+    :class:`rungwise.core.Limits`).
 
     Raises:
         UserError: If the folder holds no degrees, is damaged or was altered, or is of another version.

@@ -1,1 +1,5 @@
 """Queues in which costly work waits for its turn."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -12,19 +12,17 @@ from typing import Annotated, Any, cast, get_args
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from rungwise.calibration import FEWEST_QUERIES
-from rungwise.core.errors import UserError
-from rungwise.core.limits import Limits
-from rungwise.core.text.person_names import LONGEST_NAME, person_name
+from rungwise.core import Limits, UserError
+from rungwise.core.text import LONGEST_NAME, person_name
 from rungwise.index import Grades, Searcher
-from rungwise.serving.access.bodies import json_body
-from rungwise.serving.ids import sendable
-from rungwise.serving.limits import ServingLimits
-from rungwise.serving.queues.waiting import BusyError
+from rungwise.serving._ids import sendable
+from rungwise.serving._limits import ServingLimits
+from rungwise.serving._workload import Workload
+from rungwise.serving.access import json_body
+from rungwise.serving.queues import BusyError
 from rungwise.serving.routes.search import MAX_RESULTS, Offset, item_of
-from rungwise.serving.schemas import responses
-from rungwise.serving.schemas.json_answers import json_answer, refusals
-from rungwise.serving.state.served_index import Current
-from rungwise.serving.workload import Workload
+from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.state import Current
 
 _LONGEST_ID = 8000
 _LOOKED_AT = 500

@@ -13,20 +13,18 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 
-from rungwise.core.digests import digest_of_parts
-from rungwise.core.disk.files import replacing
-from rungwise.core.errors import UserError
-from rungwise.data.collection import ImageCaptions
-from rungwise.data.pictures.picture_files import PictureHeader
+from rungwise.core import UserError, digest_of_parts
+from rungwise.core.disk import replacing
+from rungwise.data import ImageCaptions
+from rungwise.data.pictures import PictureHeader
 from rungwise.index import Index, Item
-from rungwise.models.contracts import DualEncoder
-from rungwise.serving.access.parameters import object_of
-from rungwise.serving.ids import possible, sendable
+from rungwise.models import DualEncoder
+from rungwise.serving._ids import possible, sendable
+from rungwise.serving._workload import Workload
+from rungwise.serving.access import object_of
 from rungwise.serving.routes.search import Id, item_of
-from rungwise.serving.schemas import responses
-from rungwise.serving.schemas.json_answers import A_FILE, IMAGES, json_answer, refusals, small_picture
-from rungwise.serving.state.served_index import Current
-from rungwise.serving.workload import Workload
+from rungwise.serving.schemas import A_FILE, IMAGES, json_answer, refusals, responses, small_picture
+from rungwise.serving.state import Current
 
 _MOST_CAPTIONS = 100
 _LONGEST_CAPTION = 2000

@@ -12,11 +12,10 @@ from concurrent.futures import Future
 
 from fastapi import APIRouter, HTTPException, Response
 
-from rungwise.core.compute.threads import thread_pool
-from rungwise.core.output.printable import printable
-from rungwise.serving.schemas import responses
-from rungwise.serving.schemas.json_answers import json_answer, refusals
-from rungwise.serving.state.served_index import Current
+from rungwise.core.compute import thread_pool
+from rungwise.core.output import printable
+from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.state import Current
 
 _SECONDS = 5.0
 _RETRY = {"Retry-After": "5"}

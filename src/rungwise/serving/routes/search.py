@@ -13,21 +13,15 @@ from fastapi import Path as InPath
 from starlette.convertors import Convertor, register_url_convertor
 
 from rungwise.calibration import RUNGS
-from rungwise.core.limits import Limits
-from rungwise.index import CaptionHit, Hit, Item, Searcher, Where
-from rungwise.index.answers import Answer, SearchOptions
-from rungwise.index.filters.parser import parse_where
-from rungwise.index.query.parser import parse_query
-from rungwise.index.query.query import LESS, GivenVector, Like, Term, Words
-from rungwise.index.query.query import Query as Asked
-from rungwise.serving.ids import possible, sendable
-from rungwise.serving.schemas import responses
-from rungwise.serving.schemas.json_answers import IMAGES, json_answer, refusals, small_picture
-from rungwise.serving.state.kept_pictures import THUMBNAIL, KeptPictures
-from rungwise.serving.state.overview import Overviews
-from rungwise.serving.state.reranker import Reranker
-from rungwise.serving.state.served_index import Current, ServedIndex
-from rungwise.serving.workload import PendingSearch, Workload, client_of
+from rungwise.core import Limits
+from rungwise.index import Answer, CaptionHit, Hit, Item, Searcher, SearchOptions, Where
+from rungwise.index.filters import parse_where
+from rungwise.index.query import LESS, GivenVector, Like, Term, Words, parse_query
+from rungwise.index.query import Query as Asked
+from rungwise.serving._ids import possible, sendable
+from rungwise.serving._workload import PendingSearch, Workload, client_of
+from rungwise.serving.schemas import IMAGES, json_answer, refusals, responses, small_picture
+from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
 MAX_RESULTS = 500
 """Largest k of a request."""

@@ -9,18 +9,15 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from rungwise.core.limits import Limits
-from rungwise.data.files.packed_pictures import Picture
-from rungwise.index.query.parser import parse_query
-from rungwise.index.query.query import Term, Words
-from rungwise.serving.ids import sendable
+from rungwise.core import Limits
+from rungwise.data.files import Picture
+from rungwise.index.query import Term, Words, parse_query
+from rungwise.serving._ids import sendable
+from rungwise.serving._workload import Workload
 from rungwise.serving.routes.search import item_of
-from rungwise.serving.schemas.json_answers import json_answer, refusals
-from rungwise.serving.schemas.why import Why, WhyText, WhyWord
-from rungwise.serving.state.reranker import Reranker
-from rungwise.serving.state.served_index import Current
-from rungwise.serving.workload import Workload
-from rungwise.similarity.explanation import Explanation
+from rungwise.serving.schemas import Why, WhyText, WhyWord, json_answer, refusals
+from rungwise.serving.state import Current, Reranker
+from rungwise.similarity import Explanation
 
 _MOST_TEXTS = 4
 _DIGITS = 4

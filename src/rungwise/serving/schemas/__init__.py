@@ -1,1 +1,5 @@
 """Schemas of the server's answers."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

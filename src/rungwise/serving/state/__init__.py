@@ -1,1 +1,5 @@
 """State that the server keeps between requests: the index, pictures, thumbnails."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,1 +1,5 @@
 """Configurations of trainings and fits, as typed data."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

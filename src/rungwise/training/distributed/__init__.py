@@ -1,1 +1,5 @@
 """Runs over several processes."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

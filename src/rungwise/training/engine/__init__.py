@@ -1,1 +1,5 @@
 """The training loop and its parts."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

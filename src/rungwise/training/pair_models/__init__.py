@@ -5,18 +5,6 @@ sentence-transformers build on ``accelerate`` and ``datasets``, which nothing el
 which does not, is deprecated. What is saved has the layout of sentence-transformers, which loads it.
 """
 
-from rungwise.training.pair_models.correlations import Correlations, correlations
-from rungwise.training.pair_models.cross_encoders import CrossEncoderResult, train_cross_encoder
-from rungwise.training.pair_models.distillation import DistilResult, distil
-from rungwise.training.pair_models.settings import PairTraining, TrainingObserver
+from rungwise._exports import exporting
 
-__all__ = [
-    "Correlations",
-    "CrossEncoderResult",
-    "DistilResult",
-    "PairTraining",
-    "TrainingObserver",
-    "correlations",
-    "distil",
-    "train_cross_encoder",
-]
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,1 +1,5 @@
 """Steps from one batch to new weights: gradients, optimizer, learning rates."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

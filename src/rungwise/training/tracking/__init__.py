@@ -1,1 +1,5 @@
 """Reports of a run, and where its numbers are written."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

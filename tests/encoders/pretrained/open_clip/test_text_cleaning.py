@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.open_clip import text_cleaning
-from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
+from rungwise.core import UserError
+from rungwise.encoders.pretrained.open_clip import _text_cleaning as text_cleaning
+from rungwise.encoders.pretrained.open_clip import cleaner
 from tests.published import CAPTIONS
 
 ODD = (

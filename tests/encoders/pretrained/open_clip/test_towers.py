@@ -1,6 +1,6 @@
 """Models of open_clip.
 
-Also tests rungwise.encoders.pretrained.open_clip.tower_settings and rungwise.encoders.pretrained.open_clip.texts.
+Also tests rungwise.encoders.pretrained.open_clip._tower_settings and rungwise.encoders.pretrained.open_clip._texts.
 """
 
 import json
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
-from rungwise.encoders.pretrained.open_clip.texts import own_rules
-from rungwise.encoders.pretrained.open_clip.tower_settings import OpenClipText, OpenClipVision
+from rungwise.core import UserError
+from rungwise.encoders.pretrained.open_clip import cleaner
+from rungwise.encoders.pretrained.open_clip._texts import own_rules
+from rungwise.encoders.pretrained.open_clip._tower_settings import OpenClipText, OpenClipVision
 from rungwise.encoders.pretrained.open_clip.towers import PATTERNS
-from rungwise.encoders.untrusted.tokenizers import PretrainedTokenizer, TokenRules
+from rungwise.encoders.untrusted import PretrainedTokenizer, TokenRules
 from rungwise.models import load
 from tests.published import CAPTIONS, Published, opened, photos
 

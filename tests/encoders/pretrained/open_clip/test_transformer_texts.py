@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.pretrained.open_clip.transformer_texts import NETWORKS, foreign_text
+from rungwise.core import UserError
+from rungwise.encoders.pretrained.open_clip._transformer_texts import NETWORKS, foreign_text
 from rungwise.models import load
 from tests.published import CAPTIONS, Published
 
@@ -20,7 +20,7 @@ def folder(published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     folder = shutil.copytree(published.open_clip_roberta, tmp_path / "model")
     change(folder, hf_model_name="xlm-roberta-base")
     monkeypatch.setattr(
-        "rungwise.encoders.pretrained.open_clip.transformer_texts.hub_folder",
+        "rungwise.encoders.pretrained.open_clip._transformer_texts.hub_folder",
         lambda name, patterns: published.home / "roberta",
     )
     return folder
@@ -70,7 +70,7 @@ def test_what_is_not_listed_is_refused(settings: dict[str, Any], said: str, fold
 def test_a_network_of_another_family_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "somebody", "vocab_size": 10}))
     monkeypatch.setattr(
-        "rungwise.encoders.pretrained.open_clip.transformer_texts.hub_folder", lambda name, patterns: tmp_path
+        "rungwise.encoders.pretrained.open_clip._transformer_texts.hub_folder", lambda name, patterns: tmp_path
     )
     with pytest.raises(UserError, match=r"text_cfg: network\.model_type"):
         foreign_text({"hf_model_name": "roberta-base"}, 24, Path("open_clip_config.json"))

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.core.limits import limited
+from rungwise.core import UserError, limited
 from rungwise.index import ExactStore
-from rungwise.index.stores.vector_files import write_description
+from rungwise.index.stores import write_description
 from rungwise.similarity import Cosine
 
 VECTORS = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rungwise.index.stores.exact.snapshot import ExactSnapshot, Segment
+from rungwise.index.stores.exact._snapshot import ExactSnapshot, Segment
 
 
 def snapshot() -> ExactSnapshot:

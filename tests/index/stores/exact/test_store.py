@@ -21,13 +21,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.core import UserError
 from rungwise.core.disk import locks as locks_module
-from rungwise.core.errors import UserError
-from rungwise.core.formats.npy import NpyWriter
+from rungwise.core.formats import NpyWriter
 from rungwise.index import Condition, ExactStore, Where
-from rungwise.index.stores.base import StoreBatch
-from rungwise.index.stores.exact import store as exact_module
-from rungwise.index.stores.vector_files import write_description
+from rungwise.index.stores import StoreBatch, write_description
+from rungwise.index.stores.exact import _store as exact_module
 from rungwise.similarity import Cosine, Order
 from tests.index.toy_store import ToyStore
 

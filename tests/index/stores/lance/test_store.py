@@ -1,13 +1,13 @@
 """What the LanceDB store promises beyond the contract (see test_store.py).
 
-Also tests rungwise.index.stores.candidates.
-Also tests rungwise.index.stores.engine_rows.
-Also tests rungwise.index.stores.lance.description.
-Also tests rungwise.index.stores.lance.filters.
-Also tests rungwise.index.stores.lance.memory.
-Also tests rungwise.index.stores.lance.rows.
-Also tests rungwise.index.stores.approximation.
-Also tests rungwise.index.stores.lance.snapshot.
+Also tests rungwise.index.stores._candidates.
+Also tests rungwise.index.stores._engine_rows.
+Also tests rungwise.index.stores.lance._description.
+Also tests rungwise.index.stores.lance._filters.
+Also tests rungwise.index.stores.lance._memory.
+Also tests rungwise.index.stores.lance._rows.
+Also tests rungwise.index.stores._approximation.
+Also tests rungwise.index.stores.lance._snapshot.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Both, Condition, Either, LanceStore, Where
-from rungwise.index.filters.conditions import Expression
-from rungwise.index.stores.engine_rows import as_text, column_of, from_engine, to_engine
-from rungwise.index.stores.lance import snapshot
-from rungwise.index.stores.lance.rows import as_list
+from rungwise.index.filters import Expression
+from rungwise.index.stores._engine_rows import as_text, column_of, from_engine, to_engine
+from rungwise.index.stores.lance import _snapshot as snapshot
+from rungwise.index.stores.lance._rows import as_list
 from rungwise.similarity import Cosine, Inner
 from tests.index.filter_expressions import EXPRESSIONS, RECORDS, TEXTS
 from tests.index.toy_store import ToyStore
@@ -208,7 +208,7 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
 
 
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore) -> None:
-    from rungwise.index.stores.approximation import Approximation
+    from rungwise.index.stores import Approximation
 
     assert store.approximation is None
     other, settings = reopened(store), Approximation(probes=2, ef=77, refine=5)

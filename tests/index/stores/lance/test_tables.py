@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Condition, LanceStore, Where
+from rungwise.index.stores import write_description
+from rungwise.index.stores.lance import COUNTS, Tables
+from rungwise.index.stores.lance import _tables as tables
 from rungwise.index.stores.lance import store as lance
-from rungwise.index.stores.lance import tables
-from rungwise.index.stores.lance.tables import COUNTS, Tables, connected
-from rungwise.index.stores.vector_files import write_description
+from rungwise.index.stores.lance._tables import connected
 from rungwise.similarity import Cosine
 
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index, Searcher, parse_where
 from rungwise.index.layout import location
-from rungwise.index.maintenance.verify import verify_index
+from rungwise.index.maintenance import verify_index
 from tests.colour_model import ColourModel, colour_pictures
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.index.stores.milvus.server import Address, AwayError, MissingError, Server
-from rungwise.index.stores.milvus.store import MilvusStore
+from rungwise.index.stores.milvus import MilvusStore
+from rungwise.index.stores.milvus._server import Address, AwayError, MissingError, Server
 from tests.colour_model import ColourModel, colour_pictures
 
 PETS = Address("nowhere", 19530, "", "pets")

@@ -2,13 +2,13 @@
 
 What every store does is tested in test_store.py.
 
-Also tests rungwise.index.stores.milvus.collection.
-Also tests rungwise.index.stores.milvus.filters.
-Also tests rungwise.index.stores.milvus.filtered_rows.
-Also tests rungwise.index.stores.milvus.rows.
-Also tests rungwise.index.stores.milvus.search.
+Also tests rungwise.index.stores.milvus._collection.
+Also tests rungwise.index.stores.milvus._filters.
+Also tests rungwise.index.stores.milvus._filtered_rows.
+Also tests rungwise.index.stores.milvus._rows.
+Also tests rungwise.index.stores.milvus._search.
 Also tests rungwise.index.stores.milvus.full_text.
-Also tests rungwise.index.stores.tunable.
+Also tests rungwise.index.stores._tunable.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.data.readers import read
+from rungwise.core import UserError
+from rungwise.data import read
 from rungwise.index import WORDS, Condition, Index, Not, Where, parse_where
-from rungwise.index.filters.conditions import Expression
+from rungwise.index.filters import Expression
 from rungwise.index.layout import location, manifest
-from rungwise.index.stores.approximation import Approximation
-from rungwise.index.stores.bm25 import WordIndex
-from rungwise.index.stores.id_sampling import smallest_keys
-from rungwise.index.stores.milvus import filtered_rows, full_text
+from rungwise.index.stores import Approximation, WordIndex
+from rungwise.index.stores._id_sampling import smallest_keys
+from rungwise.index.stores.milvus import MilvusStore, full_text
+from rungwise.index.stores.milvus import _filtered_rows as filtered_rows
+from rungwise.index.stores.milvus._collection import Collection
+from rungwise.index.stores.milvus._search import parts_of
+from rungwise.index.stores.milvus._server import Server
 from rungwise.index.stores.milvus.catalog import address_in, read_file, write_file
-from rungwise.index.stores.milvus.collection import Collection
-from rungwise.index.stores.milvus.search import parts_of
-from rungwise.index.stores.milvus.server import Server
-from rungwise.index.stores.milvus.store import MilvusStore
 from rungwise.similarity import Cosine, Inner
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.index.filter_expressions import EXPRESSIONS, RECORDS
@@ -317,9 +316,9 @@ def test_small_and_large_files_are_replaced_whole(place: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rungwise.data.readers import read
+from rungwise.data import read
 from rungwise.index import Index
-from rungwise.index.stores.milvus.collection import Collection
+from rungwise.index.stores.milvus._collection import Collection
 from tests.colour_model import ColourModel
 
 place, photos, calls = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])

@@ -7,19 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.core.configuration import from_plain, to_plain
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
+from rungwise.core import UserError, from_plain, to_plain
+from rungwise.data.files import FeatureRows
 from rungwise.losses import MaxOfHinges
 from rungwise.models import load
-from rungwise.models.regions.alignment.base import AlignedConfig
-from rungwise.models.regions.alignment.saf import SAFConfig
-from rungwise.models.regions.alignment.sgr import SGR, SGRConfig
-from rungwise.similarity.pair_blocks import all_pairs
-from rungwise.similarity.word_sets import WordSets
-from rungwise.training.config.losses import config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
+from rungwise.models.regions.alignment._base import AlignedConfig
+from rungwise.models.regions.alignment._saf import SAFConfig
+from rungwise.models.regions.alignment._sgr import SGR, SGRConfig
+from rungwise.similarity import WordSets, all_pairs
+from rungwise.training.config import TrainConfig, config_of
+from rungwise.training.engine import train
 from tests.models.regions import loops
 from tests.models.regions.aligned_models import KINDS, sets, small_model
 from tests.models.regions.programs import programs

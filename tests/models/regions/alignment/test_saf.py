@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.models.regions.alignment.saf import SAF, CaptionNorm, SAFConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
+from rungwise.models.regions.alignment._saf import SAF, CaptionNorm, SAFConfig
 from tests.models.regions.small import coloured_regions, sides_of_features
 
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from rungwise.core.errors import UserError
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.models.regions.alignment.sgr import SGR, GraphReasoning, SGRConfig
+from rungwise.core import UserError
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.texts import GRUConfig
+from rungwise.models.regions.alignment._sgr import SGR, GraphReasoning, SGRConfig
 from tests.models.regions import loops
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rungwise.models.regions.alignment.similarity_vectors import SMOOTHING, contexts
+from rungwise.models.regions.alignment._similarity_vectors import SMOOTHING, contexts
 from tests.models.regions import loops
 from tests.models.regions.aligned_models import sets, small_model
 

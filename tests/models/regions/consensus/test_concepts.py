@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core.errors import UserError
-from rungwise.encoders.vocabulary.token_arrays import Tokens
-from rungwise.models.regions.consensus.concepts import (
+from rungwise.core import UserError
+from rungwise.encoders.vocabulary import Tokens
+from rungwise.models.regions.consensus._concepts import (
     ConceptConfig,
     Concepts,
     ConceptTexts,

@@ -1,4 +1,4 @@
-"""CVSE against nested loops, and from training to search. Also tests rungwise.models.regions.consensus.config."""
+"""CVSE against nested loops, and from training to search. Also tests rungwise.models.regions.consensus._config."""
 
 import math
 from collections.abc import Sequence
@@ -12,26 +12,24 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.data.files.feature_rows import FeatureRows
-from rungwise.encoders.feature_sides import FeatureConfig
-from rungwise.encoders.images.backbone import ImageConfig
-from rungwise.encoders.texts.gru import GRUConfig
-from rungwise.encoders.texts.transformer import TransformerConfig
+from rungwise.data.files import FeatureRows
+from rungwise.encoders import FeatureConfig
+from rungwise.encoders.images import ImageConfig
+from rungwise.encoders.texts import GRUConfig, TransformerConfig
 from rungwise.evaluation import evaluate
 from rungwise.index import Index, Searcher
 from rungwise.losses import MaxOfHinges
 from rungwise.models import load
-from rungwise.models.export.onnx_export import export_onnx
-from rungwise.models.regions.consensus.concepts import ConceptConfig
-from rungwise.models.regions.consensus.config import CVSEConfig
-from rungwise.models.regions.consensus.cvse import CVSE, ConceptBatch, Levels
-from rungwise.models.regions.self_attention import SelfAttention
-from rungwise.training.config.losses import LossConfig, config_of
-from rungwise.training.config.run import TrainConfig
-from rungwise.training.engine.loop import train
-from rungwise.training.steps.strategies import CachedGradients
+from rungwise.models.export import export_onnx
+from rungwise.models.regions._self_attention import SelfAttention
+from rungwise.models.regions.consensus._concepts import ConceptConfig
+from rungwise.models.regions.consensus._config import CVSEConfig
+from rungwise.models.regions.consensus._cvse import CVSE, ConceptBatch, Levels
+from rungwise.training.config import LossConfig, TrainConfig, config_of
+from rungwise.training.engine import train
+from rungwise.training.steps._strategies import CachedGradients
 from tests.encoders.texts.test_transformer import save_plain
 from tests.models.regions.consensus_loops import (
     compare,

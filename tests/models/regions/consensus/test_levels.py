@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rungwise.models.regions.consensus.levels import (
+from rungwise.models.regions.consensus._levels import (
     ConceptAttention,
     ConceptGraph,
     concept_divergence,

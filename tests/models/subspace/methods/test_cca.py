@@ -8,7 +8,8 @@ from sklearn import cross_decomposition
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rungwise.models.subspace import CCA
-from rungwise.models.subspace.methods.cca import CCAConfig, correlated
+from rungwise.models.subspace.methods import CCAConfig
+from rungwise.models.subspace.methods._cca import correlated
 from tests.models.subspace.items import products, ratios, ridged, same_directions, some_items, views_of
 
 ITEMS = some_items(count=60)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace.methods.gma import GMAConfig, joint_whitening, split_views
+from rungwise.core import UserError
+from rungwise.models.subspace.methods._gma import GMAConfig, joint_whitening, split_views
 from tests.models.subspace.items import blocks, products, ridged, some_items, views_of
 
 ITEMS = some_items()

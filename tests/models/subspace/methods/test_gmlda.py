@@ -5,7 +5,7 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from rungwise.models.subspace import GMLDA
-from rungwise.models.subspace.methods.gmlda import GMLDAConfig
+from rungwise.models.subspace.methods._gmlda import GMLDAConfig
 from tests.models.subspace.items import Items, blocks, ratios, ridged, same_directions, same_space, some_items, views_of
 
 ITEMS = some_items(count=50)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import GMMFA
-from rungwise.models.subspace.classes import Classes
-from rungwise.models.subspace.methods.gmmfa import GMMFAConfig, border_pairs, graph_scatter, neighbours
+from rungwise.models.subspace._classes import Classes
+from rungwise.models.subspace.methods._gmmfa import GMMFAConfig, border_pairs, graph_scatter, neighbours
 from tests.models.subspace.items import blocks, ratios, ridged, same_directions, several_labels, some_items, views_of
 
 ITEMS = some_items(count=30)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import LCFS
-from rungwise.models.subspace.methods.lcfs import LCFSConfig, objective
-from rungwise.models.subspace.methods.regression import sums_of
+from rungwise.models.subspace.methods._lcfs import LCFSConfig, objective
+from rungwise.models.subspace.methods._regression import sums_of
 from tests.models.subspace.items import several_labels, slopes, some_items, views_of
 
 ITEMS = some_items()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import LGCFL
-from rungwise.models.subspace.methods.lgcfl import FeatureBlocks, LGCFLConfig, objective
-from rungwise.models.subspace.methods.regression import sums_of
+from rungwise.models.subspace.methods._lgcfl import FeatureBlocks, LGCFLConfig, objective
+from rungwise.models.subspace.methods._regression import sums_of
 from tests.models.subspace.items import several_labels, slopes, some_items, views_of
 
 ITEMS = some_items()

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import MLCCA
-from rungwise.models.subspace.methods import mlcca as module
-from rungwise.models.subspace.methods.mlcca import MLCCAConfig
+from rungwise.models.subspace.methods import _mlcca as module
+from rungwise.models.subspace.methods._mlcca import MLCCAConfig
 from tests.models.subspace.items import ratios, ridged, same_directions, several_labels, some_items, views_of
 
 ITEMS = some_items(count=24)

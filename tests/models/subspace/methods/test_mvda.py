@@ -5,7 +5,7 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from rungwise.models.subspace import MvDA
-from rungwise.models.subspace.methods.mvda import MvDAConfig
+from rungwise.models.subspace.methods._mvda import MvDAConfig
 from tests.models.subspace.items import blocks, ratios, same_directions, several_labels, some_items, views_of
 
 ITEMS = some_items(count=50)

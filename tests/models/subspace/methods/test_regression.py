@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rungwise.core.errors import UserError
-from rungwise.models.subspace.methods.regression import (
+from rungwise.core import UserError
+from rungwise.models.subspace.methods._regression import (
     SMOOTH,
     RegressionConfig,
     fall,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from rungwise.core.errors import UserError
+from rungwise.core import UserError
 from rungwise.models.subspace import SCM
-from rungwise.models.subspace.methods.cca import correlated
-from rungwise.models.subspace.methods.scm import SCMConfig
+from rungwise.models.subspace.methods._cca import correlated
+from rungwise.models.subspace.methods._scm import SCMConfig
 from tests.models.subspace.items import several_labels, some_items, views_of
 
 ITEMS = some_items(count=60)

@@ -1,1 +1,5 @@
 """Models of open_clip: their folders, names, settings and texts."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

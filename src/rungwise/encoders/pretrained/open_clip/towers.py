@@ -15,27 +15,24 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from rungwise.core.errors import UserError
-from rungwise.core.network.hub import hub_folder
-from rungwise.core.untrusted_files import read_json
-from rungwise.encoders.preprocessing import Preprocessing
-from rungwise.encoders.pretrained.model_source import require
-from rungwise.encoders.pretrained.open_clip.text_cleaning import cleaner
-from rungwise.encoders.pretrained.open_clip.texts import tokenizer_of
-from rungwise.encoders.pretrained.open_clip.tower_settings import OpenClipText, OpenClipVision, Tower
-from rungwise.encoders.pretrained.open_clip.transformer_texts import (
+from rungwise.core import UserError, read_json
+from rungwise.core.network import hub_folder
+from rungwise.encoders._preprocessing import Preprocessing
+from rungwise.encoders.pretrained._model_source import require
+from rungwise.encoders.pretrained._preprocessing import open_clip_preprocessing
+from rungwise.encoders.pretrained._towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
+from rungwise.encoders.pretrained._weights import checkpoint_files, load_half
+from rungwise.encoders.pretrained.open_clip._text_cleaning import cleaner
+from rungwise.encoders.pretrained.open_clip._texts import tokenizer_of
+from rungwise.encoders.pretrained.open_clip._tower_settings import OpenClipText, OpenClipVision, Tower
+from rungwise.encoders.pretrained.open_clip._transformer_texts import (
     ARCHITECTURE,
     ForeignText,
     ForeignTower,
     foreign_text,
     owned_by_foreign_text,
 )
-from rungwise.encoders.pretrained.preprocessing import open_clip_preprocessing
-from rungwise.encoders.pretrained.towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
-from rungwise.encoders.pretrained.weights import checkpoint_files, load_half
-from rungwise.encoders.untrusted.network_settings import (
-    read_settings,
-)
+from rungwise.encoders.untrusted import read_settings
 
 LIBRARY = "open_clip"
 CONFIG = "open_clip_config.json"

@@ -1,1 +1,5 @@
 """The exact store: memory-mapped files, every row compared."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

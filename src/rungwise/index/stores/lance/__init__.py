@@ -1,1 +1,5 @@
 """The LanceDB store, in a folder or in an object store."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

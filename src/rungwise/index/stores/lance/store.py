@@ -16,10 +16,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.core.configuration import to_plain
-from rungwise.core.errors import UserError
-from rungwise.index.filters.conditions import Where
-from rungwise.index.stores.approximation import (
+from rungwise.core import UserError, to_plain
+from rungwise.index.filters import Where
+from rungwise.index.stores._approximation import (
     GRAPH_UP_TO_ROWS,
     PAYS_FROM_BYTES,
     SCALARS_PAY_FROM,
@@ -27,7 +26,7 @@ from rungwise.index.stores.approximation import (
     alternatives,
     partitions_of,
 )
-from rungwise.index.stores.base import (
+from rungwise.index.stores._base import (
     Metric,
     Record,
     Row,
@@ -40,13 +39,13 @@ from rungwise.index.stores.base import (
     checked_queries,
     checked_rows,
 )
-from rungwise.index.stores.bm25 import words_of
-from rungwise.index.stores.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, SEQ, TEXT, VECTOR, to_engine
-from rungwise.index.stores.lance.description import APPROXIMATION, DESCRIPTION, TableDescription
-from rungwise.index.stores.lance.rows import MOST_COLUMNS, filterable, nothing_of, schema_of, table_of
-from rungwise.index.stores.lance.snapshot import LanceSnapshot, ids_of
-from rungwise.index.stores.lance.tables import Tables
-from rungwise.index.stores.vector_files import damaged
+from rungwise.index.stores._bm25 import words_of
+from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, SEQ, TEXT, VECTOR, to_engine
+from rungwise.index.stores._vector_files import damaged
+from rungwise.index.stores.lance._description import APPROXIMATION, DESCRIPTION, TableDescription
+from rungwise.index.stores.lance._rows import MOST_COLUMNS, filterable, nothing_of, schema_of, table_of
+from rungwise.index.stores.lance._snapshot import LanceSnapshot, ids_of
+from rungwise.index.stores.lance._tables import Tables
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:

@@ -1,1 +1,5 @@
 """The Milvus store, on a server that several processes share."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from rungwise.core.digests import digest_of_parts
-from rungwise.core.errors import UserError
-from rungwise.index.stores.milvus.filters import one_of
-from rungwise.index.stores.milvus.server import Address, MissingError, Server
-from rungwise.index.stores.vector_files import damaged
+from rungwise.core import UserError, digest_of_parts
+from rungwise.index.stores._vector_files import damaged
+from rungwise.index.stores.milvus._filters import one_of
+from rungwise.index.stores.milvus._server import Address, MissingError, Server
 
 OURS = "rungwise"
 """Prefix of the names of properties by which our collections are told from those of others."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 
-from rungwise.index.stores.base import WORDS, Vectors
-from rungwise.index.stores.bm25 import best_by_words, words_of
-from rungwise.index.stores.engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
-from rungwise.index.stores.milvus.filtered_rows import FilteredRows
+from rungwise.index.stores._base import WORDS, Vectors
+from rungwise.index.stores._bm25 import best_by_words, words_of
+from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
+from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 
 LOOKED_AT = 2048
 """Number of rows, about, whose texts are ranked for a query."""

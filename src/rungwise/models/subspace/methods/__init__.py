@@ -1,1 +1,5 @@
 """Fitted methods, one file each."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__ = exporting(__name__, __file__)

@@ -1,0 +1,14 @@
+from ._baselines import FlatThreshold as FlatThreshold
+from ._baselines import LargestGap as LargestGap
+from ._baselines import Oracle as Oracle
+from ._baselines import ShareOfBest as ShareOfBest
+from ._baselines import TopK as TopK
+from ._calibration import Calibration as Calibration
+from ._calibration import Informed as Informed
+from ._judgement import BEYOND as BEYOND
+from ._judgement import RUNGS as RUNGS
+from ._judgement import Background as Background
+from ._judgement import Known as Known
+from ._judgement import QueryJudgement as QueryJudgement
+from ._unrelated_standard import UNRELATED as UNRELATED
+from .learning import FEWEST_QUERIES as FEWEST_QUERIES

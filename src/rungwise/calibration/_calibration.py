@@ -1,0 +1,356 @@
+"""Calibration: from the scores of one query to expected degrees, rungs, and the number of hits to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.calibration import _json_file as json_file
+from rungwise.calibration._f1_cut import best_cut
+from rungwise.calibration._false_discovery import belief_from, chance_of_noise, false_discovery_rates
+from rungwise.calibration._judgement import BEYOND, Background, Known, QueryJudgement, Values
+from rungwise.calibration._null_distribution import Null
+from rungwise.calibration._rung_names import names_from
+from rungwise.calibration._unrelated_standard import Standard, checked_unrelated
+from rungwise.calibration.learning import Supervised, checked_pairs, learn, of_hits
+from rungwise.core import UserError, digest_of_json
+from rungwise.metrics import Direction, JudgedQueries, Scores
+
+_LOOKED_AT = 1000
+"""Largest number of hits that may be shown; later ones count by their expected number of relevant ones."""
+
+_LEAST = 1e-9
+"""Lower bound of a belief where something is divided by it."""
+
+_BULK = 1.0
+"""Standard deviations over the centre within which no hit stands out, even if many have the same score."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Estimates from one query's scores how relevant each hit is, and where relevance ends.
+
+    It is made by :meth:`fit` from judged pairs, by :meth:`unsupervised` without any, or by :meth:`load`.
+
+    Attributes:
+        relevant_from: The smallest degree that counts as relevant.
+        scale: Smallest and highest degree, between which expected degrees lie.
+        boundaries: Smallest expected degrees of the rungs 1 and 2 (:mod:`rungwise.calibration._rung_names`).
+        source: One line for people on how the calibration was made.
+        model_fingerprint: Fingerprint of the model whose scores it reads; empty for any model.
+        learnt: What was learnt from judged pairs; None of an unsupervised calibration.
+        standard: What queries reach that fit nothing; None if it is not known.
+
+    >>> rng = np.random.default_rng(0)
+    >>> relevance = (rng.random((200, 500)) < 0.02).astype(float)
+    >>> similarity = rng.normal(0.1, 0.05, relevance.shape) + 0.25 * relevance
+    >>> calibration = Calibration.fit(similarity, relevance, relevant_from=1)
+    >>> scores = rng.normal(0.1, 0.05, 500)
+    >>> scores[:7] += 0.3
+    >>> calibration.cut(scores)
+    7
+    >>> calibration.rungs(scores)[:9]
+    array([1, 1, 1, 1, 1, 1, 1, 4, 4])
+    """
+
+    relevant_from: float
+    scale: tuple[float, float]
+    boundaries: tuple[float, float]
+    source: str
+    model_fingerprint: str = ""
+    learnt: Supervised | None = None
+    standard: Standard | None = None
+
+    @classmethod
+    def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
+        """A calibration without any judgements.
+
+        With scores of unrelated queries (:mod:`rungwise.calibration._unrelated_standard`), those hits are shown that
+        stand higher over the query's centre than the best hits of nine in ten unrelated queries, and at least two
+        thirds as high as the query's best hit. A degree is the probability of standing higher than the best hits of ten
+        unrelated queries, times the hit's height as a share of the best hit's.
+
+        Without them, a degree is one minus the local false discovery rate: the probability that the hit does not belong
+        to the bulk of the query's own scores (:mod:`rungwise.calibration._null_distribution`,
+        :mod:`rungwise.calibration._false_discovery`). Few hits stand out of the bulk so clearly.
+
+        Args:
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts that fit nothing, with all
+                candidates of the index or a sample of them.
+            model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
+                any.
+
+        Raises:
+            UserError: If there are fewer than 10 texts, or their scores are constant or not finite.
+
+        >>> rng = np.random.default_rng(0)
+        >>> calibration = Calibration.unsupervised(rng.normal(0.1, 0.05, (48, 2000)))
+        >>> calibration.source
+        'no judgements: by how far hits stand above those of unrelated queries'
+        >>> calibration.cut(np.append(rng.normal(0.1, 0.05, 1993), np.full(7, 0.4)))
+        7
+        """
+        scale, boundaries, source = (0.0, 1.0), (0.95, 0.8), "no judgements: by how far hits stand"
+        if unrelated is None:
+            return cls(0.5, scale, boundaries, f"{source} out of the bulk", model_fingerprint)
+        standard, source = Standard.of(unrelated), f"{source} above those of unrelated queries"
+        return cls(0.5, scale, boundaries, source, model_fingerprint, standard=standard)
+
+    @classmethod
+    def fit(
+        cls,
+        similarity: ArrayLike,
+        relevance: ArrayLike,
+        relevant_from: float = 0.5,
+        *,
+        known: Sequence[Known] | None = None,
+        unrelated: ArrayLike | None = None,
+        unrelated_known: Sequence[Known] | None = None,
+        source: str = "judged pairs",
+        model_fingerprint: str = "",
+    ) -> Calibration:
+        """Learn from queries whose candidates were judged by people or by a relevance source.
+
+        Args:
+            similarity: (queries, candidates) scores of a model.
+            relevance: (queries, candidates) degrees on any scale; NaN for a pair that nobody judged.
+            relevant_from: The smallest degree that counts as relevant.
+            known: (queries,) what is known of each query besides its scores; candidates in the order of ``similarity``.
+            unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts to which none of these candidates,
+                or of a sample of them, is relevant. They teach to recognise queries to which nothing is relevant.
+            unrelated_known: (texts,) what is known of each of these texts.
+            source: One line for people on how pairs were judged.
+            model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
+                any.
+
+        Raises:
+            UserError: If there are fewer than 20 queries or only one candidate, scores are constant or not finite,
+                degrees are all the same or never relevant, or shapes do not fit.
+
+        >>> Calibration.fit(np.zeros((3, 4)), np.zeros((3, 4)))
+        Traceback (most recent call last):
+        rungwise.core.UserError: relevance: 3 queries with a judged candidate; give at least 20
+        """
+        scores, degrees = checked_pairs(similarity, relevance, relevant_from)
+        if known is not None and len(known) != len(scores):
+            raise UserError(f"known: {len(known)} queries, but similarity has {len(scores)}; give one for each")
+        nothing = None if unrelated is None else checked_unrelated(unrelated)
+        if unrelated_known is not None and (nothing is None or len(unrelated_known) != len(nothing)):
+            texts = 0 if nothing is None else len(nothing)
+            raise UserError(f"unrelated_known: {len(unrelated_known)} texts, unrelated {texts}; give one for each")
+        learnt, expected, true = learn(scores, degrees, relevant_from, known, nothing, unrelated_known)
+        scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
+        boundaries = names_from(expected, true, relevant_from, scale[1])
+        return cls(float(relevant_from), scale, boundaries, source, model_fingerprint, learnt)
+
+    def degrees(self, scores: ArrayLike, known: Known | None = None) -> Values:
+        """Expected degree of each candidate of one query.
+
+        Args:
+            scores: (candidates,) scores of the query, in any order.
+            known: What is known of the query and these candidates, in the same order.
+
+        Returns:
+            (candidates,) degrees in the same order, within :attr:`scale`.
+
+        Raises:
+            UserError: If there are fewer than two scores, or one is not finite.
+        """
+        return self._whole(scores, known)[0]
+
+    def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
+        """Rung of each candidate of a query: 1, 2, 3 as in ``RUNGS``, 4 after the end; arguments of :meth:`degrees`."""
+        degrees, best, cut, _ = self._whole(scores, known)
+        rungs = np.full(len(degrees), BEYOND)
+        rungs[best[:cut]] = self._rungs(degrees[best[:cut]], cut)
+        return rungs
+
+    def cut(self, scores: ArrayLike, known: Known | None = None) -> int:
+        """Number of best candidates of one query to show, 0 for "nothing relevant"; arguments of :meth:`degrees`."""
+        return self._whole(scores, known)[2]
+
+    def belief(self, scores: ArrayLike, known: Known | None = None) -> float:
+        """Belief that any candidate of one query is relevant, 0..1; arguments of :meth:`degrees`."""
+        return self._whole(scores, known)[3]
+
+    def judge(
+        self, scores: Scores, direction: Direction, queries: NDArray[np.int64], known: Sequence[Known] | None = None
+    ) -> JudgedQueries:
+        """Judge a block of queries by all of their scores, as :class:`rungwise.metrics.Ends` says.
+
+        Args:
+            scores: (queries, candidates) similarities.
+            direction: Direction of the queries, which makes no difference.
+            queries: (queries,) positions in ``known``.
+            known: What is known of all queries.
+        """
+        degrees = np.empty(scores.shape)
+        cuts, beliefs = np.zeros(len(scores), np.int64), np.zeros(len(scores))
+        for row, one in enumerate(scores):
+            about = known[int(queries[row])] if known is not None else None
+            degrees[row], _, cuts[row], beliefs[row] = self._whole(one, about)
+        return JudgedQueries(cuts, beliefs, degrees)
+
+    def informed(self, known: Sequence[Known]) -> Informed:
+        """The calibration together with what is known of all queries of a collection, for measures."""
+        return Informed(self, tuple(known))
+
+    def judge_hits(
+        self, scores: NDArray[np.floating], background: Background, known: Known | None = None
+    ) -> QueryJudgement:
+        """Judge the best hits of one query, as a search finds them.
+
+        Args:
+            scores: (hits,) falling scores of the best candidates.
+            background: Scores of the query with a fixed sample of all candidates.
+            known: What is known of the query and these hits.
+
+        Raises:
+            UserError: If a score is not finite or higher than the one before, or there are fewer than two candidates.
+
+        >>> rng = np.random.default_rng(0)
+        >>> scores = np.sort(np.concatenate([rng.normal(0.1, 0.05, 10_000), np.full(5, 0.6)]))[::-1]
+        >>> sample = Background(rng.choice(scores, 2000), total=len(scores))
+        >>> Calibration.unsupervised().judge_hits(scores[:50], sample).cut
+        5
+        """
+        falling = _checked(scores, background.total)
+        if len(falling) > 1 and (falling[1:] > falling[:-1]).any():
+            raise UserError("scores: a hit scores higher than the one before it; give hits in falling order")
+        degrees, cut, belief = self._judged(falling, Null.of(background), known)
+        return QueryJudgement(degrees, self._rungs(degrees, cut), cut, belief)
+
+    def check(self, fingerprint: str) -> None:
+        """Refuse a model for whose scores this calibration was not made.
+
+        >>> from dataclasses import replace
+        >>> replace(Calibration.unsupervised(), model_fingerprint="ab12").check("cd34")
+        Traceback (most recent call last):
+        rungwise.core.UserError: the calibration is of another model (ab12, not cd34); calibrate this one, or ...
+        """
+        if self.model_fingerprint and self.model_fingerprint != fingerprint:
+            raise UserError(
+                f"the calibration is of another model ({self.model_fingerprint[:12]}, not {fingerprint[:12]});"
+                " calibrate this one, or use the model that it is of"
+            )
+
+    def save(self, path: Path | str) -> None:
+        """Write the calibration as JSON."""
+        json_file.write(self._as_json(), Path(path))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Calibration:
+        """Read and check a file that :meth:`save` wrote.
+
+        Raises:
+            MissingFileError: If the file does not exist.
+            UserError: If the file is damaged, of an unknown version or no calibration.
+        """
+        return cls(**json_file.read(Path(path)))
+
+    def __str__(self) -> str:
+        return f"calibration by {self.source}, hash {self._hash[:16]}"
+
+    @cached_property
+    def _hash(self) -> str:
+        return digest_of_json(self._as_json())
+
+    def _as_json(self) -> dict[str, object]:
+        return json_file.as_json({field.name: getattr(self, field.name) for field in fields(self)})
+
+    def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
+        """Degrees in the given order, positions of the best candidates by falling score, the cut and the belief."""
+        values = np.asarray(scores)
+        checked = _checked(values, len(values) if values.ndim else 0)
+        null = Null.of(Background(checked, len(checked)))
+        best = _best_first(checked, _LOOKED_AT)
+        degrees_of_best, cut, belief = self._judged(checked[best], null, of_hits(known, best))
+        if self.standard is not None:
+            heights = checked - null.centre
+            degrees = self.standard.degrees(heights, float(heights[best[0]]), null.total)
+        elif self.learnt is None:
+            # Those after them stand out as the last of them does, or less; almost always not at all.
+            degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * degrees_of_best[-1]
+        else:
+            positions = null.positions(checked)
+            degrees = np.minimum(np.clip(self.learnt.curve.degrees_at(positions), *self.scale), degrees_of_best[-1])
+        degrees[best] = degrees_of_best
+        return degrees, best, cut, belief
+
+    def _judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, int, float]:
+        if not len(falling):
+            return np.zeros(0), 0, 0.0
+        if not null.spread and falling[0] <= null.centre:
+            return np.full(len(falling), self.scale[0]), 0, 0.0
+        if self.standard is not None:
+            heights = falling - null.centre
+            belief = float(self.standard.standing_out(heights[:1], null.total)[0])
+            degrees = self.standard.degrees(heights, float(heights[0]), null.total)
+            return degrees, self.standard.cut(heights, null.total), belief
+        if self.learnt is None:
+            positions = null.positions(falling)
+            expected = null.expected_false(positions[positions >= _BULK])
+            belief = belief_from(chance_of_noise(expected))
+            degrees = np.zeros(len(falling))
+            degrees[: len(expected)] = 1 - false_discovery_rates(expected)
+            beyond = max(0.0, null.total - null.irrelevant - float(degrees.sum()))
+            # Of hits and others, if anything is relevant.
+            given = max(belief, _LEAST)
+            probabilities, beyond, shift = np.minimum(degrees / given, 1.0), beyond / given, 0.0
+        else:
+            degrees, probabilities, beyond, belief = self.learnt.judged(falling, null, known)
+            degrees, shift = np.clip(degrees, *self.scale), self.learnt.shift
+        looked_at = probabilities[:_LOOKED_AT]
+        beyond += float(probabilities[_LOOKED_AT:].sum())
+        return degrees, best_cut(looked_at, beyond, belief, shift), belief
+
+    def _rungs(self, degrees: Values, cut: int) -> NDArray[np.int64]:
+        exactly, close = self.boundaries
+        rungs = np.where(degrees >= exactly, 1, np.where(degrees >= close, 2, 3))
+        rungs[cut:] = BEYOND
+        return rungs
+
+
+@dataclass(frozen=True)
+class Informed:
+    """A calibration that knows more of each query of a collection than its scores.
+
+    Attributes:
+        calibration: The calibration that judges.
+        known: (queries,) what is known of each query; entries of candidates are in the collection's order.
+    """
+
+    calibration: Calibration
+    known: tuple[Known, ...]
+
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
+        """Judge a block of queries, as :class:`rungwise.metrics.Ends` says."""
+        return self.calibration.judge(scores, direction, queries, self.known)
+
+    def __str__(self) -> str:
+        return f"{self.calibration}, with what is known of the queries"
+
+
+def _best_first(scores: Values, most: int) -> NDArray[np.int64]:
+    """Positions of the best scores in falling order; of equal scores, the lower position first."""
+    if len(scores) <= most:
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, len(scores) - most)[len(scores) - most]
+    best = np.flatnonzero(scores >= least)
+    return best[np.argsort(-scores[best], kind="stable")][:most]
+
+
+def _checked(scores: ArrayLike, total: int) -> Values:
+    values = np.asarray(scores, np.float64)
+    if values.ndim != 1:
+        raise UserError(f"scores: {values.ndim} dimensions; give the scores of one query, (candidates,)")
+    if total < 2:
+        raise UserError(f"scores: {total} candidates; where relevance ends shows among two or more")
+    if not np.isfinite(values).all():
+        raise UserError("scores: one is not finite; the model, or a vector of the index, is damaged")
+    return values

@@ -1,0 +1,72 @@
+"""Values that go into and come out of the judgement of one query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core import UserError
+
+Values = NDArray[np.float64]
+
+RUNGS = ("exactly", "close", "loosely related")
+"""Names for people of the rungs 1, 2 and 3, which say how well a hit fits."""
+
+BEYOND = len(RUNGS) + 1
+"""Rung of every hit after the end of relevance."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """Scores of a query with a fixed sample of all candidates, most of which are irrelevant to it.
+
+    Attributes:
+        scores: (sample,) scores in any order.
+        total: Number of candidates, sampled or not.
+
+    Raises:
+        UserError: If there are fewer candidates than scores, or a score is not finite.
+    """
+
+    scores: NDArray[np.floating]
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.total < len(self.scores):
+            raise UserError(f"background: {len(self.scores)} scores of {self.total} candidates; give the whole number")
+        if not np.isfinite(self.scores).all():
+            raise UserError("background: a score is not finite; the model or a vector of the index is damaged")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a query and its hits besides the scores; None stands for unknown.
+
+    Attributes:
+        vector: (D,) vector of the query from the model's text side.
+        unknown_share: Share of the query's words that the model does not know, 0..1.
+        caption_scores: (hits,) similarity of the query with the best caption of each hit; NaN without a caption.
+    """
+
+    vector: NDArray[np.floating] | None = None
+    unknown_share: float | None = None
+    caption_scores: NDArray[np.floating] | None = None
+
+
+@dataclass(frozen=True)
+class QueryJudgement:
+    """Judgement of the best hits of one query.
+
+    Attributes:
+        degrees: (hits,) expected degrees of relevance, on the scale of the calibration.
+        rungs: (hits,) 1, 2 or 3 as named in :data:`RUNGS`; :data:`BEYOND` after the end of relevance.
+        cut: Number of best hits to show; 0 for "nothing relevant".
+        belief: Belief that any candidate is relevant, 0..1.
+    """
+
+    degrees: Values
+    rungs: NDArray[np.int64]
+    cut: int
+    belief: float

@@ -1,0 +1,263 @@
+"""Regression of the degree and the probability of a hit, learnt from judged queries.
+
+With x the standardised features of a hit (position in the query's null distribution, gap to the best, and
+what is known of the query), the probability that its degree reaches ``relevant_from`` is ::
+
+    P(R >= t | x) = c( sigmoid( b0 + sum_i b_i x_i + sum_(i <= j) b_ij x_i x_j ) )
+
+The products let a feature of the query change what a feature of the hit means. Boosted trees on the same features do no
+better (measured, docs/relevance-ends.md). b is fitted by Newton's method with a ridge penalty; with few queries there
+are no products, and the ridge is chosen by cross-validation. c is an isotonic map, fitted to predictions for queries
+that were left out, so that the numbers are true shares. The expected degree is fitted in the same way, to degrees
+scaled to 0..1. The caller makes both non-increasing by rank within a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.calibration._judgement import Values
+from rungwise.calibration._logistic import Logistic, Scale, fields_of, folds_of, names_of, numbers_of
+from rungwise.core import UserError
+from rungwise.core.text import evenly_spread
+
+_ROWS = 60_000
+"""Largest number of rows of a fit, drawn at random."""
+_MANY, _SOME = 300, 50
+"""Numbers of queries from which products are always fitted, and from which the isotonic map is fitted."""
+_RIDGES = (1.0, 10.0, 100.0)
+_KNOTS = 64
+_LEAST = 1e-9
+"""Lower bound of a probability."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """(hits,) expected degrees, and (hits,) probabilities that the degree is at least ``relevant_from``."""
+
+    degree: Values
+    probability: Values
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A logistic regression, and the isotonic map that turns its numbers into true shares."""
+
+    model: Logistic
+    given: Values
+    meant: Values
+
+    @classmethod
+    def fit(cls, scaled: Values, target: Values, groups: NDArray[np.int64], rising: Sequence[int]) -> _Fitted:
+        fold = folds_of(groups)
+        queries = len(np.unique(groups))
+        choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
+        best: tuple[float, Logistic, Values] | None = None
+        for ridge, products in choices:
+            if products:
+                model = Logistic.fit(scaled, target, ridge, products)
+            else:
+                model = Logistic.fit_rising(scaled, target, ridge, rising)
+            apart = np.empty(len(target))
+            for one in np.unique(fold):
+                out = fold == one
+                if products:
+                    left = Logistic.fit(scaled[~out], target[~out], ridge, products, model)
+                else:
+                    left = Logistic.fit_rising(scaled[~out], target[~out], ridge, rising)
+                apart[out] = left.predict(scaled[out])
+            sure = np.clip(apart, _LEAST, 1 - _LEAST)
+            loss = -float(np.mean(target * np.log(sure) + (1 - target) * np.log(1 - sure)))
+            if best is None or loss < best[0]:
+                best = (loss, model, apart)
+        assert best is not None
+        _, model, apart = best
+        given, meant = isotonic(apart, target) if queries >= _SOME else (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+        return cls(model, given, meant)
+
+    def predict(self, scaled: Values) -> Values:
+        return np.asarray(np.interp(self.model.predict(scaled), self.given, self.meant))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"weights": self.model.to_json(), "given": self.given.tolist(), "meant": self.meant.tolist()}
+
+    @classmethod
+    def from_json(cls, value: object, columns: int, where: str) -> _Fitted:
+        parts = fields_of(value, ("weights", "given", "meant"), where)
+        given, meant = numbers_of(parts["given"], f"{where}.given"), numbers_of(parts["meant"], f"{where}.meant")
+        rises = len(given) == len(meant) and (np.diff(given) > 0).all() and (np.diff(meant) >= 0).all()
+        if not rises or min(given[0], meant[0]) < 0 or max(given[-1], meant[-1]) > 1:
+            raise UserError(f"{where}: no rising map of 0..1 to 0..1; calibrate again")
+        return cls(Logistic.from_json(parts["weights"], columns, f"{where}.weights"), given, meant)
+
+
+@dataclass(frozen=True)
+class _View:
+    columns: NDArray[np.int64]
+    scale: Scale
+    degree: _Fitted
+    probability: _Fitted
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Expected degree and probability of relevance of hits, from their features.
+
+    What is unknown of some queries (their vector, captions of the hits) has columns of its own. Views are sets of
+    columns, the richest first, each with its own regressions. A hit is judged by the first view all of whose columns
+    are known.
+
+    Attributes:
+        names: (F,) names of the columns.
+        lowest: Degree that stands for 0 in the fit.
+        highest: Degree that stands for 1 in the fit.
+
+    >>> draw = np.random.default_rng(0)
+    >>> position = draw.normal(size=(4000, 1))
+    >>> degrees = (position[:, 0] + draw.normal(size=4000) > 1).astype(float)
+    >>> fitted = Regression.fit(position, degrees, np.arange(4000) // 10, relevant_from=1, names=("position",))
+    >>> fitted.predict(np.array([[-1.0], [1.0], [3.0]])).probability.round(1)
+    array([0. , 0.5, 1. ])
+    """
+
+    names: tuple[str, ...]
+    lowest: float
+    highest: float
+    _views: tuple[_View, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        features: ArrayLike,
+        degrees: ArrayLike,
+        groups: ArrayLike,
+        *,
+        relevant_from: float,
+        names: tuple[str, ...],
+        rising: tuple[str, ...] = (),
+        views: tuple[tuple[str, ...], ...] = (),
+    ) -> Regression:
+        """Fit to hits of judged queries.
+
+        Args:
+            features: (rows, F) features of hits; NaN stands for unknown.
+            degrees: (rows,) degrees of relevance.
+            groups: (rows,) query of each hit.
+            relevant_from: The degree from which a hit is relevant.
+            names: (F,) names of the columns.
+            rising: Names of columns in which no prediction may fall; with many queries, products bend this.
+            views: Sets of columns, the richest first; empty stands for one of all columns. Views that no row knows are
+                left out.
+
+        Raises:
+            UserError: If all degrees are the same, or on the same side of ``relevant_from``.
+        """
+        table, wanted = np.asarray(features, np.float64), np.asarray(degrees, np.float64)
+        query = np.asarray(groups, np.int64)
+        lowest, highest = float(wanted.min()), float(wanted.max())
+        relevant = (wanted >= relevant_from).astype(np.float64)
+        if lowest == highest or relevant.min() == relevant.max():
+            side = "all" if relevant.min() else "none"
+            raise UserError(
+                f"calibration: {side} of the judged hits reach degree {relevant_from:g}; choose another degree"
+            )
+        fitted = []
+        for view in views or (names,):
+            columns = np.array([names.index(name) for name in view])
+            rows = np.flatnonzero(np.isfinite(table[:, columns]).all(axis=1)) if views else np.arange(len(table))
+            if len(rows) > _ROWS:
+                rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS, replace=False))
+            if len(rows) == 0 or relevant[rows].min() == relevant[rows].max():
+                continue
+            kept, up = table[np.ix_(rows, columns)], [view.index(name) for name in rising if name in view]
+            scale = Scale.fit(kept)
+            parts = [
+                _Fitted.fit(scale.of(kept), target[rows], query[rows], up)
+                for target in ((wanted - lowest) / (highest - lowest), relevant)
+            ]
+            fitted.append(_View(columns, scale, *parts))
+        if not fitted:
+            raise UserError("calibration: no judged hit has the features of any view; leave the views out")
+        return cls(names, lowest, highest, tuple(fitted))
+
+    def predict(self, features: ArrayLike) -> Predicted:
+        """Predictions for (hits, F) features."""
+        table = np.asarray(features, np.float64)
+        degree, probability = np.empty(len(table)), np.empty(len(table))
+        left = np.ones(len(table), dtype=bool)
+        for view in self._views:
+            last = view is self._views[-1]
+            rows = left if last else left & np.isfinite(table[:, view.columns]).all(axis=1)
+            if rows.any():
+                kept = view.scale.of(table[np.ix_(rows, view.columns)])
+                degree[rows], probability[rows] = view.degree.predict(kept), view.probability.predict(kept)
+                left &= ~rows
+        return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        views = [
+            {
+                "columns": view.columns.tolist(),
+                "scale": view.scale.to_json(),
+                "degree": view.degree.to_json(),
+                "probability": view.probability.to_json(),
+            }
+            for view in self._views
+        ]
+        return {"names": list(self.names), "lowest": self.lowest, "highest": self.highest, "views": views}
+
+    @classmethod
+    def from_json(cls, value: object, where: str = "calibration: regression") -> Regression:
+        """Read values of :meth:`to_json`; UserError if anything in them is not what a fit gives."""
+        parts = fields_of(value, ("names", "lowest", "highest", "views"), where)
+        names = names_of(parts["names"], f"{where}.names")
+        lowest, highest = numbers_of([parts["lowest"], parts["highest"]], where)
+        if not isinstance(parts["views"], list) or not 0 < len(parts["views"]) <= len(names) or lowest >= highest:
+            raise UserError(f"{where}: no views or no range of degrees; calibrate again")
+        views = []
+        for number, one in enumerate(parts["views"]):
+            at = f"{where}.views[{number}]"
+            view = fields_of(one, ("columns", "scale", "degree", "probability"), at)
+            columns = numbers_of(view["columns"], f"{at}.columns")
+            if not np.isin(columns, np.arange(len(names))).all() or len(np.unique(columns)) != len(columns):
+                raise UserError(f"{at}: columns that are not among the {len(names)} names; calibrate again")
+            fitted = [_Fitted.from_json(view[part], len(columns), f"{at}.{part}") for part in ("degree", "probability")]
+            scale = Scale.from_json(view["scale"], len(columns), f"{at}.scale")
+            views.append(_View(columns.astype(np.int64), scale, *fitted))
+        return cls(names, float(lowest), float(highest), tuple(views))
+
+
+def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
+    """Rising map with the smallest squared error, as points to interpolate between.
+
+    Args:
+        given: (n,) predictions.
+        wanted: (n,) true values.
+
+    Returns:
+        At most 64 rising values of ``given``, and the value of the map at each.
+
+    >>> isotonic([0.1, 0.2, 0.8, 0.9], [0, 1, 0, 1])
+    (array([0.1, 0.5, 0.9]), array([0. , 0.5, 1. ]))
+    """
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(np.asarray(given, np.float64), kind="stable")
+    before, after = np.asarray(given, np.float64)[order], np.asarray(wanted, np.float64)[order]
+    # Equal shares of the rows first: a block is no single row, so no end of the map stands on one lucky hit.
+    blocks = min(len(before), 4 * _KNOTS)
+    starts = np.unique(np.linspace(0, len(before), blocks, endpoint=False).astype(np.int64))
+    count = np.diff(np.append(starts, len(before))).astype(np.float64)
+    place, at = np.unique(np.add.reduceat(before, starts) / count, return_inverse=True)
+    size, total = np.bincount(at, count), np.bincount(at, np.add.reduceat(after, starts))
+    fitted = isotonic_regression(total / size, weights=size)
+    starts = fitted.blocks[:-1]
+    places, means = np.add.reduceat(size * place, starts) / np.add.reduceat(size, starts), fitted.x[starts]
+    kept = evenly_spread(len(places), _KNOTS)
+    return places[kept], np.clip(means[kept], 0.0, 1.0)

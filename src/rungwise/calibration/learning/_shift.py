@@ -1,0 +1,59 @@
+"""Standard deviation of the common shift of all log-odds of a query, about which nothing known of the query tells.
+
+It is chosen by its purpose: the standard deviation that gives the judged queries the highest mean F1
+(:mod:`rungwise.calibration._f1_cut`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration._f1_cut import best_cut
+from rungwise.calibration._judgement import Values
+
+_CHOICES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+MOST = _CHOICES[-1]
+_USUAL, _FEWEST_QUERIES = 1.0, 50
+"""Standard deviation that is taken with fewer queries than these, too few to choose by."""
+
+
+@dataclass(frozen=True)
+class JudgedHits:
+    """The best hits of a judged query.
+
+    Attributes:
+        probabilities: (hits,) probability that each hit is relevant, in falling order of score.
+        beyond: Expected number of relevant candidates that are not among these hits.
+        relevant: (hits,) whether each hit is relevant.
+        judged: (hits,) whether each hit was judged; others do not count.
+        total: Number of relevant candidates of the whole index.
+    """
+
+    probabilities: Values
+    beyond: float
+    relevant: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    total: int
+
+    def f1(self, shift: float) -> float:
+        """F1 of the hits that are shown with this shift."""
+        cut = best_cut(self.probabilities, self.beyond, shift=shift)
+        return 2 * int(self.relevant[:cut].sum()) / (int(self.judged[:cut].sum()) + self.total)
+
+
+def best_shift(examples: Sequence[JudgedHits]) -> float:
+    """Standard deviation of the highest mean F1, the smallest of equal ones; ``examples`` have something relevant.
+
+    >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
+    >>> def example(relevant):
+    ...     return JudgedHits(hits, 0.0, np.arange(100) < relevant, np.ones(100, dtype=bool), relevant)
+    >>> best_shift([example(2)] * 60 + [example(60)] * 20)
+    3.0
+    """
+    if len(examples) < _FEWEST_QUERIES:
+        return _USUAL
+    return max(_CHOICES, key=lambda shift: sum(example.f1(shift) for example in examples))

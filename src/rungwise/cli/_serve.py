@@ -1,0 +1,167 @@
+"""``rungwise serve``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import tyro
+
+from rungwise.cli.frame import (
+    ADVANCED,
+    AlteredModel,
+    Browser,
+    Device,
+    Limits,
+    Port,
+    near_words,
+    parse,
+    read_model,
+    read_model_of,
+    say,
+)
+from rungwise.core import UserError
+from rungwise.core.disk import usable_cache
+from rungwise.serving import ServingLimits
+from rungwise.serving.access import (
+    SHORTEST,
+    addresses,
+    bound_address,
+    checked_token,
+    is_loopback,
+    new_token,
+    with_token,
+)
+
+if TYPE_CHECKING:
+    from rungwise.index import Index
+    from rungwise.serving import Reranker
+
+TOKEN = "RUNGWISE_TOKEN"
+"""Environment variable of the token; unlike a command line, other users cannot read it."""
+
+_EXAMPLES = ("rungwise serve photos.index", "rungwise serve photos.index --host 0.0.0.0")
+
+
+@dataclass
+class Serve:
+    """Serve the search page until Ctrl-C.
+
+    Attributes:
+        index: Folder of the index. Or s3://BUCKET/PREFIX.
+        model: The model that built the index, if it has moved.
+        host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
+        token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
+        open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
+        allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
+        rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
+            on the page which parts of a picture answered which words.
+        rerank_top: How many hits are ranked anew.
+        log: Write a line of JSON for every request to the standard error.
+        log_queries: Write what was searched for into these lines, too.
+    """
+
+    index: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="INDEX")]
+    model: str | None = None
+    device: Device = field(default=None, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    host: str = "127.0.0.1"
+    port: Port = 8000
+    browser: Browser = True
+    token: str | None = None
+    open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
+    rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
+    rerank_top: int = field(default=50, metadata=ADVANCED)
+    log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
+    log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
+
+
+def main(arguments: list[str]) -> int:
+    """Serve an index until Ctrl-C."""
+    asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
+    if asked.log_queries and asked.log == "none":
+        raise UserError("--log-queries does nothing without --log json; give both or neither")
+    if asked.rerank_top < 1:
+        raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
+    token, beyond = _token(asked)
+    from rungwise.index import Index
+    from rungwise.serving import RequestLog, serve
+
+    place: Any = asked.index if "://" in asked.index else Path(asked.index)
+    index = Index.open(place)
+    usable_cache()  # where a picture that is searched with is kept
+    model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
+    if line := index.stand_in(model):
+        say(line)
+    reranker = _reranker(asked)
+    if beyond:
+        say(_exposed(index, token))
+    serve(
+        index,
+        model,
+        host=asked.host,
+        port=asked.port,
+        open_browser=asked.browser,
+        ready=lambda address: _say_ready(len(index), address, asked.host, token),
+        token=token,
+        open_to_all=asked.open,
+        allowed_hosts=asked.allowed_host,
+        limits=asked.limits,
+        log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+        meaning=near_words(),
+        reranker=reranker,
+    )
+    return 0
+
+
+def _reranker(asked: Serve) -> Reranker | None:
+    """The model that reranks first hits, if requested."""
+    if asked.rerank is None:
+        return None
+    from rungwise.serving import Reranker
+
+    reranker = Reranker(read_model(asked.rerank, asked.device, altered=asked.altered_model), asked.rerank_top)
+    shows = ", which shows why they were found" if reranker.model.explains else ""
+    say(f"the first {reranker.top} hits of searches with words are ranked anew by {reranker.name}{shows}")
+    return reranker
+
+
+def _token(asked: Serve) -> tuple[str | None, bool]:
+    """The token, and whether other machines can reach the server."""
+    beyond = not is_loopback(bound_address(asked.host))
+    given = asked.token or os.environ.get(TOKEN) or None
+    if asked.open:
+        if given is not None:
+            raise UserError(
+                f"--open serves without a token, and one was given; leave out --open, or --token and {TOKEN}"
+            )
+        return None, beyond
+    if given is None:
+        return (new_token() if beyond else None), beyond
+    try:
+        return checked_token(given), beyond
+    except UserError:
+        name = "--token" if asked.token else TOKEN
+        raise UserError(
+            f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
+        ) from None
+
+
+def _say_ready(pictures: int, address: str, host: str, token: str | None) -> None:
+    """Print the addresses of the page: for this machine, and for others where it differs."""
+    say(f"{pictures} pictures at {with_token(address, token)}   (Ctrl-C ends)")
+    for other in addresses(host, bound_address(host), urlsplit(address).port or 80)[1:]:
+        say(f"from other machines: {with_token(other, token)}")
+
+
+def _exposed(index: Index, token: str | None) -> str:
+    """Warning about what others will be able to see."""
+    who = "everybody who can reach this machine" if token is None else "everybody who has the token"
+    what = f"{len(index)} pictures and {index.caption_store.count()} captions"
+    return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"

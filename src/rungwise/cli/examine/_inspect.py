@@ -1,0 +1,87 @@
+"""``rungwise inspect``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from rungwise.cli.frame import ADVANCED, JoinRestval, console, parse, program, progress_bar, say
+from rungwise.core.disk.folders import WRITTEN_FILE
+
+if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
+
+_EXAMPLES = ("rungwise inspect photos", "rungwise inspect photos --contact-sheet sheet.png")
+
+
+@dataclass
+class Inspect:
+    """What a collection of pictures (or features) and captions holds, and what is odd in it.
+
+    Attributes:
+        data: Folder, caption file or file of features. Any layout that is recognised.
+        contact_sheet: Write a PNG with some of the pictures here.
+        captions_only: Do not look for pictures or features at all.
+        quick: Do not decode and compare the pictures. Rows of features are not looked at either.
+    """
+
+    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    contact_sheet: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
+    captions_only: bool = field(default=False, metadata=ADVANCED)
+    quick: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Print a table on the collection."""
+    asked = parse(Inspect, arguments, "rungwise inspect", examples=_EXAMPLES)
+    from rungwise.data import inspect, read, render
+    from rungwise.data.pictures import contact_sheet
+
+    data = read(asked.data, join_restval=asked.join_restval, captions_only=asked.captions_only)
+    with progress_bar("checking pictures", 0 if asked.quick else len(data.paths)) as advance:
+        seen = 0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal seen
+            advance(done - seen)
+            seen = done
+
+        found = inspect(data, check_pictures=not asked.quick, progress=progress)
+    console.print(render(found))
+    if asked.contact_sheet:
+        lacking = contact_sheet(data, asked.contact_sheet)
+        say(f"contact sheet: {asked.contact_sheet}")
+        if lacking:
+            say(f"no font here has {lacking} of its characters; for them, install a font such as Noto Sans")
+    for line in _next(asked.data, data):
+        say(line)
+    return 0
+
+
+def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
+    """Next commands for such a collection, to paste."""
+    ours, named = program(), quote(str(place))
+    index = f"{ours} index {named}"
+    if data.captions and data.has_pictures:
+        yield "next, train a model on it and search with that:"
+        preset = "scenes " if data.layout == "scenes" else ""
+        yield f"  {ours} train {preset}{named} --out run"
+        yield f"  {index} --model run/model --out index"
+        if data.paths:
+            yield "or search with a published model, without training:"
+            yield f"  {index}"
+    elif data.paths:
+        yield "next, make it searchable with a published model (no captions to train with):"
+        yield f"  {index}"
+    elif data.captions:
+        yield "next, see how alike its captions are (no pictures to train with):"
+        yield f"  {ours} relevance cider-d {named} --captions-only"
+    else:
+        yield "next: features alone can be indexed with the model that was trained on them:"
+        yield f"  {index} --model MODEL --out index"

@@ -1,0 +1,116 @@
+"""Output of the commands on a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from rungwise.core.compute import choose_device
+from rungwise.core.output import Progress, printable
+
+if TYPE_CHECKING:
+    from rungwise.data import Issue
+
+
+_QUIET_SECONDS = 5.0
+_MOST_ISSUES = 10
+"""Largest number of issues that are listed."""
+
+
+class _Terminal(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render with escaped control codes: file names and captions may hold codes that steer a terminal."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, where rich would end the process as failed, since a reader may have seen enough."""
+        raise BrokenPipeError
+
+
+console = _Terminal(markup=False, emoji=False)
+"""Console for results, without markup, which names of files and collections may resemble."""
+
+
+def say(text: str) -> None:
+    """Print a line unchanged: without markup, coloured numbers or wrapping."""
+    console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+
+
+class Seldom:
+    """Prints a line of progress if the last one is some seconds old."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._latest = clock()
+
+    def __call__(self, line: str) -> None:
+        """Print the line, or leave it out."""
+        if self._clock() - self._latest > _QUIET_SECONDS:
+            self._latest = self._clock()
+            say(line)
+
+
+def chosen_device(asked: str | None) -> str:
+    """Device of a command (:func:`rungwise.core.compute.choose_device`); a GPU chosen by default is printed."""
+    device = choose_device(asked)
+    if asked is None and device != "cpu":
+        say(f"computing on {device}; --device cpu computes on the processor instead")
+    return device
+
+
+@contextmanager
+def messages_apart(apart: bool = True) -> Iterator[None]:
+    """Context in which messages and bars go to the standard error, where a program reads the standard output."""
+    before, console.stderr = console.stderr, apart
+    try:
+        yield
+    finally:
+        console.stderr = before
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Context with the function that advances a progress bar, or prints a line from time to time."""
+    with Progress(title, total, console) as progress:
+        yield progress.advance
+
+
+def program(here: Path | None = None) -> str:
+    """Command that calls this program from a shell in folder ``here``, for commands to paste."""
+    installed = Path(sys.executable).parent / "rungwise"
+    found = shutil.which("rungwise")
+    if not installed.is_file():
+        return f"{quote(sys.executable)} -m rungwise"
+    if found is not None and Path(found).samefile(installed):
+        return "rungwise"
+    return quote(shortest(installed, here))
+
+
+def shortest(path: Path, here: Path | None = None) -> str:
+    """The shortest form of a path to paste: relative where it lies in or beside the current folder.
+
+    >>> shortest(Path("/photos/dogs/a.jpg"), Path("/photos")), shortest(Path("/photos/a.jpg"), Path("/work of mine"))
+    ('dogs/a.jpg', '/photos/a.jpg')
+    """
+    whole = os.path.abspath(path)  # noqa: PTH100 - links are not followed: people arrange files by them
+    relative = os.path.relpath(whole, here or Path.cwd())
+    return relative if len(relative) < len(whole) and not relative.startswith("../..") else whole
+
+
+def say_issues(issues: Sequence[Issue]) -> None:
+    """Print the number of issues and the first ones."""
+    for issue in issues[:_MOST_ISSUES]:
+        say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
+    if len(issues) > _MOST_ISSUES:
+        say(f"... and {len(issues) - _MOST_ISSUES} more")

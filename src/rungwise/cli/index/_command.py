@@ -1,0 +1,428 @@
+"""``rungwise index``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from rungwise.cli.frame import (
+    ADVANCED,
+    DEFAULT,
+    AlteredModel,
+    Device,
+    LeastCosine,
+    PrecisionName,
+    encoding_in,
+    load_in_worker,
+    location,
+    model_files,
+    parse,
+    program,
+    progress_bar,
+    read_dual_encoder,
+    say,
+    say_cut,
+    say_default,
+    say_issues,
+    with_ray,
+)
+from rungwise.cli.index import _maintenance as maintenance
+from rungwise.core import UserError
+from rungwise.core.disk import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
+from rungwise.core.network import address_of
+
+if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
+    from rungwise.index import Index
+    from rungwise.index.update import Changes, FilesOfItems
+    from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles
+
+_EXAMPLES = (
+    "rungwise index photos",
+    "rungwise index photos --model run/model --out index",
+    "rungwise index photos --out index --watch",
+    "rungwise index s3://bucket/shards --out s3://bucket/index --ray HEAD:6379",
+    "rungwise index compact INDEX",
+    "rungwise index export INDEX --out rows.parquet",
+)
+
+
+@dataclass
+class MakeIndex:
+    """Encode pictures (and their captions, if there are any) so that they can be searched.
+
+    The same command again touches only what changed. An interrupted one goes on where it was. Two more commands look
+    after an index: rungwise index compact, and rungwise index export.
+
+    Attributes:
+        pictures: Folder of pictures, with or without captions. Also Parquet files that hold the pictures, or WebDataset
+            shards, in a folder or in an object store (s3://bucket/prefix).
+        model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
+            or a name; default the one that made the index, and for a new one a published one, which is said and
+            fetched.
+        out: Folder of the index. Default beside the pictures, PICTURES.index; s3://BUCKET/PREFIX and
+            milvus://HOST:PORT/NAME are addresses of stores for many machines.
+        watch: Stay, and index what changes, until Ctrl-C.
+        ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
+            cluster (HOST:PORT), on its machines, one of which this must be.
+        workers: How many of them have the model at a time; default one for each GPU, or else for each core.
+        thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
+            remembers it.
+        explain: Say which store keeps the rows, and why.
+        overwrite: Begin anew where an index is.
+        rehash: Compare the content of every file. Without it, files whose size and time are as they were are taken to
+            be the same.
+        allow_empty: Remove all from the index when all pictures are gone. Without it, a folder that suddenly holds
+            nothing is refused, since it may only not be mounted.
+        store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
+            exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
+        half: Keep vectors in half precision. They take half the place; LanceDB's store only.
+        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+            With --ray, auto is float32, so that all workers compute alike.
+    """
+
+    pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
+    model: str | None = None
+    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
+    watch: bool = False
+    ray: str | None = None
+    workers: int | None = field(default=None, metadata=ADVANCED)
+    thumbnails: bool = False
+    explain: bool = False
+    overwrite: bool = False
+    rehash: bool = field(default=False, metadata=ADVANCED)
+    allow_empty: bool = field(default=False, metadata=ADVANCED)
+    store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
+    half: bool = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: PrecisionName = field(default="auto", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+
+
+def main(arguments: list[str]) -> int:
+    """Make an index or update one, and print what was done."""
+    if arguments and (command := maintenance.COMMANDS.get(arguments[0])):
+        return command(arguments[1:])
+    asked = parse(MakeIndex, with_ray(arguments), "rungwise index", examples=_EXAMPLES)
+    _refuse_what_contradicts(asked)
+    from rungwise.index.layout import manifest
+
+    out = asked.out or beside(asked.pictures)
+    if asked.out is None and not address_of(out):
+        require_writable_folder(out)
+    usable_cache()  # of what frozen encoders make of pictures
+    again = manifest.is_index(out) and not asked.overwrite
+    run = _Again(asked, out) if again else _First(asked, out)
+    with run.held:
+        if asked.ray is not None:
+            from rungwise.core.compute import cluster
+
+            run.ray = run.held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
+        run.once()
+        if asked.watch:
+            run.watch()
+            return 0
+    ours, where = program(), quote(run.place)
+    say(f'next: {ours} search {where} "a text"   or   {ours} serve {where}')
+    return 0
+
+
+def _refuse_what_contradicts(asked: MakeIndex) -> None:
+    """Refuse options that do not go with each other."""
+    if asked.ray and asked.watch:
+        raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
+    if asked.workers is not None and (asked.ray is None or asked.workers < 1):
+        raise UserError(f"--workers {asked.workers}: is a number of Ray's workers, at least 1; give it with --ray")
+
+
+class _Run:
+    """One run of the command: the model, the index, and their messages.
+
+    Attributes:
+        name: Name of the model.
+        model: Model, opened already or when it first encodes.
+        ray: Connected module of Ray, where its workers open and encode the pictures.
+        held: Contexts that end with the run.
+    """
+
+    name: str
+    model: IndexEncoder
+    ray: Any = None
+    index: Index | None = None
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        from rungwise.index.stores import named
+
+        self.asked, self.out, self.place = asked, out, named(out)
+        self.held = ExitStack()
+
+    def once(self) -> None:
+        """Read the collection, print its issues, and update the index."""
+        raise NotImplementedError
+
+    def _opened(self) -> DualEncoder:
+        """Open the model, which then computes as the command line says."""
+        asked = self.asked
+        precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
+        self.held.enter_context(encoding_in(self.name, precision, asked.least_cosine))
+        place = self.name if self._files is None else self._files.place
+        return read_dual_encoder(place, asked.device, altered=asked.altered_model)
+
+    @cached_property
+    def _files(self) -> ModelFiles | None:
+        """Files of the model, which identify it before it is opened; None where it is opened in any case.
+
+        It is opened where the command line says how it computes, so that impossible options are refused at once, and
+        where it computes for long or in other processes.
+        """
+        asked, usual = self.asked, MakeIndex(self.asked.pictures)
+        options = ("device", "precision", "least_cosine", "altered_model", "watch", "ray")
+        told = any(getattr(asked, one) != getattr(usual, one) for one in options)
+        return None if told else model_files(self.name)
+
+    def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
+        assert self.index is not None
+        return self.index.update(
+            data,
+            self.model,
+            progress=progress,
+            rehash=self.asked.rehash,
+            allow_empty=self.asked.allow_empty,
+            thumbnails=self.asked.thumbnails or None,
+            say=say,
+            files=self._workers(),
+        )
+
+    def _workers(self) -> FilesOfItems | None:
+        """Workers that open and encode the pictures; None where this process does."""
+        if self.ray is None:
+            return None
+        from rungwise.index.update import Workers
+
+        half = self.asked.precision == "bfloat16"
+        load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
+        return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
+
+    def _update(self, data: ImageCaptions) -> None:
+        start = time.perf_counter()
+        try:
+            with progress_bar("pictures", len(data)) as advance:
+                changes = self._changed(data, advance)
+        except KeyboardInterrupt:
+            say(f"interrupted; what was encoded is in {self.place}, and the same command goes on from there")
+            raise
+        self._say_done(changes, time.perf_counter() - start)
+
+    def _say_done(self, changes: Changes, seconds: float) -> None:
+        assert self.index is not None
+        if changes.issues:
+            say(f"{len(changes.issues)} pictures could not be read and are left out:")
+            say_issues(changes.issues)
+        say(f"{changes} ({changes.encoded} encoded)")
+        captions = self.index.caption_store.count()
+        say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.place}")
+        if self.asked.explain:
+            facts = self.index.picture_store.about()
+            say(f"store: {facts.kind}, {'exact' if facts.exact else 'approximate'}: {facts.why}")
+
+    def watch(self) -> None:
+        """Index changes until Ctrl-C; errors are printed and do not end it."""
+        from rungwise.index.update import changes_below
+
+        asked = self.asked.pictures
+        root = asked if asked.is_dir() else asked.parent
+        say(f"watching {root}; Ctrl-C ends")
+        due, complaint = True, ""  # what changed before the watch began is looked for first
+        try:
+            for changed in changes_below(root, self.out):
+                if not (due or changed):
+                    continue
+                try:
+                    changes = self._changed(read_collection(asked, self.asked.allow_empty))
+                except (UserError, OSError) as error:
+                    due = True  # it is tried again, and said once
+                    if str(error) != complaint:
+                        complaint = str(error)
+                        say(f"{time.strftime('%H:%M:%S')} {complaint}")
+                    continue
+                due, complaint = False, ""
+                if changes:
+                    unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
+                    say(f"{time.strftime('%H:%M:%S')} {changes}{unread}")
+        except KeyboardInterrupt:
+            say(f"ended; what was taken in is kept: {self.place}")
+
+
+class _Again(_Run):
+    """Update of an existing index."""
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        super().__init__(asked, out)
+        from rungwise.index import Index
+
+        self.index = Index.open(out)
+        self.name = asked.model or self.index.manifest.model_location
+        if not self.name:
+            raise UserError(f"{out}: does not say where its model is; name it: --model")
+
+    def once(self) -> None:
+        """Update the index; the model is opened only if something is to be encoded."""
+        assert self.index is not None
+        data = read_collection(self.asked.pictures, self.asked.allow_empty)
+        say_issues(data.issues)
+        from rungwise.models import LazyModel
+
+        lazy = self._lazy(data.captions)
+        if lazy is not None and self.index.is_of(lazy):
+            self.model = lazy
+            say_columns(data)
+        else:
+            opened = self._opened()
+            self.model = known = LazyModel.of(opened)
+            if self._files is not None:
+                self._files.keep(known.facts)
+            if self.asked.model and not self.index.is_of(known):
+                raise UserError(
+                    f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
+                    " leave --model out, name another folder with --out, or begin anew with --overwrite"
+                )
+            say_columns(data)
+            say_cut(opened, data.captions)
+        self._update(data)
+
+    def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
+        """The model, opened when something is to be encoded; None where its files are unknown."""
+        files = self._files
+        facts = None if files is None else files.facts()
+        if files is None or facts is None:
+            return None
+        from rungwise.models import LazyModel
+
+        def open_model() -> DualEncoder:
+            model = self._opened()
+            say_cut(model, captions)
+            return model
+
+        return LazyModel(facts, open_model, files.keep)
+
+
+class _First(_Run):
+    """Build of a new index, or replacement of one."""
+
+    def __init__(self, asked: MakeIndex, out: Path) -> None:
+        super().__init__(asked, out)
+        self.name = asked.model or str(DEFAULT)
+
+    def once(self) -> None:
+        from rungwise.data.files import FeatureRows
+        from rungwise.index import Index
+        from rungwise.index.layout import manifest
+        from rungwise.index.update import require_ids, require_pictures
+
+        manifest.refuse_strangers(self.out)
+        model = self._opened() if self.asked.model else None
+        data = read_collection(self.asked.pictures, allow_empty=False)
+        say_issues(data.issues)
+        require_pictures(data)
+        require_ids(data)
+        if model is None:  # for a folder without pictures nothing is fetched
+            if isinstance(data.pictures, FeatureRows):
+                raise UserError(
+                    f"{data.name}: rows of features need the model that was trained on them; name it: --model"
+                )
+            say_default()
+            model = self._opened()
+        self.model = model
+        say_columns(data)
+        say_cut(model, data.captions)
+        if self.asked.overwrite:
+            self._build(data, model)
+            return
+        self.index = Index.create(
+            self.out,
+            model,
+            name=data.name,
+            model_location=location(self.name),
+            store=self.asked.store,
+            half=self.asked.half,
+            data=data,
+        )
+        self._keep(model)
+        try:
+            self._update(data)
+        except UserError:
+            if not len(self.index):
+                manifest.discard(self.out)
+            raise
+
+    def _keep(self, model: DualEncoder) -> None:
+        """Store the model's fingerprint by its files, so that the next run knows it without opening it."""
+        if self._files is not None:
+            from rungwise.models import ModelFacts
+
+            assert self.index is not None
+            self._files.keep(ModelFacts(self.index.manifest.model_fingerprint, model.dimension, model.stands_for))
+
+    def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
+        """Build the index; it replaces an old one when it is whole."""
+        from rungwise.index import Index
+        from rungwise.index.update import Changes
+
+        start = time.perf_counter()
+        with progress_bar("pictures", len(data)) as advance:
+            self.index = Index.build(
+                data,
+                model,
+                self.out,
+                model_location=location(self.name),
+                progress=advance,
+                overwrite=True,
+                store=self.asked.store,
+                half=self.asked.half,
+                thumbnails=self.asked.thumbnails,
+                files=self._workers(),
+            )
+        self._keep(model)
+        changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
+        self._say_done(changes, time.perf_counter() - start)
+
+
+def read_collection(pictures: Path, allow_empty: bool) -> ImageCaptions:
+    """Read the collection, or make an empty one for a folder without pictures where that is allowed."""
+    import numpy as np
+
+    from rungwise.data import ImageCaptions, read
+    from rungwise.data.layouts import PictureFolder, folder_name
+
+    try:
+        return read(pictures)
+    except UserError:
+        if not (allow_empty and pictures.is_dir()) or PictureFolder(pictures).pictures:
+            raise
+        return ImageCaptions((), (), np.empty(0, np.int64), name=folder_name(pictures))
+
+
+def say_columns(data: ImageCaptions) -> None:
+    """Print which columns of the user's table are kept, and with which types."""
+    if kinds := data.column_kinds:
+        say("columns: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
+
+
+def beside(pictures: Path) -> Path:
+    """Default folder of the index of a folder of pictures.
+
+    >>> beside(Path("holiday/photos")).as_posix()
+    'holiday/photos.index'
+    """
+    named = pictures if pictures.name else pictures.resolve()
+    return named.with_name(f"{named.name}.index")

@@ -1,0 +1,85 @@
+"""``rungwise plan``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.constructors import PrimitiveConstructorSpec
+
+from rungwise.cli.frame import ADVANCED, messages_apart, parse, say
+from rungwise.core import UserError
+from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.core.output import printable
+from rungwise.planning import STORED, Need, Rates, Wished, measured, parse_count, plan, plan_text
+
+_EXAMPLES = (
+    "rungwise plan 1M",
+    "rungwise plan 100M --queries 50 --memory 128 --within 24",
+    "rungwise plan 1M --measure --model hf:FOLDER",
+)
+
+
+_COUNT = PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="N",
+    instance_from_str=lambda words: parse_count(words[0]),
+    is_instance=lambda value: isinstance(value, int),
+    str_from_instance=lambda value: [str(value)],
+)
+"""Parser of numbers of pictures as people write them."""
+
+
+@dataclass(frozen=True)
+class PlanCollection(Need):
+    """What a collection takes: disk, memory, hours, machines, and the store for it.
+
+    Every number stands beside its formula, and beside the rates that it is reckoned from: what was measured, with how
+    much, on which machine. What was not measured as it is asked for is marked.
+
+    Attributes:
+        measure: Measure this machine for some seconds, and reckon with what it does.
+        folder: Where --measure writes its rows, such as the disk for the index.
+        json: Print JSON.
+    """
+
+    pictures: Annotated[tyro.conf.Positional[int], _COUNT, tyro.conf.arg(metavar="N")]
+    store: Annotated[Wished, tyro.conf.arg(metavar="{auto,exact,lance,milvus}")] = "auto"
+    measure: bool = False
+    folder: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    json: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Plan, and print the plan."""
+    asked = parse(PlanCollection, arguments, "rungwise plan", examples=_EXAMPLES)
+    if asked.folder is not None and not asked.measure:
+        raise UserError("--folder says where --measure writes; give both or neither")
+    with messages_apart(asked.json):
+        need, rates = _measured(asked) if asked.measure else (asked, STORED)
+    planned = plan(need, rates)
+    if asked.json:
+        print(json.dumps(planned.plain(), indent=1, allow_nan=False))
+    else:
+        say(printable(plan_text(planned)))
+    return 0
+
+
+def _measured(asked: PlanCollection) -> tuple[Need, Rates]:
+    """The need with the dimension of the model, and the rates of this machine."""
+    if asked.model is None:
+        if asked.device != "cpu":
+            raise UserError("--device says where --measure encodes, which needs a model; name it: --model")
+        return asked, measured(STORED, asked.numbers, folder=asked.folder, say=say)
+    from rungwise.cli.frame import read_dual_encoder
+
+    model = read_dual_encoder(asked.model, "cpu" if asked.device == "cpu" else "cuda", altered=False)
+    if asked.dimension is not None and asked.dimension != model.dimension:
+        raise UserError(f"--dimension {asked.dimension}: vectors of {asked.model} have {model.dimension} numbers")
+    rates = measured(
+        STORED, model.dimension, model=model, name=asked.model_name, device=asked.device, folder=asked.folder, say=say
+    )
+    return replace(asked, dimension=model.dimension), rates

@@ -1,0 +1,271 @@
+"""``rungwise relevance SOURCE DATA``: every source is a subcommand, generated from its configuration."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, make_dataclass
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from rungwise.cli.frame import ADVANCED, Data, Seldom, console, flag, parse, say, say_issues, with_ray
+from rungwise.core import UserError
+from rungwise.core.disk import replacing
+from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.core.text import near_names
+from rungwise.data import ImageCaptions, read, with_splits
+from rungwise.relevance import Degrees, Direction
+from rungwise.relevance.combine import Cascade
+from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig
+from rungwise.relevance.human import HumanJudgements
+from rungwise.relevance.storage.pair_cache import PairCache
+from rungwise.relevance.storage.saved import refuse_other
+from rungwise.relevance.storage.saved import replacing as replacing_degrees
+
+_GOES_WITH = {
+    "top": "out",
+    "shards": "top",
+    "ray": "top",
+    "direction": "top",
+    "shares": "show_rungs",
+    "examples": "show_rungs",
+}
+"""Options that do nothing without another."""
+
+TASKS = {
+    "train-cross-encoder": (
+        "rungwise.cli.relevance._pair_training",
+        "Train a model of pairs on pairs that people scored",
+    ),
+    "model-scores": ("rungwise.cli.relevance._model_scores", "How alike a model finds pictures and captions"),
+    "explain": ("rungwise.cli.relevance._explain", "Which facts of a text the captions of a picture state too"),
+    "agree": ("rungwise.cli.relevance._agree", "How well a source agrees with people's judgements"),
+}
+"""Other tasks of relevance: module and purpose, by the word on the command line."""
+
+_EXAMPLES = {
+    "cbow": ("--vectors glove.6B.300d.txt --out degrees",),
+    "cross-encoder": ("--model grader --out degrees",),
+    "cascade": ("--model grader --out degrees", "--model grader --coarse tfidf --out degrees"),
+    "human": ("--judgements judgements.jsonl --out people",),
+    "visual": ("--vectors seen.npz --out looks", "--vectors seen.npz --through tfidf --out lent"),
+    "combine": ("--of tfidf spice --weights 2 1 --out both", "--of tfidf spice --fit grades.csv --out both"),
+}
+"""Options of example command lines in the help of a source, where it needs some."""
+
+_SHARES = (0.001, 0.01, 0.1)
+_EXAMPLES_OF_A_RUNG = 5
+_MANY_PAIRS = 1_000_000
+_FEW_PAIRS = 2000
+"""Number of pairs that are described where each costs a run of a model."""
+
+
+@dataclass
+class SaveOptions:
+    """Which data, and what is written.
+
+    Attributes:
+        split: The pictures to take; "all" takes every one.
+        captions_only: Do not look for pictures at all.
+        out: Folder to write the degrees to.
+        top: Write only so many best candidates of each query.
+        direction: Whose best candidates: captions for every picture (i2t, the default) or pictures for every caption
+            (t2i).
+        shards: With top: make the lists in so many parts, one after the other, which bounds memory. Those that are done
+            outlive a killed run.
+        ray: With top: make the shards on all cores of this machine (no value), or of a cluster (HOST:PORT of its head).
+    """
+
+    data: Data
+    split: str = "all"
+    captions_only: bool = False
+    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
+    top: int | None = field(default=None, metadata=ADVANCED)
+    direction: Direction | None = field(default=None, metadata=ADVANCED)
+    shards: int | None = field(default=None, metadata=ADVANCED)
+    ray: str | None = field(default=None, metadata=ADVANCED)
+
+
+@dataclass
+class Described:
+    """What is printed of the degrees.
+
+    Attributes:
+        show_rungs: Write an HTML page with examples of each rung. They are printed, too.
+        thresholds: Degrees that cut the rungs, falling.
+        shares: Without thresholds: share of the candidates on each rung but the last; default 0.001 0.01 0.1.
+        examples: Pairs to show on each rung; default 5.
+        pairs: How many pairs to sample; default a million, or 2000 where every pair costs a run of a model.
+    """
+
+    show_rungs: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
+    shares: tuple[float, ...] = field(default=(), metadata=ADVANCED)
+    examples: int | None = field(default=None, metadata=ADVANCED)
+    pairs: int | None = field(default=None, metadata=ADVANCED)
+
+
+def main(arguments: list[str]) -> int:
+    """Build the source, save, describe and show its degrees."""
+    if not arguments:
+        say(_overview())
+        return 0
+    if arguments[0] in ("-h", "--help"):
+        say(_overview())
+        raise SystemExit(0)  # as the help of every other command ends
+    if arguments[0] in TASKS:
+        module, _ = TASKS[arguments[0]]
+        return int(import_module(module).main(arguments[1:]))
+    if arguments[0] not in KINDS:
+        raise UserError(_misspelt(arguments[0]))
+    config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
+    _check_options(config, saved, described)
+    if saved.out is not None:
+        refuse_other(saved.out)
+    if (cache := getattr(config, "cache", None)) is not None:
+        PairCache(cache.expanduser())  # which refuses a file of something else
+    data = read(saved.data, captions_only=saved.captions_only)
+    say_issues(data.issues)
+    whole = data
+    if saved.split != "all":
+        data = with_splits(data).split(saved.split)
+    building = Building(whole=whole, say=say, progress=Seldom(), option=flag)
+    source = _built(config, data, building, saved)
+    if saved.out is not None:
+        say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
+        say(f"content hash: {source.content_hash()}")
+    if isinstance(source, HumanJudgements):
+        _say_judgements(source)
+    else:
+        _describe(source, config, described, data, saved.data)
+    if isinstance(source, Cascade):
+        say(str(source.report))
+    return 0
+
+
+def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved: SaveOptions) -> Degrees:
+    """Build the source, and write its degrees where that is requested."""
+    direction = saved.direction or "i2t"
+    if saved.out is not None and saved.top is not None and (saved.shards is not None or saved.ray is not None):
+        from rungwise.cli.relevance._sharding import InShards  # which loads numba
+
+        return InShards(saved.out, saved.top, direction, saved.shards, saved.ray).write(config, data, building)
+    # The place is taken before hours of work begin: a second run that would write there is refused now.
+    with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
+        source = config.build(data, building=building)
+        if draft is not None:
+            source.write(draft, k=saved.top, direction=direction)
+    return source
+
+
+def _overview() -> str:
+    lines = ["usage: rungwise relevance SOURCE DATA [--out FOLDER] ...", ""]
+    lines += ["How well every caption describes every picture, by one of these sources:", ""]
+    lines += [f"  {config.kind:<14} {_purpose(config)}" for config in CONFIGS]
+    lines += ["", "And besides:", ""]
+    lines += [f"  {word:<20} {purpose}" for word, (_, purpose) in TASKS.items()]
+    lines += ["", "rungwise relevance SOURCE --help says more."]
+    return "\n".join(lines)
+
+
+def _purpose(config: type[SourceConfig]) -> str:
+    return (config.__doc__ or "").splitlines()[0].rstrip(".")
+
+
+def _misspelt(name: str) -> str:
+    near = near_names(name, [*KINDS, *TASKS], least=0.75)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"no source {name!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"
+        f" {', '.join(TASKS)}"
+    )
+
+
+def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfig, SaveOptions, Described]:
+    """Options of one source, of what is saved, and of what is described."""
+    groups: dict[str, type] = {"saved": SaveOptions, "config": kind}
+    if kind is not HumanConfig:  # a sample of all pairs would hold hardly any that people judged
+        groups["described"] = Described
+    examples = _EXAMPLES.get(kind.kind, ("--out degrees",))
+    flat = [(name, Annotated[one, tyro.conf.arg(name="")]) for name, one in groups.items()]
+    asked: Any = parse(
+        make_dataclass("Command", flat),
+        arguments,
+        f"rungwise relevance {kind.kind}",
+        examples=[f"rungwise relevance {kind.kind} photos {options}" for options in examples],
+        description=f"Degrees of relevance: {_purpose(kind)}.",
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    return asked.config, asked.saved, getattr(asked, "described", Described())
+
+
+def _check_options(config: SourceConfig, saved: SaveOptions, described: Described) -> None:
+    """Refuse options that would do nothing, and meaningless numbers."""
+    for name, what in config.missing().items():
+        raise UserError(f"{config.kind} needs {flag(name)}: {what}")
+    values = {one.name: getattr(of, one.name) for of in (saved, described) for one in fields(of)}
+    given = {name for name, value in values.items() if value not in (None, (), False)}
+    for name, other in _GOES_WITH.items():
+        if name in given and other not in given:
+            raise UserError(f"{flag(name)} does nothing without {flag(other)}; give both or neither")
+    if described.shares and described.thresholds:
+        raise UserError("--shares does nothing beside --thresholds; give one of them")
+    if {"shards", "ray"} & given and not config.IN_SHARDS:
+        able = ", ".join(one.kind for one in CONFIGS if one.IN_SHARDS)
+        raise UserError(f"{config.kind} cannot be made in shards; leave --shards and --ray out, or take one of {able}")
+    for name in ("top", "shards", "examples", "pairs"):
+        if values[name] is not None and values[name] < 1:
+            raise UserError(f"{flag(name)} must be at least 1, got {values[name]}")
+    if not all(high > low for high, low in pairwise((math.inf, *described.thresholds, -math.inf))):
+        raise UserError(f"--thresholds must be numbers that fall, got {_spaced(described.thresholds)}")
+    if not (all(share > 0 for share in described.shares) and sum(described.shares) < 1):
+        raise UserError(f"--shares must be positive and add up to less than 1, got {_spaced(described.shares)}")
+
+
+def _spaced(numbers: tuple[float, ...]) -> str:
+    return " ".join(f"{number:.4g}" for number in numbers)
+
+
+def _say_judgements(human: HumanJudgements) -> None:
+    say_issues(human.issues)
+    own = human.own
+    say(f"human: {len(own):,} pairs judged, {int(own.sum()):,} of them written for each other")
+    for what, grades in (("written for each other", human.grades[own]), ("others", human.grades[~own])):
+        if len(grades):
+            say(f"{what}: mean {grades.mean():.3f}, from {grades.min():.3g} to {grades.max():.3g}")
+
+
+def _describe(source: Degrees, config: SourceConfig, asked: Described, data: ImageCaptions, place: Path) -> None:
+    """Print a description of the degrees, and the rungs with examples if requested."""
+    from rungwise.relevance.description import render_rungs, rungs, rungs_page
+    from rungwise.relevance.description.describe import describe, thresholds
+
+    if len(data) < 2:
+        raise UserError(
+            f"{place}: all captions of its one picture were written for it, so there are no degrees to describe;"
+            " give two pictures or more"
+        )
+    pairs = asked.pairs or (_FEW_PAIRS if config.pairs_are_costly else _MANY_PAIRS)
+    cuts, shares = asked.thresholds, asked.shares or _SHARES
+    if asked.show_rungs is not None and not cuts:
+        try:
+            cuts = thresholds(source, shares, pairs=pairs)
+        except UserError as error:
+            raise UserError(f"--shares {_spaced(shares)}: {error}, or give --thresholds") from error
+    say(str(describe(source, at=cuts, pairs=pairs, name=config.kind)))
+    if asked.show_rungs is None:
+        return
+    found = rungs(source, cuts, examples=asked.examples or _EXAMPLES_OF_A_RUNG, pairs=pairs)
+    console.print(render_rungs(found, data))
+    page = rungs_page(found, data, f"Rungs of {config.kind} on {data.name}")
+    with replacing(asked.show_rungs) as draft:
+        draft.write_text(page, encoding="utf-8")
+    say(f"thresholds: {_spaced(cuts)}")
+    if not asked.thresholds:
+        reached = ", ".join(f"{rung.share:.3%}" for rung in found[:-1])
+        say(f"shares: {', '.join(f'{share:.3%}' for share in shares)} asked; {reached} reached")
+    say(f"rungs: {asked.show_rungs}")

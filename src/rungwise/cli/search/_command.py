@@ -1,0 +1,89 @@
+"""``rungwise search``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rungwise.cli.frame import console, messages_apart, parse, say
+from rungwise.cli.search._options import SearchCommand
+from rungwise.core import UserError
+
+if TYPE_CHECKING:
+    from rungwise.cli.search._render import SearchOutput
+
+_EXAMPLES = (
+    'rungwise search photos.index "two dogs running through snow"',
+    'rungwise search photos.index \'"a beach" - "people"\' --where "year >= 2020"',
+    "rungwise search photos.index --image query.jpg --copy-to found",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Search, print, copy and open the hits."""
+    asked = parse(SearchCommand, arguments, "rungwise search", examples=_EXAMPLES)
+    _check(asked)
+    with messages_apart(asked.json):
+        answered = _answer(asked)
+    if asked.json:
+        print(answered.as_json())
+    else:
+        for line in answered.lines(console.width if console.is_terminal else None, Path.cwd(), everything=asked.all):
+            say(line)
+        if answered.more and (asked.all or not answered.has_ended):
+            say(f"for more: --offset {asked.offset + len(answered.hits)}{_of(answered)}")
+        answered = answered if asked.all else answered.until_end()
+    with messages_apart(asked.json):
+        _take(asked, answered)
+    return 0
+
+
+def _answer(asked: SearchCommand) -> SearchOutput:
+    if asked.is_remote:
+        from rungwise.cli.search import _remote as remote
+
+        return remote.search(asked)
+    from rungwise.cli.search import _local as local
+
+    return local.search(asked)
+
+
+def _take(asked: SearchCommand, answered: SearchOutput) -> None:
+    if asked.copy_to is None and not asked.open:
+        return
+    from rungwise.cli.search._save_hits import copy_to, open_hits
+
+    if asked.copy_to is not None:
+        copied = copy_to(asked.copy_to, answered.hits)
+        for line in copied.failed:
+            say(line)
+        say(f"{copied}: {asked.copy_to}")
+    if asked.open:
+        say(f"opened: {open_hits(answered, asked.query or 'found')}")
+
+
+def _of(answered: SearchOutput) -> str:
+    """Remark on the number of hits before the end of relevance."""
+    return "" if answered.end is None or answered.has_ended else f" ({answered.end.shown} before relevance ends)"
+
+
+def _check(asked: SearchCommand) -> None:
+    """Refuse meaningless options before anything is opened."""
+    if asked.query is not None and not asked.query.strip():
+        raise UserError("the query is empty; write a few words about the picture")
+    if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):
+        raise UserError('give a text, --image FILE or --like ID, as in: rungwise search INDEX "a red boat"')
+    for name, value, least in (("k", asked.k, 1), ("offset", asked.offset, 0), ("rerank-top", asked.rerank_top, 1)):
+        if value < least:
+            raise UserError(f"--{name} must be at least {least}, got {value}")
+    if not 0 <= asked.diversity <= 1:
+        raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")
+    here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
+    if asked.is_remote and (idle := [name for name, given in here.items() if given]):
+        raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")
+    if asked.why and not asked.query:
+        raise UserError("--why is about the words of a query; write some")
+    if asked.why and asked.rerank is None and not asked.is_remote:
+        raise UserError("--why needs a model that reads regions and words; name one: --rerank MODEL")
+    if asked.token is not None and not asked.is_remote:
+        raise UserError("--token is for a server, and this is a folder; leave it out")

@@ -1,0 +1,277 @@
+"""``rungwise train``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from rungwise.cli.frame import (
+    ADVANCED,
+    HELP,
+    HELP_ALL,
+    Cache,
+    Device,
+    chosen_device,
+    console,
+    options,
+    parse,
+    program,
+    refuse_unknown,
+    say,
+    say_issues,
+)
+from rungwise.cli.train._fit_model import as_typed, fit
+from rungwise.cli.train._kinds import with_kinds
+from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
+from rungwise.cli.train._seeds import check_seeds, train_several
+from rungwise.core import UserError, is_regular
+from rungwise.core.compute import choose_device
+from rungwise.core.disk import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.training.config import is_preset_name, load_config, systems
+
+if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
+    from rungwise.training.config import AnyRunConfig, Choice, TrainConfig
+    from rungwise.training.engine import TrainResult
+
+QUICK = "quick"
+"""Preset that is taken by default."""
+
+SETTINGS = (
+    "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
+    "learning-rates", "optimizer", "schedule", "rates", "batch-size", "clip-norm", "weight-decay",
+    "gradient-checkpointing", "snapshot", "ema", "precision", "compile", "logs", "feature-precision", "resident",
+    "seed", "checkpoint-steps",
+)  # fmt: skip
+FIT_SETTINGS = ("data", "model", "grid", "snapshot", "refit")
+"""Settings of a fit; with those of a training, a misspelt option is recognised before torch is loaded."""
+
+_COMMAND = "rungwise train"
+_EXAMPLES = (
+    "rungwise train photos",
+    "rungwise train vsepp photos --out run --batch-size 64",
+    "rungwise train run/config.yaml --out run --resume",
+)
+
+
+@dataclass
+class Train:
+    """Train or fit a model on pictures with captions, or on features.
+
+    Every setting of the configuration can be overridden here.
+
+    Attributes:
+        config: A preset or a YAML file. Left out, it is quick. A system alone takes the preset for the data; rungwise
+            presets lists all. Systems are SYSTEMS.
+        data: Folder or caption file. Overrides the configuration's data.path.
+        out: Folder of the run: model/, checkpoint, history.
+        resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
+        seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
+        lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost, and the
+            run ends.
+    """
+
+    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
+    out: Path = field(default=Path("run"), metadata=WRITTEN_FOLDER)
+    resume: bool = False
+    seeds: tuple[int, ...] = ()
+    device: Device = None
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    lost_after: float = field(default=120.0, metadata=ADVANCED)
+
+
+assert Train.__doc__ is not None
+Train.__doc__ = Train.__doc__.replace("SYSTEMS", ", ".join(systems()))
+
+
+def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]:
+    """Name of the configuration, the options with all settings in ``settings``, and the preset that the data chose."""
+    said = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if any(word in HELP for word in said) and HELP_ALL not in said:
+        about = "Train or fit a model on pictures with captions, or on features."
+        about = f"{about} Systems with presets are {', '.join(systems())}."
+        parse(Train, ["--help"], _COMMAND, examples=_EXAMPLES, description=about, more=len(SETTINGS))
+    known = [f"--{no}{name}{end}" for name in {*SETTINGS, *FIT_SETTINGS} for no in ("", "no-") for end in ("", ".")]
+    refuse_unknown([*options(Train), *known, HELP_ALL], said, _COMMAND)
+    from rungwise.training.config import TrainConfig
+
+    # The configuration file is named first: what it says becomes the default of every other option.
+    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    if picked := choose_preset(arguments):
+        arguments = [picked.name, *arguments[1:]]
+    settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
+    kind: Any = type(settings)
+    settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
+    whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
+    default = whole(config=named or QUICK, settings=settings)
+    return named, parse(whole, arguments, _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)), picked
+
+
+def main(arguments: list[str]) -> int:
+    """Train, and print where the model is."""
+    begun = time.perf_counter()
+    if unnamed := bool(arguments) and _is_data(arguments):
+        arguments = [QUICK, *arguments]
+    named, asked, picked = _parsed(arguments)
+    config: AnyRunConfig = asked.settings
+    usable_cache(asked.cache)
+    check_seeds(asked.seeds, arguments)
+    if asked.data is not None:
+        place: Any = replace(config.data, path=str(asked.data))
+        config = replace(config, data=place)
+    if not config.data.path:
+        raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
+    if named is None:
+        raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
+    check_choice(named, picked, config.data.path)
+    from rungwise.data import read, with_splits, with_validation
+    from rungwise.training import run
+    from rungwise.training.config import FitConfig
+    from rungwise.training.distributed import is_first
+    from rungwise.training.fit import check_fits
+    from rungwise.training.tracking import TerminalWatcher
+
+    if isinstance(config, FitConfig):
+        config = as_typed(config, arguments, asked)
+    elif is_first():
+        _say_unreached(config, arguments)
+    if unnamed and is_first():
+        say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
+    if picked is not None and is_first():
+        say(picked.why)
+    device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
+    if picked is not None and not config.data.join_restval:
+        data = picked.data
+    else:
+        data = read(config.data.path, join_restval=config.data.join_restval)
+    check_fits(config, data)
+    split = with_validation(with_splits(data), config.data.train, config.data.validation)
+    if is_first():
+        say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
+        say_issues(data.issues)
+        _say_splits(data, split)
+    if isinstance(config, FitConfig):
+        found = fit(config, split, asked, device)
+        commands = _next(config, data, found.model_folder, asked.out, found.choice)
+        _say_end(f"model: {found.model_folder}", begun, commands)
+        return 0
+    if asked.seeds:
+        return train_several(
+            config,
+            split,
+            asked.out,
+            asked.seeds,
+            cache=asked.cache,
+            resume=asked.resume,
+            device=device,
+            watcher=TerminalWatcher(console),
+            lost_after=asked.lost_after,
+        )
+    result = run(
+        config,
+        split,
+        asked.out,
+        cache=asked.cache,
+        resume=asked.resume,
+        device=device,
+        watcher=TerminalWatcher(console),
+        lost_after=asked.lost_after,
+    )
+    if not is_first():
+        return 0 if result.finished else 130
+    if not result.finished:
+        say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
+        return 130
+    said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
+    _say_end(said, begun, _next(config, data, result.model_folder, asked.out, config.snapshot))
+    return 0
+
+
+def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
+    say(said)
+    say(f"done in {_since(begun)}; next:")
+    for command in commands:
+        say(f"  {command}")
+
+
+def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
+    """Print which stages a typed setting does not reach, because they have their own."""
+    for word in arguments:
+        if word.startswith("--"):
+            flag = word.partition("=")[0]
+            own = [stage.name for stage in config.stages if stage.says(flag[2:].replace("-", "_"))]
+            if own:
+                say(f"{flag} does not reach {', '.join(own)}: {'stages' if own[1:] else 'a stage'} with its own")
+
+
+def _best(result: TrainResult) -> str:
+    """Value, for the best snapshot, of the measure that chose it."""
+    from rungwise.training.config import shown
+
+    value = "none" if result.best_value is None else shown(result.measure, result.best_value)
+    return f"val {result.measure} {value}"
+
+
+def _is_data(arguments: list[str]) -> bool:
+    """Whether the first word names data and not a configuration: a folder, or a file that is no YAML."""
+    first = Path(arguments[0])
+    if arguments[0].startswith("-") or is_preset_name(arguments[0]):
+        return False
+    alone = len(arguments) == 1 or arguments[1].startswith("-")
+    # Path.is_dir raises where the folder around may not be read, which is said when the configuration is opened.
+    is_folder = os.path.isdir(first)  # noqa: PTH112
+    return is_folder or (alone and is_regular(first) and first.suffix.lower() not in (".yaml", ".yml"))
+
+
+def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
+    """Print which pictures were held out, where the data have no such split."""
+    from rungwise.data import NO_SPLIT
+
+    if split is data:
+        return
+    count = Counter(split.splits)
+    if any(one != NO_SPLIT for one in data.splits):
+        held = next(one for one in split.splits if one not in data.splits)
+        say(f"{count[held]} of {count[held] + count['train']} training pictures are held out to validate, by their ids")
+    else:
+        say(
+            f"no splits in the data: {count['val']} of {len(split)} pictures are held out to validate and"
+            f" {count['test']} to test, drawn by their ids"
+        )
+
+
+def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:
+    """Next commands after a training.
+
+    The model is measured by the measure that chose it, a model without vectors is used as a second stage, and data
+    without words are searched by a picture.
+    """
+    from rungwise.models import DualEncoder
+    from rungwise.models.io import family
+
+    ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
+    place, run, of_run, index = (shlex.quote(str(one)) for one in (config.data.path, out, model, out / "index"))
+    evaluate = f"{ours} evaluate {run} {place}{protocol}"
+    if not issubclass(family(config.model.kind), DualEncoder):
+        second = f"--rerank {of_run}"
+        both = f"{ours} evaluate VECTOR_MODEL {place}{protocol} {second}"
+        return evaluate, both, f'{ours} search INDEX "what you look for" {second}'
+    make_index = f"{ours} index {place} --model {of_run} --out {index}"
+    if data.text_features is not None:
+        return evaluate, make_index, f"{ours} search {index} --like {shlex.quote(data.image_ids[0])}"
+    calibrate = f"{ours} calibrate {of_run} {place}"
+    return evaluate, calibrate, make_index, f'{ours} search {index} "what you look for"'
+
+
+def _since(begun: float) -> str:
+    return f"{time.perf_counter() - begun:.0f} s"

@@ -1,0 +1,89 @@
+"""``rungwise train --seeds``: a run for each seed, and their mean and deviation."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rungwise.cli.frame import program, say
+from rungwise.core import UserError
+
+if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
+    from rungwise.runs import Spread
+    from rungwise.training.config import TrainConfig
+    from rungwise.training.tracking import Watcher
+
+
+def check_seeds(seeds: Sequence[int], words: Sequence[str]) -> None:
+    """Refuse an invalid list of seeds, or --seed beside --seeds, before data are read."""
+    if not seeds:
+        return
+    from rungwise.runs import checked_seeds
+
+    if any(word == "--seed" or word.startswith("--seed=") for word in words):
+        raise UserError("--seed and --seeds contradict each other; give one")
+    try:
+        checked_seeds(seeds)
+    except UserError as error:
+        raise UserError(f"--{error}") from None
+
+
+def train_several(
+    config: TrainConfig,
+    data: ImageCaptions,
+    out: Path,
+    seeds: Sequence[int],
+    *,
+    cache: Path | None,
+    resume: bool,
+    device: str,
+    watcher: Watcher,
+    lost_after: float,
+) -> int:
+    """Train with each seed and print the table; returns the exit status."""
+    from rungwise.runs import SEEDS, train_seeds
+    from rungwise.training.distributed import is_first
+
+    found = train_seeds(
+        config, data, out, seeds, cache=cache, resume=resume, device=device, watcher=watcher, lost_after=lost_after
+    )
+    if not is_first():
+        return 0 if found.finished else 130
+    if not found.finished:
+        go_on = f"{program()} train {shlex.quote(str(out / f'seed-{seeds[0]}' / 'config.yaml'))}"
+        say(f"stopped; go on with: {go_on} --out {shlex.quote(str(out))} --seeds {' '.join(map(str, seeds))} --resume")
+        return 130
+    parts = {"validation of the best snapshots": found.validation}
+    parts |= {f"test, protocol {protocol}": own for protocol, own in found.test.items()}
+    for title, spreads in parts.items():
+        say(spread_text(f"{title}, {len(seeds)} seeds", spreads))
+    if not found.test:
+        say("no test split in the data: nothing was tested")
+    say(f"all numbers: {out / SEEDS}; runs: {', '.join(str(folder) for folder in found.folders.values())}")
+    return 0
+
+
+def spread_text(title: str, spreads: Mapping[str, Spread]) -> str:
+    """Lines of mean, deviation and interval of each measure.
+
+    >>> from rungwise.runs import Spread
+    >>> print(spread_text("validation of 2 seeds", {"i2t/R@1": Spread((20.0, 21.0))}))
+    validation of 2 seeds                mean  deviation   95 % interval
+      i2t/R@1                            20.5        0.7      14.1..26.9
+    """
+    from rungwise.evaluation.tables import number_text
+    from rungwise.metrics import parse
+
+    room = max(32, len(title))
+    lines = [f"{title:<{room}}{'mean':>9}{'deviation':>11}{'95 % interval':>16}"]
+    for name, spread in spreads.items():
+        unit = parse(name.rpartition("/")[2]).unit
+        low, high = spread.interval
+        mean, deviation = number_text(spread.mean, unit), number_text(spread.deviation, unit)
+        between = "-" if math.isnan(low) else f"{number_text(low, unit)}..{number_text(high, unit)}"
+        lines.append(f"  {name:<{room - 2}}{mean:>9}{deviation:>11}{between:>16}")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""Inner products of many rows with few or many queries, as fast as memory delivers the rows."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache, partial
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from rungwise.core.compute._threads import in_threads
+
+Vectors = NDArray[np.float32]
+
+_FEW = 4
+"""Largest number of queries for which reading the rows takes longer than multiplying; above it, BLAS is used."""
+_SHARE = 2048
+"""Number of rows of either side that one thread multiplies at a time."""
+_limiting = threading.Lock()
+"""Held while matrix libraries are limited to one thread, which is a setting of the whole process."""
+
+
+def products(queries: Vectors, rows: Vectors) -> Vectors:
+    """(queries, rows) inner products of (queries, D) with (rows, D) float32, in memory or memory-mapped.
+
+    Equal rows have equal products with few queries, wherever they stand; with many, if there are whole multiples of 16
+    rows.
+
+    >>> products(np.array([[1, 2]], np.float32), np.array([[1, 0], [3, 1]], np.float32))
+    array([[1., 5.]], dtype=float32)
+    """
+    if len(queries) > _FEW:
+        return np.asarray(queries @ rows.T, dtype=np.float32)
+    from rungwise.core.compute import _product_kernels as product_kernels  # numba takes a while to load
+
+    found = np.empty((len(queries), len(rows)), np.float32)
+    arrays = _plain(rows), np.ascontiguousarray(queries, np.float32), found
+    in_threads(partial(product_kernels.products_of_rows, *arrays), len(rows), rows.size)
+    return found
+
+
+def steady_products(first: Vectors, second: Vectors) -> Vectors:
+    """(first, second) inner products of (first, D) with (second, D), to the same bits for any number of threads.
+
+    Matrix libraries share a product among their threads, and where a share ends they add up in another order.
+    Here they get shares of a fixed size on one thread each.
+
+    >>> steady_products(np.array([[1, 2]], np.float32), np.array([[1, 0], [3, 1]], np.float32))
+    array([[1., 5.]], dtype=float32)
+    """
+    found = np.empty((len(first), len(second)), np.float32)
+    shares = list(product(range(0, len(first), _SHARE), range(0, len(second), _SHARE)))
+
+    def multiply(low: int, high: int) -> None:
+        for row, column in shares[low:high]:
+            rows, columns = slice(row, row + _SHARE), slice(column, column + _SHARE)
+            np.matmul(first[rows], second[columns].T, out=found[rows, columns])
+
+    with _limiting, _libraries().limit(limits=1, user_api="blas"):
+        in_threads(multiply, len(shares), found.size * first.shape[1])
+    return found
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The matrix libraries that this process has loaded; looking for them takes longer than a small product."""
+    return ThreadpoolController()
+
+
+def lengths(rows: Vectors) -> Vectors:
+    """(rows,) Euclidean lengths."""
+    from rungwise.core.compute import _product_kernels as product_kernels
+
+    squares = np.empty(len(rows), np.float32)
+    in_threads(partial(product_kernels.squares_of_rows, _plain(rows), squares), len(rows), rows.size)
+    found: Vectors = np.sqrt(squares)
+    return found
+
+
+def _plain(rows: Vectors) -> Vectors:
+    """A plain contiguous float32 array, as the kernels are compiled for; a memory map is not read."""
+    return np.ascontiguousarray(rows, np.float32).view(np.ndarray)

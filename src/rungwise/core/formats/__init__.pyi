@@ -1,0 +1,13 @@
+from ._mat import read_arrays as read_arrays
+from ._mat import read_only_array as read_only_array
+from ._mat import variable_names as variable_names
+from ._mat_values import read_values as read_values
+from ._npy import NpyRows as NpyRows
+from ._npy import NpyWriter as NpyWriter
+from ._npy import in_file as in_file
+from ._npy import mapped as mapped
+from ._npz import opened_npz as opened_npz
+from ._tensors import digest_of_tensors as digest_of_tensors
+from ._tensors import read_tensors as read_tensors
+from ._tensors import system_errors as system_errors
+from ._tensors import write_tensors as write_tensors

@@ -1,0 +1,11 @@
+from ._html_page import embedded_jpeg as embedded_jpeg
+from ._html_page import page as page
+from ._html_page import whole_characters as whole_characters
+from ._native_lines import lines_of_failure_kept as lines_of_failure_kept
+from ._printable import printable as printable
+from ._printable import quoted as quoted
+from ._progress import QUIET_SECONDS as QUIET_SECONDS
+from ._progress import Pace as Pace
+from ._progress import Progress as Progress
+from ._progress import format_duration as format_duration
+from ._progress import line as line

@@ -1,0 +1,9 @@
+from ._linear import near_names as near_names
+from ._linear import normalised as normalised
+from ._linear import unescaped as unescaped
+from ._linear import with_few_marks as with_few_marks
+from ._natural_order import natural_key as natural_key
+from ._person_names import LONGEST_NAME as LONGEST_NAME
+from ._person_names import person_name as person_name
+from ._positions import evenly_spread as evenly_spread
+from ._setting_names import near_setting as near_setting

@@ -1,0 +1,221 @@
+"""Images with captions: what readers return, and what training, evaluation and indexing take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core import UserError, digest_of_parts
+from rungwise.data._columns import Column, kind_of
+from rungwise.data.files import FeatureRows, Picture
+
+NO_SPLIT = "none"
+"""The split of a picture that the data put into no split."""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Something odd in the data: an item that a reader skipped, or kept although something about it is odd.
+
+    Attributes:
+        kind: A short name, equal for issues that belong together, such as ``"missing picture"``.
+        where: File and place, such as ``"captions.csv, line 3"``, or the picture's id.
+        detail: The fault, in a few words.
+    """
+
+    kind: str
+    where: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ImageCaptions:
+    """Images, captions, and which caption was written for which image.
+
+    Images and captions are addressed by position; the user's own ids are kept and stand in every result. An image may
+    have any number of captions, none included. What a model reads of an image is a picture file or a row of features.
+
+    Attributes:
+        image_ids: (images,) the user's ids, unique.
+        captions: (captions,) texts.
+        image_of_caption: (captions,) int64, the position of each caption's image.
+        caption_ids: (captions,) the user's ids, unique; ``"<image id>#<n>"`` where the data give none.
+        paths: (images,) files of the pictures, or their places in larger files; empty when there are none.
+        features: (images, D) vectors or (images, R, D) regions in place of picture files; None when there are none.
+        text_features: (captions, D) vectors in place of words, where the data have such; None when there are none.
+        splits: (images,) such as ``"train"``, ``"val"``, ``"test"`` or :data:`NO_SPLIT`; empty means no splits at all.
+        labels: (images,) class labels of each image, several allowed; empty when there are none.
+        columns: The further columns of the user's table by name, each with (images,) values: texts, numbers, truth
+            values or tuples of texts, None where an image has none.
+        name: Name of the collection in tables and results.
+        layout: The layout a reader recognised, such as ``"flickr8k"``.
+        issues: Items that the reader skipped or doubted.
+
+    >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
+    >>> data.caption_ids
+    ('a#0', 'b#0', 'b#1')
+    >>> [positions.tolist() for positions in data.captions_of_image]
+    [[0], [1, 2]]
+    >>> rows = FeatureRows(np.zeros((2, 36, 2048), np.float16))
+    >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), features=rows)
+    >>> data.select([1]).pictures.shape, data.has_pictures
+    ((1, 36, 2048), True)
+    """
+
+    image_ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    image_of_caption: NDArray[np.int64]
+    caption_ids: tuple[str, ...] = ()
+    paths: tuple[Picture, ...] = ()
+    splits: tuple[str, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    name: str = "collection"
+    layout: str = ""
+    issues: tuple[Issue, ...] = field(default=(), repr=False)
+    features: FeatureRows | None = field(default=None, repr=False)
+    text_features: FeatureRows | None = field(default=None, repr=False)
+    columns: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+    def __post_init__(self) -> None:
+        owners = np.asarray(self.image_of_caption, dtype=np.int64)
+        object.__setattr__(self, "image_of_caption", owners)
+        if owners.shape != (len(self.captions),):
+            raise UserError(
+                f"{self.name}: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
+                " give one image position per caption"
+            )
+        if owners.size and not (owners.min() >= 0 and owners.max() < len(self.image_ids)):
+            raise UserError(
+                f"{self.name}: image_of_caption runs {owners.min()}..{owners.max()} but there are"
+                f" {len(self.image_ids)} images, so positions must lie in 0..{len(self.image_ids) - 1}"
+            )
+        if not self.caption_ids:
+            object.__setattr__(self, "caption_ids", _numbered(self.image_ids, owners))
+        images, captions = len(self.image_ids), len(self.captions)
+        for what, values, count in (
+            ("caption ids", self.caption_ids or None, captions),
+            ("paths", self.paths or None, images),
+            ("splits", self.splits or None, images),
+            ("labels", self.labels or None, images),
+            ("rows of features", self.features, images),
+            ("rows of text features", self.text_features, captions),
+            *((f"values of column {name!r}", column or None, images) for name, column in self.columns.items()),
+        ):
+            if values is not None and len(values) != count:
+                raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
+        if self.features is not None and self.paths:
+            raise UserError(f"{self.name}: has both picture files and features; give one of them")
+        for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):
+            if (twice := _first_duplicate(ids)) is not None:
+                raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.image_ids)
+
+    @property
+    def pictures(self) -> tuple[Picture, ...] | FeatureRows:
+        """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
+        return self.paths if self.features is None else self.features
+
+    @property
+    def texts(self) -> tuple[str, ...] | FeatureRows:
+        """(captions,) what a model reads of each caption: its words, or rows of features in place of words."""
+        return self.captions if self.text_features is None else self.text_features
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether a model has anything to read of the images, be it files or rows of features."""
+        return len(self.pictures) > 0
+
+    @property
+    def captions_of_image(self) -> list[NDArray[np.int64]]:
+        """(images,) the caption positions of each image, ascending."""
+        order = np.argsort(self.image_of_caption, kind="stable")
+        counts = np.bincount(self.image_of_caption, minlength=len(self.image_ids))
+        return np.split(order, np.cumsum(counts)[:-1]) if len(self.image_ids) else []
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """The splits that occur, in order of first appearance."""
+        return tuple(dict.fromkeys(self.splits))
+
+    @property
+    def column_kinds(self) -> dict[str, str]:
+        """Kind of each further column: ``texts``, ``numbers``, ``truth values`` or ``lists of texts``."""
+        return {name: kind_of(column) for name, column in self.columns.items()}
+
+    def positives(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(len(images), len(captions)) bool: caption was written for image."""
+        same: NDArray[np.bool_] = np.asarray(images)[:, None] == self.image_of_caption[np.asarray(captions)][None, :]
+        return same
+
+    def split(self, *names: str) -> ImageCaptions:
+        """The images of the named splits with their captions, in their present order.
+
+        Raises:
+            UserError: If a split does not occur; the message names those that do.
+        """
+        for name in names:
+            if name not in self.splits:
+                known = ", ".join(self.split_names) or "no splits at all"
+                raise UserError(f"{self.name}: no picture is in split {name!r}; it has {known}")
+        keep = [position for position, split in enumerate(self.splits) if split in names]
+        return self.select(keep, name=f"{self.name}/{'+'.join(names)}")
+
+    def select(self, images: Sequence[int] | NDArray[np.int64], name: str | None = None) -> ImageCaptions:
+        """The images at these positions, in this order, with their captions grouped by image."""
+        chosen = [int(image) for image in images]
+        of_image = self.captions_of_image
+        captions = [int(caption) for image in chosen for caption in of_image[image]]
+        owners = np.repeat(np.arange(len(chosen)), [len(of_image[image]) for image in chosen])
+        return ImageCaptions(
+            image_ids=tuple(self.image_ids[i] for i in chosen),
+            captions=tuple(self.captions[c] for c in captions),
+            image_of_caption=owners,
+            caption_ids=tuple(self.caption_ids[c] for c in captions),
+            paths=tuple(self.paths[i] for i in chosen) if self.paths else (),
+            splits=tuple(self.splits[i] for i in chosen) if self.splits else (),
+            labels=tuple(self.labels[i] for i in chosen) if self.labels else (),
+            name=name or self.name,
+            layout=self.layout,
+            issues=self.issues,
+            features=None if self.features is None else self.features.take(chosen),
+            text_features=None if self.text_features is None else self.text_features.take(captions),
+            columns={name: tuple(column[i] for i in chosen) for name, column in self.columns.items()},
+        )
+
+    def content_hash(self) -> str:
+        """Hash of ids, captions and the image of each (not of pixels), for results and for files keyed by the data."""
+        texts = (f"{text}\0" for text in _fields(self.image_ids, self.caption_ids, self.captions))
+        return digest_of_parts(chain(texts, [np.asarray(self.image_of_caption, "<i8")]))
+
+
+def _numbered(image_ids: Sequence[str], owners: NDArray[np.int64]) -> tuple[str, ...]:
+    seen: dict[int, int] = {}
+    ids = []
+    for owner in owners.tolist():
+        number = seen.get(owner, 0)
+        seen[owner] = number + 1
+        ids.append(f"{image_ids[owner]}#{number}")
+    return tuple(ids)
+
+
+def _first_duplicate(ids: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for one in ids:
+        if one in seen:
+            return one
+        seen.add(one)
+    return None
+
+
+def _fields(*groups: Sequence[str]) -> Iterator[str]:
+    for group in groups:
+        yield str(len(group))
+        yield from group

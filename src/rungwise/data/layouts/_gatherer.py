@@ -1,0 +1,332 @@
+"""Collects the names, captions and splits that a reader meets, and counts what is odd about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from rungwise.core import UserError
+from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data._columns import MOST_COLUMNS, Column, own_name, typed, usable
+from rungwise.data.files import PackedPicture, Picture
+from rungwise.data.layouts._folder import PictureFolder, picture_id, unsupported_pictures
+
+_SPLITS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev", "development"),
+    "test": ("test", "testing"),
+}
+_CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
+
+_WORD = re.compile(r"[^\W\d_]+")
+_HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
+_CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
+"""Control characters, which no sentence holds, to blanks; those that are a kind of blank may stay."""
+
+
+def split_name(text: str) -> str:
+    """The name of a split in rungwise, whatever the data call it; unknown names stay as they are."""
+    text = text.strip()
+    return _CANONICAL.get(text.lower(), text) or NO_SPLIT
+
+
+def split_in_file_name(path: Path) -> str | None:
+    """The split that a file's name tells; None if it tells none."""
+    words = path.stem.lower().replace("-", "_").replace(".", "_").split("_")
+    return next((_CANONICAL[word] for word in words if word in _CANONICAL), None)
+
+
+def split_in_words(name: str) -> str | None:
+    """The split that one of the words in a name tells, whatever stands between them, such as numbers of shards."""
+    return next((_CANONICAL[word] for word in _WORD.findall(name.lower()) if word in _CANONICAL), None)
+
+
+def clean_caption(text: str) -> tuple[str, str]:
+    r"""A caption without blanks around it and control characters in it, and a note of what was replaced.
+
+    Whatever reads captions calls this, so that no tokeniser, no model, no file and no terminal meets such characters.
+    The text is empty if nothing usable is left of it.
+
+    >>> clean_caption(" A dog. "), clean_caption("A \x1b[31mred\x07 dog.")
+    (('A dog.', ''), ('A  [31mred  dog.', 'control characters, which became blanks'))
+    """
+    text = text.strip()
+    if text.isprintable():
+        return text, ""
+    if is_torn(text):
+        return "", _HALF_CHARACTER
+    cleaned = text.translate(_CONTROLS)
+    return (text, "") if cleaned == text else (cleaned.strip(), "control characters, which became blanks")
+
+
+def is_torn(text: str) -> bool:
+    r"""Whether a text holds half a character (a lone surrogate), which no file in UTF-8 and no tokeniser takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+class Gatherer:
+    """Collects images and captions in the order in which a reader meets them.
+
+    Args:
+        files: Folder in which pictures are looked for; None if only captions are wanted, so that any name is taken.
+
+    >>> gatherer = Gatherer(None)
+    >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
+    >>> gatherer.caption(dog, " A dog. ", "captions.csv, line 2")
+    >>> gatherer.caption(dog, "", "captions.csv, line 3")
+    >>> data = gatherer.collection("pets", "table")
+    >>> data.captions, data.issues
+    (('A dog.',), (Issue(kind='empty caption', where='captions.csv, line 3', detail=''),))
+    """
+
+    def __init__(self, files: PictureFolder | None) -> None:
+        self._files = files
+        self._ids: list[str] = []
+        self._positions: dict[str, int] = {}
+        self._position_of_path: dict[Path, int] = {}
+        self._paths: list[Picture] = []
+        self._left_out: set[str] = set()
+        self._splits: list[str] = []
+        self._labels: list[list[str]] = []
+        self._captions: list[str] = []
+        self._owners: list[int] = []
+        self._caption_ids: list[str | None] = []
+        self._place_of_caption_id: dict[str, str] = {}
+        self._issues: list[Issue] = []
+        self._columns: dict[str, dict[int, object]] = {}
+        self._differing: dict[str, list[str]] = {}
+        self._unusable: dict[str, str] = {}
+        self._parse = False
+
+    def image(self, reference: str, where: str, *alternatives: str) -> int | None:
+        """Position of the image with this id.
+
+        Args:
+            reference: The user's name of the picture, which becomes its id.
+            where: File and place that named it.
+            alternatives: Names to look for the file by, in this order, in place of the reference.
+
+        Returns:
+            None if there is no such picture, or no single one, or its name is no text; an issue says so.
+        """
+        if (known := self._positions.get(reference)) is not None:
+            return known
+        if is_torn(reference):
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            return None
+        if self._files is None:
+            return self._add(reference)
+        found: list[Path] = []
+        for name in alternatives or (reference,):
+            if found := self._files.find(name):
+                break
+        if len(found) == 1:
+            full = found[0].as_posix()
+            self._left_out.add(full.removesuffix(f"/{reference}") if full.endswith(f"/{reference}") else "")
+            return self._add_file(reference, found[0], where)
+        if found:
+            shown = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
+            self.issue("ambiguous picture", where, f"{reference!r} may be {shown}")
+        else:
+            self.issue("missing picture", where, f"no picture named {(alternatives or (reference,))[-1]!r}")
+        return None
+
+    def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
+        """Position of the image with this id, whose picture lies in a larger file; a known id keeps its picture.
+
+        Args:
+            reference: The user's id of the image.
+            picture: Place of the picture; None for every image if only captions are wanted.
+            where: File and place that named it.
+
+        Returns:
+            None if the id is no valid text; an issue says so.
+        """
+        if (known := self._positions.get(reference)) is not None:
+            return known
+        if is_torn(reference):
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            return None
+        if picture is not None:
+            self._paths.append(picture)
+        return self._add(reference)
+
+    def caption(self, image: int, text: str, where: str, caption_id: str | None = None) -> None:
+        """Add a caption of the image at a position.
+
+        An empty or invalid text becomes an issue instead; control characters become blanks, and an issue.
+
+        Raises:
+            UserError: If the caption id has been seen before.
+        """
+        text, odd = clean_caption(text)
+        if caption_id is not None and is_torn(caption_id):
+            text, odd = "", f"the caption's id: {_HALF_CHARACTER}"
+        if odd:
+            self.issue("malformed text", where, odd)
+        elif not text:
+            self.issue("empty caption", where)
+        if not text:
+            return
+        if caption_id is not None:
+            first = self._place_of_caption_id.setdefault(caption_id, where)
+            if first is not where:
+                raise UserError(
+                    f"{where}: caption id {caption_id!r} stands already in {first}; make the ids unique or drop them"
+                )
+        self._captions.append(text)
+        self._owners.append(image)
+        self._caption_ids.append(caption_id)
+
+    def split(self, image: int, name: str, where: str) -> None:
+        """Put an image into a split; of two different splits the first stays, and an issue says so."""
+        name = split_name(name)
+        if is_torn(name):
+            self.issue("malformed text", where, f"the name of a split: {_HALF_CHARACTER}")
+            return
+        if self._splits[image] == NO_SPLIT:
+            self._splits[image] = name
+        elif name not in (NO_SPLIT, self._splits[image]):
+            self.issue("conflicting splits", where, f"{name!r}, but {self._splits[image]!r} before; the first is kept")
+
+    def label(self, image: int, labels: Iterable[str], where: str = "") -> None:
+        """Add class labels to an image, each once; labels that are no valid text become issues."""
+        for label in labels:
+            if is_torn(label):
+                self.issue("malformed text", where, f"a label: {_HALF_CHARACTER}")
+            elif label not in self._labels[image]:
+                self._labels[image].append(label)
+
+    def column(self, image: int, name: str, cell: object, where: str, *, parse: bool = False) -> None:
+        """Give an image a value in a further column; of several that differ the first stays, and one issue says so.
+
+        Args:
+            image: Position of the image.
+            name: Name of the column, as written.
+            cell: A text, number, truth value, date, or list of such; nothing happens where it is empty.
+            where: File and place that named it.
+            parse: The table holds only texts, so that numbers, truth values and lists are recognised by their form.
+        """
+        if name in self._unusable:
+            return
+        self._parse |= parse
+        try:
+            value = usable(cell)
+        except TypeError as error:
+            self._unusable[name] = f"{where}: {error}"
+            return
+        if value is None:
+            return
+        if is_torn("".join(value) if isinstance(value, tuple) else str(value)):
+            self.issue("malformed text", where, f"column {name!r}: {_HALF_CHARACTER}")
+            return
+        held = self._columns.setdefault(name, {})
+        if held.setdefault(image, value) != value:
+            self._differing.setdefault(name, []).append(where)
+
+    def issue(self, kind: str, where: str, detail: str = "") -> None:
+        """Note something odd, to be listed with the collection."""
+        self._issues.append(Issue(kind, where, detail))
+
+    def collection(self, name: str, layout: str, *, unnamed: bool = True) -> ImageCaptions:
+        """The collection of all that was gathered, then of the folder's pictures that nothing named.
+
+        Args:
+            name: Name of the collection.
+            layout: Layout that was recognised.
+            unnamed: Add the folder's pictures that nothing named.
+
+        Raises:
+            UserError: If captions or splits named pictures and not one of them was found, or nothing was gathered.
+        """
+        if not self._ids:
+            missing = next((issue for issue in self._issues if issue.kind == "missing picture"), None)
+            if missing and self._files is not None:
+                raise UserError(
+                    f"{missing.where}: {missing.detail}, nor any other that is named there, in"
+                    f" {self._files.root} or below; correct the names or give the folder that holds the pictures too"
+                )
+            reason = f", first {self._issues[0].kind}: {self._issues[0].where}" if self._issues else ""
+            raise UserError(f"{name}: no usable caption{reason}; correct the file")
+        if self._files is not None and unnamed:
+            self._add_unnamed(self._files)
+            self._issues += unsupported_pictures(self._files)
+        ids = tuple(self._ids)
+        columns = self._typed_columns(name)
+        return ImageCaptions(
+            image_ids=ids,
+            captions=tuple(self._captions),
+            image_of_caption=np.array(self._owners, dtype=np.int64),
+            caption_ids=self._complete_caption_ids(ids),
+            paths=tuple(self._paths),
+            splits=tuple(self._splits),
+            labels=tuple(map(tuple, self._labels)) if any(self._labels) else (),
+            name=name,
+            layout=layout,
+            issues=tuple(self._issues),
+            columns=columns,
+        )
+
+    def _typed_columns(self, collection: str) -> dict[str, Column]:
+        for name, wheres in self._differing.items():
+            more = f" and in {len(wheres) - 1} more rows" if len(wheres) > 1 else ""
+            self.issue("differing values", wheres[0], f"column {name!r}{more}; the first of each picture is kept")
+        for name, why in self._unusable.items():
+            self.issue("column left out", collection, f"{name!r} ({why}); give texts, numbers, truth values or lists")
+        columns: dict[str, Column] = {}
+        for name, held in self._columns.items():
+            if name in self._unusable or not name.strip() or is_torn(name):
+                continue
+            if len(columns) == MOST_COLUMNS:
+                rest = len(self._columns) - MOST_COLUMNS
+                self.issue("columns left out", collection, f"{rest} beyond the first {MOST_COLUMNS}, from {name!r} on")
+                break
+            own = own_name(name, columns)
+            if own != name.strip():
+                self.issue("column renamed", collection, f"{name!r} is called {own!r} here, since its name is taken")
+            columns[own] = typed(own, [held.get(position) for position in range(len(self._ids))], parse=self._parse)
+        return columns
+
+    def _add(self, image_id: str) -> int:
+        position = self._positions[image_id] = len(self._ids)
+        self._ids.append(image_id)
+        self._splits.append(NO_SPLIT)
+        self._labels.append([])
+        return position
+
+    def _add_file(self, image_id: str, path: Path, where: str) -> int:
+        if (known := self._position_of_path.get(path)) is not None:
+            self.issue("picture under two names", where, f"{image_id!r} is the file of {self._ids[known]!r}")
+            self._positions[image_id] = known
+            return known
+        position = self._position_of_path[path] = self._add(image_id)
+        self._paths.append(path)
+        return position
+
+    def _add_unnamed(self, files: PictureFolder) -> None:
+        """Add pictures that nothing named, without the one common folder that the data leave out of the other names."""
+        left_out = next(iter(self._left_out)) if len(self._left_out) == 1 else ""
+        common = Path(left_out) if left_out else files.root
+        for relative in files.pictures:
+            path = files.root / relative
+            if path not in self._position_of_path:
+                short = picture_id(path.relative_to(common)) if path.is_relative_to(common) else ""
+                taken = not short or short in self._positions
+                self._add_file(picture_id(relative) if taken else short, path, str(path))
+
+    def _complete_caption_ids(self, image_ids: tuple[str, ...]) -> tuple[str, ...]:
+        if not self._place_of_caption_id:
+            return ()
+        numbers = [0] * len(image_ids)
+        complete = []
+        for given, owner in zip(self._caption_ids, self._owners, strict=True):
+            complete.append(f"{image_ids[owner]}#{numbers[owner]}" if given is None else given)
+            numbers[owner] += 1
+        return tuple(complete)

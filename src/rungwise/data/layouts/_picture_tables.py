@@ -1,0 +1,332 @@
+"""Parquet files that hold the pictures themselves, as the library ``datasets`` of Hugging Face writes them.
+
+**Layout**: one row for each picture, or for each caption of one. A column of structures with the fields ``bytes`` and
+``path``, or of plain bytes, holds the pictures. Captions stand in a column of texts or of lists of texts (``caption``,
+``text``, ``sentences``, ...), or in several (``caption_0``, ``caption_1``, ...). An id, a split and a label are read
+where there are columns for them. The split of a file is what the ``README.md`` beside it says, or what its name says
+(``train-00000-of-00005.parquet``), or that of its folders.
+
+Pictures stay where they are: a collection holds the place of each
+(:class:`~rungwise.data.files.ParquetCell`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rungwise.core import UserError, is_regular, limits, opened_file, parse_json, parse_yaml
+from rungwise.data._collection import ImageCaptions
+from rungwise.data.files import Parquet, ParquetCell, leaf, opened_parquet
+from rungwise.data.layouts._folder import PictureFolder, folder_name
+from rungwise.data.layouts._gatherer import Gatherer, split_in_words
+from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS
+
+SUFFIX = ".parquet"
+
+_ID_COLUMNS = ("filename", "file_name", "image_file", "image_name", "image_id", "img_id", "imgid", "cocoid", "id")
+_CAPTION_ID_COLUMNS = ("caption_id", "caption_ids", "captionid", "sentid", "sentids", "sentences_sentid", "sentence_id")
+_MORE_CAPTIONS = ("sentences_raw", "alt_text")
+_SPLIT_COLUMNS, _LABEL_COLUMNS = ("split", "subset"), ("label", "labels", "class", "category")
+_NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
+_SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}.*")
+_FENCE = "---"
+_OF_DATASETS = b"huggingface"
+_NO_PICTURES = ("Audio", "Video", "Pdf", "Nifti", "Mesh")
+"""Other kinds of files that ``datasets`` stores as it does pictures."""
+
+
+def picture_tables(files: PictureFolder) -> list[Path]:
+    """The Parquet files below a folder that hold pictures; one that cannot be read becomes an issue of the folder."""
+    found = []
+    for path in files.others:
+        if path.suffix.lower() == SUFFIX:
+            try:
+                found += [files.root / path] if holds_pictures(files.root / path) else []
+            except UserError as error:
+                files.leave_out(path, str(error))
+    return found
+
+
+def holds_pictures(path: Path) -> bool:
+    """Whether a Parquet file has a column of pictures; a UserError if it cannot be read."""
+    with opened_parquet(path) as file:
+        return bool(_picture_columns(file.schema, _features(file.schema, path)))
+
+
+def read_picture_tables(
+    paths: Sequence[Path], root: Path, *, join_restval: bool = False, captions_only: bool = False
+) -> ImageCaptions:
+    """The pictures of some Parquet files with their captions.
+
+    Image ids are those of a column such as ``filename`` or ``image_id``; rows of one id are one picture with several
+    captions. Without such a column they are the names that go with the pictures, or where those come again the name of
+    the file and the number of the row.
+
+    Args:
+        paths: The files.
+        root: The folder, whose ``README.md`` may tell the split of each file.
+        join_restval: Count the split ``restval`` as ``train``.
+        captions_only: Leave the pictures out.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "test-00000-of-00001.parquet"
+    >>> import pyarrow, pyarrow.parquet
+    >>> table = pyarrow.table({"image": [{"bytes": b"...", "path": "a.jpg"}], "caption": [["A dog.", "A pup."]]})
+    >>> pyarrow.parquet.write_table(table, file)
+    >>> data = read_picture_tables([file], file.parent)
+    >>> data.image_ids, data.captions, data.splits, data.paths[0].place
+    (('a.jpg',), ('A dog.', 'A pup.'), ('test',), {'row_group': 0, 'row': 0, 'column': 'image'})
+    """
+    gatherer = Gatherer(None)
+    split_of = _Splits(root, gatherer)
+    tables = []
+    for path in paths:
+        split = split_of.file(path)
+        if split is None:
+            gatherer.issue("file left out", str(path), "README.md beside it names files, and not this one")
+        else:
+            tables.append(_Table(path, split, gatherer))
+    names = Counter(name for table in tables for name in table.names if name is not None)
+    short = Counter(PurePosixPath(name).name for name in names)
+    unique = all(count == 1 for count in names.values())
+    if not unique:
+        name, count = names.most_common(1)[0]
+        gatherer.issue("names come again", str(root), f"{count} pictures are called {name!r}; rows are counted instead")
+    for table in tables:
+        for row in table.rows():
+            if row.image_id is not None:
+                image_id = row.image_id
+            elif unique and row.name is not None:
+                last = PurePosixPath(row.name).name
+                image_id = last if last and short[last] == 1 else row.name
+            else:
+                image_id = f"{table.path.relative_to(root).with_suffix('').as_posix()}/{row.number}"
+            position = gatherer.packed(image_id, None if captions_only else row.picture, row.where)
+            if position is not None:
+                split = "train" if join_restval and row.split == "restval" else row.split
+                gatherer.split(position, split, row.where)
+                gatherer.label(position, row.labels, row.where)
+                for text, caption_id in row.captions:
+                    gatherer.caption(position, text, row.where, caption_id)
+    return gatherer.collection(folder_name(root), "parquet")
+
+
+@dataclass(frozen=True)
+class _Row:
+    where: str
+    number: int
+    picture: ParquetCell
+    image_id: str | None
+    name: str | None
+    split: str
+    labels: list[str]
+    captions: list[tuple[str, str | None]]
+
+
+class _Table:
+    """One file: its columns by their use, and its rows."""
+
+    def __init__(self, path: Path, split: str, gatherer: Gatherer) -> None:
+        self.path, self._split = path, split
+        with opened_parquet(path) as file:
+            features = _features(file.schema, path)
+            pictures = _picture_columns(file.schema, features)
+            if not pictures:
+                raise UserError(f"{path}: holds no column of pictures; give another file")
+            self._image = pictures[0]
+            self._named = any(name == f"{self._image}.path" for name in _leaves(file.schema, self._image))
+            self._id = _column(file.schema, _ID_COLUMNS)
+            self._captions = _caption_columns(file.schema)
+            texts = [name for name, kind in zip(file.schema.names, file.schema.types, strict=True) if _is_text(kind)]
+            self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
+            self._split_column = _column(file.schema, _SPLIT_COLUMNS)
+            self._label = _column(file.schema, _LABEL_COLUMNS)
+            self._label_names = _texts(_field(_field(features, self._label), "names"))
+            self._sizes = file.group_sizes
+            self.names = [] if self._id is not None else [_path_of(row, self._image) for row in self._cells(file)]
+        if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
+            detail = f"of its columns of texts ({', '.join(others[:4])}) none is called caption or the like; rename one"
+            gatherer.issue("no captions", str(path), detail)
+        if len(pictures) > 1:
+            detail = f"{', '.join(pictures[1:4])}; the pictures are those of {pictures[0]}"
+            gatherer.issue("columns left out", str(path), detail)
+
+    def _cells(self, file: Parquet) -> Iterator[dict[str, Any]]:
+        wanted = [self._id, *self._captions, self._caption_id, self._split_column, self._label]
+        columns = [column for column in wanted if column is not None]
+        columns += [f"{self._image}.path"] if self._named else []
+        if columns:
+            yield from file.rows(columns)
+        else:
+            yield from ({} for _ in range(sum(self._sizes)))
+
+    def rows(self) -> Iterator[_Row]:
+        places = ((group, row) for group, size in enumerate(self._sizes) for row in range(size))
+        with opened_parquet(self.path) as file:
+            for number, (cells, (group, row)) in enumerate(zip(self._cells(file), places, strict=False)):
+                where = f"{self.path}, row {number + 1}"
+                texts = [text for column in self._captions for text in _texts(cells.get(column))]
+                ids = _texts(cells.get(self._caption_id)) if self._caption_id is not None else []
+                split = cells.get(self._split_column) if self._split_column is not None else None
+                yield _Row(
+                    where,
+                    number,
+                    ParquetCell(self.path, group, row, self._image),
+                    next(iter(_texts(cells.get(self._id))), None) if self._id is not None else None,
+                    _path_of(cells, self._image),
+                    split if isinstance(split, str) and split.strip() else self._split,
+                    self._labels(cells),
+                    list(zip(texts, ids if len(ids) == len(texts) else [None] * len(texts), strict=True)),
+                )
+
+    def _labels(self, cells: dict[str, Any]) -> list[str]:
+        given = cells.get(self._label) if self._label is not None else None
+        values = _listed(given)
+        names = self._label_names
+        numbered = [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
+        return [text.strip() for value in numbered for text in _texts(value) if text.strip()]
+
+
+class _Splits:
+    """The split of each file."""
+
+    def __init__(self, root: Path, gatherer: Gatherer) -> None:
+        self._root = root
+        configs = _configurations(root / "README.md", gatherer) if is_regular(root / "README.md") else []
+        self._patterns = [pattern for one in configs for pattern in _patterns(one)]
+
+    def file(self, path: Path) -> str | None:
+        """The split of a file, ``""`` if it is unknown; None where the README names files and this is none of them."""
+        relative = path.relative_to(self._root)
+        if self._patterns:
+            name = relative.as_posix()
+            return next((split for split, pattern in self._patterns if _matches(name, pattern)), None)
+        if shard := _SHARD.fullmatch(path.stem):
+            return shard[1].rpartition("-")[2]  # the name of the data set may come first; splits have no hyphens
+        folders = [split_in_words(part) for part in reversed(relative.parts[:-1])]
+        return split_in_words(path.stem) or next((split for split in folders if split), "")
+
+
+def _configurations(readme: Path, gatherer: Gatherer) -> list[dict[str, Any]]:
+    """The configurations in the front matter of a data set's card: the default one, or the only one.
+
+    Raises:
+        UserError: If there are several and none is the default.
+    """
+    with opened_file(readme, None) as file:
+        matter = front_matter(file.read(limits().settings_bytes).decode("utf-8-sig", "replace"))
+    try:
+        said = parse_yaml(matter, readme)
+    except UserError as error:
+        gatherer.issue("malformed README", str(readme), f"{error}; files belong to the splits that their names say")
+        return []
+    configs = [one for one in _listed(said.get("configs") if isinstance(said, dict) else None) if isinstance(one, dict)]
+    if len(configs) < 2:
+        return configs
+    default = [one for one in configs if one.get("default") is True or one.get("config_name") == "default"]
+    if len(default) != 1:
+        names = ", ".join(str(one.get("config_name")) for one in configs[:5])
+        raise UserError(f"{readme}: {len(configs)} configurations ({names}); put the files of one into a folder")
+    return default
+
+
+def front_matter(text: str) -> str:
+    r"""The YAML between the two lines of three hyphens at the beginning of a page; empty where there is none."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return ""
+    end = next((place for place, line in enumerate(lines) if place and line.rstrip() == _FENCE), 0)
+    return "".join(f"{line}\n" for line in lines[1:end])
+
+
+def _patterns(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """Split and file pattern of each entry of a configuration."""
+    found: list[tuple[str, str]] = []
+    for entry in _listed(config.get("data_files")):
+        split, paths = (entry.get("split"), entry.get("path")) if isinstance(entry, dict) else ("train", entry)
+        patterns = [one.removeprefix("./") for one in _listed(paths) if isinstance(one, str)]
+        found += [(split, pattern) for pattern in patterns if isinstance(split, str)]
+    return found
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a pattern matches a file; a star matches any characters here, and two stars also no folder at all."""
+    return any(fnmatchcase(name, one) for one in (pattern, pattern.replace("**/", "")))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _features(schema: Any, path: Path) -> Any:
+    """Notes of the library ``datasets`` on each column, by name; None where another program wrote the file."""
+    said = (schema.metadata or {}).get(_OF_DATASETS)
+    return None if said is None else _field(_field(parse_json(said, path), "info"), "features")
+
+
+def _field(value: Any, name: str | None) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _picture_columns(schema: Any, features: Any) -> list[str]:
+    """The columns that hold bytes, those with a usual name of pictures first; plain bytes need such a name."""
+    kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
+    found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
+    called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
+    return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
+
+
+def _leaves(schema: Any, column: str) -> list[str]:
+    kind = schema.field(column).type
+    return [f"{column}.{kind.field(at).name}" for at in range(kind.num_fields)]
+
+
+def _column(schema: Any, names: Sequence[str]) -> str | None:
+    written = {name.strip().lower(): name for name in reversed(schema.names)}
+    return next((written[name] for name in names if name in written), None)
+
+
+def _caption_columns(schema: Any) -> list[str]:
+    """The first column of texts with a usual name of captions, or all that are numbered."""
+    kinds = reversed(list(zip(schema.names, schema.types, strict=True)))
+    written = {name.strip().lower(): name for name, kind in kinds if _is_text(kind)}
+    for known in (*CAPTION_COLUMNS, *_MORE_CAPTIONS):
+        if known in written:
+            return [written[known]]
+    numbered = [(int(match[2][:9]), name) for low, name in written.items() if (match := _NUMBERED.fullmatch(low))]
+    return [name for _, name in sorted(numbered)]
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a column holds texts, lists of texts, or either in a field ``raw``, as in Karpathy's files."""
+    import pyarrow.types as types
+
+    if types.is_list(kind) or types.is_large_list(kind):
+        kind = kind.value_type
+    if types.is_struct(kind):
+        inside = kind.get_field_index("raw")
+        kind = kind.field(inside).type if inside >= 0 else kind
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _path_of(cells: dict[str, Any], image: str) -> str | None:
+    held = cells.get(image)
+    path = held.get("path") if isinstance(held, dict) else None
+    return path.replace("\\", "/") if isinstance(path, str) and path.strip() else None
+
+
+def _texts(cell: object) -> list[str]:
+    """The texts in a cell; whole numbers count as texts."""
+    if isinstance(cell, list):
+        return [text for one in cell for text in _texts(one)]
+    if isinstance(cell, dict):
+        return _texts(cell.get("raw"))
+    return [str(cell)] if isinstance(cell, int | str) and not isinstance(cell, bool) else []

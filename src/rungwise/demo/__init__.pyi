@@ -1,0 +1,14 @@
+from ._application import create_demo_app as create_demo_app
+from ._pair import titles as titles
+from ._parts import discard_runs as discard_runs
+from ._places import FEW_SCENES as FEW_SCENES
+from ._places import SCENES as SCENES
+from ._places import Places as Places
+from ._places import refuse_others as refuse_others
+from ._progress import Bars as Bars
+from ._table import rendered as rendered
+from ._whole import FEW_QUERIES as FEW_QUERIES
+from ._whole import QUERIES as QUERIES
+from ._whole import Demo as Demo
+from ._whole import made_before as made_before
+from ._whole import make as make

@@ -1,0 +1,10 @@
+from ._backbone import Backbone as Backbone
+from ._backbone import ImageConfig as ImageConfig
+from ._backbone import load_backbone as load_backbone
+from ._convolutions import ConvolutionsConfig as ConvolutionsConfig
+from ._image_rows import ImageRows as ImageRows
+from ._image_rows import feature_rows as feature_rows
+from ._image_rows import picture_features as picture_features
+from ._image_rows import pixel_rows as pixel_rows
+from ._pipeline import encoded as encoded
+from ._pipeline import of_one_size as of_one_size

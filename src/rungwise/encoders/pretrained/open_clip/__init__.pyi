@@ -1,0 +1,2 @@
+from ._text_cleaning import Cleaning as Cleaning
+from ._text_cleaning import cleaner as cleaner

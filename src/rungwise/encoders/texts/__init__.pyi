@@ -1,0 +1,11 @@
+from ._bag_of_words import BagOfWordsConfig as BagOfWordsConfig
+from ._gru import GRUConfig as GRUConfig
+from ._gru import GRUEncoder as GRUEncoder
+from ._gru import learn_vocabulary as learn_vocabulary
+from ._pooling import inside as inside
+from ._prefix_gru import Prefixes as Prefixes
+from ._text_rows import text_rows as text_rows
+from ._transformer import TransformerConfig as TransformerConfig
+from ._word_meaning import WordMeanings as WordMeanings
+from ._word_table import WordCoverage as WordCoverage
+from ._word_table import initialise as initialise

@@ -1,0 +1,12 @@
+from ._token_arrays import Tokens as Tokens
+from ._token_arrays import pad as pad
+from ._tokenizer import UNSPACED_LETTER as UNSPACED_LETTER
+from ._tokenizer import cutting as cutting
+from ._tokenizer import is_word as is_word
+from ._tokenizer import pieces as pieces
+from ._tokenizer import read_vocabulary as read_vocabulary
+from ._tokenizer import tokenise as tokenise
+from ._tokenizer import too_long as too_long
+from ._tokenizer import unknown_words as unknown_words
+from ._tokenizer import whole_words as whole_words
+from ._treebank import treebank_vocabulary as treebank_vocabulary

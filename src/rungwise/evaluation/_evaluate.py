@@ -1,0 +1,363 @@
+"""Evaluation: from embeddings or scores to a :class:`~rungwise.evaluation.Result`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.calibration import Calibration
+from rungwise.core import UserError, digest_of_parts
+from rungwise.core.formats import in_file
+from rungwise.core.version import __version__
+from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
+from rungwise.evaluation._result import Reranking, Result
+from rungwise.evaluation._sharding import Shards, check_divisible, measuring
+from rungwise.evaluation.inputs import RankOnly, Reranked, checked_degrees, checked_owners, similarity_source
+from rungwise.evaluation.judgements import HumanPositives, RightAnswers, check_positives
+from rungwise.metrics import (
+    DIRECTIONS,
+    Direction,
+    Ends,
+    JudgedQueries,
+    Measure,
+    ProductSource,
+    QueryValues,
+    Scores,
+    SimilaritySource,
+    Total,
+    name_of_ends,
+    parse_all,
+    positives_of,
+)
+from rungwise.relevance import Degrees as RelevanceSource
+
+if TYPE_CHECKING:
+    from rungwise.similarity import Similarity
+
+DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
+"""Measures that most papers report."""
+_SHOWN = 12
+"""Smallest number of characters of a fingerprint that messages print."""
+
+
+def evaluate(
+    *,
+    similarity: Any = None,
+    image_embeddings: Any = None,
+    text_embeddings: Any = None,
+    image_of_caption: ArrayLike,
+    relevance: Any = None,
+    measures: Iterable[str | Measure | Total] | None = None,
+    protocol: str | Protocol = "full",
+    positives: RightAnswers | None = None,
+    called_right: HumanPositives | None = None,
+    similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
+    ends: Ends | None = None,
+    images: int | None = None,
+    chunk: int | None = None,
+    data_name: str = "",
+    data_hash: str = "",
+    dataset: str = "",
+    split: str = "",
+    model_hash: str = "",
+    relevance_name: str = "",
+    seed: int | None = None,
+    image_ids: Sequence[str] | None = None,
+    caption_ids: Sequence[str] | None = None,
+    shards: Shards | None = None,
+) -> Result:
+    """Measure the rankings of a model, in both directions.
+
+    Give either ``similarity`` or both kinds of embeddings; numpy arrays, torch tensors and memory-maps are read as they
+    are, a block at a time.
+
+    Args:
+        similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that maps integer positions to a
+            (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a second time
+            when a graded measure reads the lists of caption queries. Also a
+            :class:`~rungwise.evaluation.inputs.RankedLists`, where a direction without lists is not
+            reported; a :class:`~rungwise.evaluation.inputs.Reranked`, whose first candidates another model
+            orders anew; or a source from :func:`~rungwise.evaluation.inputs.similarity_source`.
+        image_embeddings: (images, D) array, or what :func:`~rungwise.evaluation.inputs.read_embeddings` returns.
+        text_embeddings: (captions, D) array, or what ``read_embeddings`` returns.
+        image_of_caption: (captions,) position of each caption's image.
+        relevance: (images, captions) degrees, or a :class:`~rungwise.relevance.Relevance`; graded measures need
+            it. NaN marks a pair without a degree, which only measures of where relevance ends accept.
+        measures: Measures or their names, each taken in both directions. Default: the protocol's.
+        protocol: A protocol or its name.
+        positives: Right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``; made by the
+            functions of :mod:`rungwise.evaluation.judgements._positives`.
+        called_right: Human positives, which count beside what the protocol calls right.
+        similarity_function: Function of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, that
+            returns (a, b); or a :class:`~rungwise.similarity.Similarity`, for which the embeddings are prepared
+            vectors. Default: the float32 inner product of the embeddings as given, which is the cosine if they are
+            normalised.
+        ends: Method that says where relevance ends, for measures such as ``CutF1(0.5)``: a
+            :class:`~rungwise.calibration.Calibration`, a baseline of :mod:`rungwise.calibration._baselines`, or any
+            object with their ``judge``. Default: ``Calibration.unsupervised()``.
+        images: Number of images, where a scorer does not tell and the last ones may have no caption.
+        chunk: Number of queries measured at a time; no number depends on it.
+        data_name: Name of the data, stored in the result.
+        data_hash: Hash of the data, stored in the result.
+        dataset: Name of the published dataset, such as ``"coco"``, stored in the result.
+        split: Split of the data, stored in the result.
+        model_hash: Hash of the model, stored in the result.
+        relevance_name: Name of the degrees, stored in the result. Default: what their source says of itself.
+        seed: The model's training seed, stored in the result.
+        image_ids: (images,) ids of the images, for the result's lists of queries.
+        caption_ids: (captions,) ids of the captions.
+        shards: Measure the queries in parts, here or by workers of Ray; no number depends on it. Works with embeddings
+            and with a matrix. Those mapped from a ``.npy`` file stay there, and may be larger than memory.
+
+    Returns:
+        Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
+
+    Raises:
+        UserError: If sizes do not agree, a matrix is transposed, a value is not finite, the degrees came from the model
+            that is judged (see :func:`refuse_own_opinion`), a measure or protocol is not known, the protocol does not
+            fit the data, a graded measure is asked for without relevance, or a measure reads what lists or two stages
+            do not have; or the scores cannot be cut into shards.
+
+    >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
+    >>> result = evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
+    >>> result["i2t/R@1"], result["t2i/MedR"], result.per_query("t2i/R@1")
+    (100.0, 1.0, array([100., 100., 100., 100.]))
+    """
+    if chunk is not None and chunk < 1:
+        raise UserError(f"chunk must be at least 1, got {chunk}")
+    refuse_own_opinion(relevance, model_hash, similarity)
+    owners = checked_owners(image_of_caption)
+    if shards is not None:
+        similarity, image_embeddings, text_embeddings, relevance = map(
+            in_file, (similarity, image_embeddings, text_embeddings, relevance)
+        )
+    source = similarity_source(
+        similarity=similarity,
+        image_embeddings=image_embeddings,
+        text_embeddings=text_embeddings,
+        image_of_caption=owners,
+        similarity_function=similarity_function,
+        images=images,
+    )
+    if shards is not None:
+        check_divisible(source)
+    count = source.shape[0]
+    ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
+    rule = protocol_named(protocol)
+    asked = parse_all(rule.measures if measures is None else measures)
+    single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
+    gaps = all(measure.takes_gaps for measure in single if measure.graded)
+    degrees = checked_degrees(relevance, source.shape, gaps)
+    if not any(measure.reads_ends for measure in single):
+        ends = None
+    elif ends is None:
+        ends = Calibration.unsupervised()
+    rule.check_positives(positives is not None)
+    if positives is not None:
+        check_positives(positives, *source.shape)
+    directions = source.directions if isinstance(source, RankOnly) else DIRECTIONS
+    folds = rule.folds(owners, count)
+    passes, parts, added = [], [], Counter[str]()
+    with measuring(shards) as measure:
+        for fold in folds:
+            whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
+            part = source if whole else source.select(fold.images, fold.captions)
+            parts.append(part)
+            of_caption = np.searchsorted(fold.images, owners[fold.captions])
+            right = positives
+            if called_right is not None:
+                annotated = positives or positives_of(of_caption, len(fold.images))
+                right = called_right.beside(annotated, fold)
+                added.update({way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS})
+            if isinstance(part, RankOnly):
+                _refuse_unanswered(part, single, right or positives_of(of_caption, len(fold.images)))
+            graded = degrees.select(fold.images, fold.captions) if degrees else None
+            method = ends if whole or ends is None else _InFold(ends, fold)
+            passes.append(measure(part, of_caption, single, graded, chunk, right, method))
+    numbers, units = _numbers(asked, passes, directions)
+    per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
+    reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
+    return Result(
+        numbers=numbers,
+        units=units,
+        protocol=rule.name,
+        gallery={
+            "i2t": tuple(len(fold.captions) for fold in folds),
+            "t2i": tuple(len(fold.images) for fold in folds),
+        },
+        queries={
+            "i2t": sum(len(fold.images) for fold in folds),
+            "t2i": sum(len(fold.captions) for fold in folds),
+        },
+        captions_per_image={
+            "min": float(per_image.min()),
+            "mean": float(per_image.mean()),
+            "max": float(per_image.max()),
+        },
+        remarks=_remarks(passes, reported),
+        right=_right(rule, positives, called_right),
+        relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
+        ends="" if ends is None else name_of_ends(ends),
+        data_name=data_name,
+        data_hash=data_hash,
+        dataset=dataset,
+        split=split,
+        model_hash=model_hash,
+        seed=seed,
+        version=__version__,
+        reranking=_reranking(parts),
+        judgements=None if called_right is None else called_right.judging(added),
+        warnings=_warnings(source),
+        _image_of_query={
+            "i2t": np.concatenate([fold.images for fold in folds]),
+            "t2i": np.concatenate([owners[fold.captions] for fold in folds]),
+        },
+        _query_ids={
+            way: tuple(ids[way][place] for fold in folds for place in (fold.images if way == "i2t" else fold.captions))
+            for way in DIRECTIONS
+            if ids[way]
+        },
+        _per_query={
+            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in passes])
+            for way in DIRECTIONS
+            for measure in single
+            if f"{way}/{measure}" in reported
+        },
+    )
+
+
+def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Result:
+    """Evaluate with human positives and with the annotation alone, with arguments as for :func:`evaluate`.
+
+    The result holds the numbers of both.
+
+    >>> scores = np.array([[0.4, 0.9], [0.1, 0.8]])
+    >>> found = evaluate_with_people(
+    ...     HumanPositives(np.array([[0, 1]])), similarity=scores, image_of_caption=[0, 1], measures=["R@1"])
+    >>> found["i2t/R@1"], found.judgements.before["i2t/R@1"], found.judgements.added
+    (100.0, 50.0, {'i2t': 1, 't2i': 1})
+    """
+    before = evaluate(**arguments)
+    after = evaluate(**arguments, called_right=called_right)
+    assert after.judgements is not None
+    return replace(after, judgements=replace(after.judgements, before=dict(before.numbers)))
+
+
+def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) -> None:
+    """Refuse to judge a model by its own opinion, in whatever combination or folder it came.
+
+    Args:
+        relevance: Degrees of relevance; accepted if they do not say which models they came from.
+        model_hash: Fingerprint of the evaluated model; empty where it is not known.
+        similarity: Scores of the model; for two stages the second model's fingerprint is checked as well.
+
+    >>> from rungwise.relevance import ModelScores
+    >>> refuse_own_opinion(ModelScores(np.eye(2), [0, 1], model="5eed", images=2), "5eed")
+    Traceback (most recent call last):
+    rungwise.core.UserError: the degrees of relevance are the opinion of the model that is judged (5eed); ...
+    """
+    judged = {model_hash, similarity.second_hash if isinstance(similarity, Reranked) else ""} - {""}
+    named: frozenset[str] = getattr(relevance, "models", frozenset())
+    # Whoever names a model by hand may have copied the beginning that messages print.
+    own = sorted(
+        one for one in judged for other in named if one == other or (len(other) >= _SHOWN and one.startswith(other))
+    )
+    if own:
+        raise UserError(
+            f"the degrees of relevance are the opinion of the model that is judged ({own[0][:_SHOWN]}); give degrees of"
+            " another source"
+        )
+
+
+def _refuse_unanswered(source: RankOnly, measures: Iterable[Measure], positives: RightAnswers) -> None:
+    for measure in measures:
+        if why := source.reads(measure, positives):
+            raise UserError(why)
+
+
+def _warnings(source: SimilaritySource) -> tuple[str, ...]:
+    first = source.first if isinstance(source, Reranked) else source
+    return first.warnings() if isinstance(first, ProductSource) else ()
+
+
+def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:
+    """Record of the second stage over all galleries; None without one."""
+    own = [part for part in parts if isinstance(part, Reranked)]
+    if not own:
+        return None
+    return Reranking(own[0].second_hash, own[0].top, sum(part.pairs_scored for part in own))
+
+
+class _InFold:
+    """A method of where relevance ends that is told positions in the whole data, though only one fold is ranked."""
+
+    def __init__(self, ends: Ends, fold: Fold) -> None:
+        self._ends = ends
+        self._places: dict[Direction, NDArray[np.int64]] = {"i2t": fold.images, "t2i": fold.captions}
+
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
+        return self._ends.judge(scores, direction, self._places[direction][queries])
+
+
+def _numbers(
+    asked: Iterable[Measure | Total], passes: list[QueryValues], directions: Sequence[Direction]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Numbers and units by name: aggregated within each fold, averaged over folds; sums need both directions."""
+
+    def number(way: Any, measure: Measure) -> float:
+        return float(np.mean([measure.aggregate(one.values[way, measure]) for one in passes]))
+
+    numbers: dict[str, float] = {}
+    units: dict[str, str] = {}
+    for one in asked:
+        terms = one.terms if isinstance(one, Total) else (one,)
+        for way in directions:
+            for measure in terms:
+                numbers[f"{way}/{measure}"] = number(way, measure)
+                units[f"{way}/{measure}"] = measure.unit
+        if isinstance(one, Total) and len(directions) == len(DIRECTIONS):
+            numbers[str(one)] = sum(numbers[f"{way}/{measure}"] for way in DIRECTIONS for measure in terms)
+            units[str(one)] = one.unit
+    return numbers, units
+
+
+def _remarks(passes: list[QueryValues], reported: set[str]) -> Mapping[str, Mapping[str, int]]:
+    total: dict[str, Counter[str]] = {}
+    for one in passes:
+        for (way, measure), counts in one.remarks.items():
+            if f"{way}/{measure}" in reported:
+                total.setdefault(f"{way}/{measure}", Counter()).update(counts)
+    return {name: dict(counts) for name, counts in sorted(total.items())}
+
+
+def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
+    ids = tuple(str(one) for one in given) if given is not None else ()
+    if given is not None and len(ids) != count:
+        raise UserError(f"{what}_ids name {len(ids)} {what}s but there are {count}; give one id each")
+    if len(set(ids)) < len(ids):
+        again, times = Counter(ids).most_common(1)[0]
+        places = [place for place, one in enumerate(ids) if one == again]
+        raise UserError(
+            f"{what}_ids: {again!r} stands {times} times, at {places[0]} and {places[1]}; give every {what} its own id"
+        )
+    return ids
+
+
+def _right(rule: Protocol, positives: RightAnswers | None, called_right: HumanPositives | None) -> str:
+    annotated = rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}"
+    return annotated if called_right is None else f"{annotated}, and {called_right}"
+
+
+def _hash(positives: RightAnswers) -> str:
+    return digest_of_parts(part for way in DIRECTIONS for part in (positives[way].starts, positives[way].candidate))
+
+
+def _title(relevance: Any) -> str:
+    if isinstance(relevance, RelevanceSource):
+        return relevance.title()
+    return "given as blocks" if hasattr(relevance, "block") else "given as a matrix"

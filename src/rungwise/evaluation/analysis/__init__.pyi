@@ -1,0 +1,11 @@
+from ._confusion import MOST_CLASSES as MOST_CLASSES
+from ._confusion import Confusion as Confusion
+from ._confusion import confusion as confusion
+from ._diagnostics import Diagnostics as Diagnostics
+from ._diagnostics import diagnose as diagnose
+from ._diagnostics import false_negatives_by_gallery as false_negatives_by_gallery
+from ._diagnostics import in_positions_of_data as in_positions_of_data
+from ._false_negatives import FalseNegative as FalseNegative
+from ._false_negatives import find_false_negatives as find_false_negatives
+from ._false_negatives import write_false_negatives as write_false_negatives
+from ._top_candidates import TopCandidates as TopCandidates

@@ -1,0 +1,15 @@
+from ._arrays import Embeddings as Embeddings
+from ._arrays import owners_by_count as owners_by_count
+from ._arrays import read_embeddings as read_embeddings
+from ._arrays import read_owners as read_owners
+from ._arrays import read_relevance as read_relevance
+from ._arrays import read_similarity as read_similarity
+from ._arrays import split_key as split_key
+from ._rank_only import RankOnly as RankOnly
+from ._ranked_lists import RankedLists as RankedLists
+from ._ranked_lists import read_ranked_lists as read_ranked_lists
+from ._scores import checked_degrees as checked_degrees
+from ._scores import checked_owners as checked_owners
+from ._scores import similarity_source as similarity_source
+from ._shortlists import TOP as TOP
+from ._shortlists import Reranked as Reranked

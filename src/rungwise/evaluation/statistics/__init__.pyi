@@ -1,0 +1,15 @@
+from ._by_class import ByClass as ByClass
+from ._by_class import ClassNumbers as ClassNumbers
+from ._by_class import by_class as by_class
+from ._cross_validation import CrossValidation as CrossValidation
+from ._cross_validation import cross_validated as cross_validated
+from ._cross_validation import has_enough as has_enough
+from ._intervals import Interval as Interval
+from ._intervals import MeasureTerm as MeasureTerm
+from ._intervals import Numbers as Numbers
+from ._intervals import bootstrap as bootstrap
+from ._intervals import interval_of as interval_of
+from ._intervals import redrawn as redrawn
+from ._json_numbers import IN_FILE as IN_FILE
+from ._json_numbers import Number as Number
+from ._json_numbers import as_json as as_json

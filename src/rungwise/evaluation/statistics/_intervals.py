@@ -1,0 +1,195 @@
+"""Bootstrap intervals over images, for every measure and for sums of measures.
+
+The captions of one image are not independent, so images are drawn with replacement, and all queries of an image come as
+often as it was drawn (a cluster bootstrap; Davison and Hinkley 1997, section 3.8). Where a protocol has several folds,
+every fold is drawn by itself. Galleries stay as they are: the interval says how a number would vary over queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core import UserError
+from rungwise.metrics import DIRECTIONS, Direction, Measure, Total, parse
+
+_CELLS = 1 << 21
+"""Number of weights (draws x queries) held in memory at a time."""
+
+Numbers = NDArray[np.float64]
+
+
+class PerQuery(Protocol):
+    """What is read of a result: its numbers, their values per query, and the queries' images."""
+
+    @property
+    def gallery(self) -> Mapping[str, tuple[int, ...]]:
+        """Number of candidates in each fold, by direction."""
+        ...
+
+    def __getitem__(self, name: str) -> float:
+        """Value of the number with this name; KeyError if it was not measured."""
+        ...
+
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        """(queries,) values of a measure, folds one after another; KeyError if there are none."""
+        ...
+
+    def image_of_query(self, direction: str) -> NDArray[np.int64]:
+        """(queries,) position of the image that each query is, or was written for."""
+        ...
+
+
+class Interval(NamedTuple):
+    """Lower and upper bound of a number at a confidence level, in the number's own unit."""
+
+    low: float
+    high: float
+
+
+def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
+    """Percentile interval of a number's draws; NaN where no draw has a value.
+
+    >>> interval_of(np.arange(101.0), level=0.5)
+    Interval(low=25.0, high=75.0)
+    """
+    if not 0 < level < 1:
+        raise UserError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    known = draws[~np.isnan(draws)]
+    if not known.size:
+        return Interval(float("nan"), float("nan"))
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def bootstrap(
+    results: Sequence[PerQuery], names: Sequence[str], draws: int = 1000, seed: int = 0
+) -> dict[str, Numbers]:
+    """Numbers of results when images are drawn with replacement, the same ones for all results.
+
+    Args:
+        results: Results of the same queries.
+        names: Names such as ``"t2i/R@1"`` or ``"rsum"``.
+        draws: Number of draws.
+        seed: Seed of the draws.
+
+    Returns:
+        Arrays (results, draws) by name.
+
+    Raises:
+        KeyError: If a number was not measured, or there are no values per query.
+        UserError: If ``draws`` is not positive.
+
+    >>> from rungwise.evaluation._evaluate import evaluate
+    >>> result = evaluate(similarity=np.eye(4), image_of_caption=[0, 1, 2, 3])
+    >>> bootstrap([result], ["rsum"], draws=3)["rsum"]
+    array([[600., 600., 600.]])
+    """
+
+    def draw(generator: np.random.Generator, count: int, images: int) -> Numbers:
+        chosen = generator.integers(0, images, (count, images)) + images * np.arange(count)[:, None]
+        return np.bincount(chosen.ravel(), minlength=count * images).reshape(count, images).astype(np.float64)
+
+    def aggregated(term: MeasureTerm, queries: slice, weights: Numbers) -> Numbers:
+        return np.stack([term.measure.aggregate_draws(one.per_query(term.name)[queries], weights) for one in results])
+
+    return redrawn(results[0], names, draw, aggregated, draws, seed)
+
+
+@dataclass(frozen=True)
+class MeasureTerm:
+    """A measure in one direction, as numbers are made of."""
+
+    name: str
+    direction: Direction
+    measure: Measure
+
+    @classmethod
+    def of(cls, name: str) -> MeasureTerm:
+        """Parse a name such as ``i2t/R@1``."""
+        way, _, measure = name.partition("/")
+        direction, parsed = next(d for d in DIRECTIONS if d == way), parse(measure)
+        assert isinstance(parsed, Measure)
+        return cls(name, direction, parsed)
+
+
+def redrawn(
+    result: PerQuery,
+    names: Sequence[str],
+    draw: Callable[[np.random.Generator, int, int], Numbers],
+    aggregated: Callable[[MeasureTerm, slice, Numbers], Numbers],
+    draws: int,
+    seed: int,
+) -> dict[str, Numbers]:
+    """Numbers under random weights of images: aggregated within folds, averaged over folds, then summed.
+
+    Args:
+        result: Result that gives the queries, their images and the galleries.
+        names: Names of numbers of that result.
+        draw: Function of a generator, a number of draws and a number of images that returns (draws, images) weights.
+        aggregated: Function of a term, the queries of a fold and their (draws, queries) weights that returns (any,
+            draws) numbers.
+        draws: Number of draws in all.
+        seed: Seed of the draws.
+
+    Returns:
+        Arrays (any, draws) by name.
+
+    Raises:
+        KeyError: If a number was not measured, or there are no values per query.
+        UserError: If ``draws`` is not positive.
+    """
+    if draws < 1:
+        raise UserError(f"draws must be at least 1, got {draws}")
+    made_of = {name: _terms(result, name) for name in names}
+    terms = dict.fromkeys(term for own in made_of.values() for term in own)
+    generator = np.random.default_rng(seed)
+    parts: dict[MeasureTerm, list[list[Numbers]]] = {term: [] for term in terms}
+    for fold in _folds(result):
+        step = max(1, _CELLS // max(len(images) for images in fold.image.values()))
+        for own in parts.values():
+            own.append([])
+        for start in range(0, draws, step):
+            weights = draw(generator, min(step, draws - start), fold.images)
+            of_query = {way: weights[:, images] for way, images in fold.image.items()}
+            for term, own in parts.items():
+                own[-1].append(aggregated(term, fold.queries[term.direction], of_query[term.direction]))
+    numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
+    return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Queries of a fold, and the image within the fold that each belongs to."""
+
+    images: int
+    queries: dict[Direction, slice]
+    image: dict[Direction, NDArray[np.int64]]
+
+
+def _folds(result: PerQuery) -> list[_Fold]:
+    folds = []
+    ends: dict[Direction, int] = {"i2t": 0, "t2i": 0}
+    sizes = zip(result.gallery["t2i"], result.gallery["i2t"], strict=True)  # a fold's images, and its captions
+    for counts in sizes:
+        queries = {}
+        for way, count in zip(DIRECTIONS, counts, strict=True):
+            queries[way] = slice(ends[way], ends[way] + count)
+            ends[way] += count
+        together = np.concatenate([result.image_of_query(way)[queries[way]] for way in DIRECTIONS])
+        images, local = np.unique(together, return_inverse=True)
+        folds.append(_Fold(len(images), queries, {"i2t": local[: counts[0]], "t2i": local[counts[0] :]}))
+    return folds
+
+
+def _terms(result: PerQuery, name: str) -> list[MeasureTerm]:
+    result[name]  # an unknown name raises, saying what there is
+    if "/" in name:
+        return [MeasureTerm.of(name)]
+    total = parse(name)
+    assert isinstance(total, Total)
+    return [MeasureTerm.of(f"{way}/{measure}") for way in DIRECTIONS for measure in total.terms]

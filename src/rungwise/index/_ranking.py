@@ -1,0 +1,141 @@
+"""Values that search and cutoff share: the pictures that a query may find, and the judgement of the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rungwise.calibration import BEYOND, QueryJudgement
+from rungwise.index.filters import Where
+from rungwise.index.stores import Metric, Row, Store
+from rungwise.similarity import unit_rows
+
+POOL = 200
+"""Number of pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
+_STEP = 16
+"""Depths are multiples of this, so that pages of an approximate index come from few different searches."""
+_ROUNDING = 1e-6
+"""Relative difference by which the same score may vary between two ways of computing it."""
+
+
+@dataclass(frozen=True)
+class RankedGroup:
+    """A picture of the ranking, and the near-duplicates that are folded under it.
+
+    Attributes:
+        id: Id of the picture.
+        folded: Ids of the near-duplicates, best first.
+        rung: 1 to 3, or 4 after the end of relevance; 0 where it was not judged.
+        degree: Expected degree of relevance; 0 where it was not judged.
+    """
+
+    id: str
+    folded: tuple[str, ...] = ()
+    rung: int = 0
+    degree: float = 0.0
+
+
+class PictureCandidates:
+    """The pictures that a query may find, by their vectors.
+
+    Attributes:
+        vector: (1, D) vector of the query.
+        metric: How vectors are compared; None for the store's similarity.
+        where: Filter of the pictures that may be found.
+    """
+
+    def __init__(
+        self, store: Store, vector: NDArray[np.float32], metric: Metric | None, where: Where, exact: bool
+    ) -> None:
+        self.store = store
+        self.where = where
+        self.vector = vector
+        self.metric: Metric | None = metric
+        self._exact = exact
+        self._nearest: tuple[str, ...] = ()
+        self._nearest_scores: NDArray[np.float32] = np.empty(0, np.float32)
+        self._depth = 0
+        self._scores: dict[str, float] = {}
+        self._rows: dict[str, Row] = {}
+
+    def nearest(self, depth: int) -> tuple[str, ...]:
+        """Ids of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
+        if depth > self._depth:
+            self._depth = -(-depth // _STEP) * _STEP
+            found = self.store.search(self.vector, self._depth, self.where, metric=self.metric, exact=self._exact)
+            self._nearest, self._nearest_scores = found.ids[0], found.scores[0]
+            self._scores |= dict(zip(found.ids[0], found.scores[0].tolist(), strict=True))
+        return self._nearest[:depth]
+
+    def nearest_scores(self, depth: int) -> NDArray[np.float32]:
+        """Scores of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
+        self.nearest(depth)
+        return self._nearest_scores[:depth]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Key that is equal for searches of one version of a store that find the same."""
+        return self.vector.tobytes(), self.metric, self.where, self._exact
+
+    def without_filter(self) -> PictureCandidates:
+        """The same query over all pictures but those that the query names."""
+        if not self.where.conditions:
+            return self
+        where = Where().and_without(self.where.without)
+        return PictureCandidates(self.store, self.vector, self.metric, where, self._exact)
+
+    def rows(self, ids: Sequence[str]) -> dict[str, Row]:
+        """Vectors and records by id; ids that are gone meanwhile are left out."""
+        self._rows |= self.store.get([one for one in ids if one not in self._rows])
+        return {one: self._rows[one] for one in ids if one in self._rows}
+
+    def scores(self, ids: Sequence[str]) -> list[float]:
+        """Similarity of each picture with the query, also of pictures that its vector did not find."""
+        rows = self.rows([one for one in ids if one not in self._scores])
+        if rows:
+            vectors = np.stack([row.vector for row in rows.values()])
+            if self.metric is None:
+                similar = self.store.similarity.array(vectors, self.vector)[:, 0]
+            else:
+                similar = unit_rows(vectors) @ unit_rows(self.vector)[0]
+            self._scores |= dict(zip(rows, similar.tolist(), strict=True))
+        return [self._scores[one] for one in ids]
+
+
+@dataclass(frozen=True)
+class JudgedRanking:
+    """The best hits of the whole index, judged.
+
+    Attributes:
+        scores: (hits,) scores, falling.
+        judgement: Judgement of these hits.
+        relevant_from: The least degree that counts as relevant.
+        source: One line that names what they were judged by.
+    """
+
+    scores: NDArray[np.floating]
+    judgement: QueryJudgement
+    relevant_from: float
+    source: str
+
+    @property
+    def cut(self) -> int:
+        """Number of hits of the whole index that are relevant."""
+        return self.judgement.cut
+
+    def at(self, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rungs and degrees, (hits,) each, of hits with these scores: those of the best hit that scores no higher.
+
+        Equal scores are judged alike. A score below all that were judged stands after the end.
+        """
+        given = np.asarray(scores, np.float64)
+        if not len(self.scores):
+            return np.full(len(given), BEYOND, np.int64), np.zeros(len(given))
+        near = given + _ROUNDING * np.maximum(1.0, np.abs(given))
+        places = np.searchsorted(-self.scores.astype(np.float64), -near, side="left")
+        within = np.minimum(places, len(self.scores) - 1)
+        rungs = np.where(places < len(self.scores), self.judgement.rungs[within], BEYOND)
+        return rungs.astype(np.int64), np.asarray(self.judgement.degrees[within], np.float64)

@@ -1,0 +1,257 @@
+"""Reading an index: its pictures by id, what is alike, and which model made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rungwise.core import UserError
+from rungwise.core.output import quoted
+from rungwise.data import Issue
+from rungwise.index._answers import Hit, hits_of
+from rungwise.index._items import CAPTIONS, Item, from_record, ids_of_texts, source_of
+from rungwise.index.filters import Condition, Either, Where
+from rungwise.index.layout import Grades, read_grades, store_pair
+from rungwise.index.layout import manifest as storage
+from rungwise.index.stores import Record, Store, checked_queries, damaged, named
+from rungwise.index.update import Skipped, Thumbnails
+from rungwise.similarity import Similarity
+
+if TYPE_CHECKING:
+    from rungwise.calibration import Calibration
+    from rungwise.models import DualEncoder, IndexEncoder
+
+
+_TEXTS_AT_ONCE = 64
+"""Number of conditions in one filter; engines take some hundreds and end the process at thousands."""
+
+
+class ReadableIndex:
+    """The part of :class:`rungwise.index.Index` that changes nothing."""
+
+    def __init__(
+        self,
+        manifest: storage.Manifest,
+        picture_store: Store,
+        caption_store: Store,
+        folder: Path | None = None,
+        left_out: tuple[Skipped, ...] = (),
+    ) -> None:
+        self.manifest = manifest
+        self.picture_store = picture_store
+        self.caption_store = caption_store
+        self.folder = folder
+        self.left_out = left_out
+        self._stamps: storage.Stamps | None = None
+        self._checked: IndexEncoder | None = None
+        self._calibration: tuple[Calibration | None] | None = None
+        self._place = None if folder is None else folder.resolve()
+
+    @classmethod
+    def open(cls, folder: Path, *, all_vectors: bool = False) -> Self:
+        """Open a stored index. The opened state stays as it is, whatever others do to the folder meanwhile.
+
+        All files are of one version of the index and compared with their checksums; vectors then stay on disk until
+        they are needed. Checksums of files of vectors that are larger than the limit ``checked_bytes`` (see
+        :class:`rungwise.core.Limits`) are left out, unless ``all_vectors`` asks for them.
+
+        Raises:
+            UserError: If there is none, it is damaged or was altered, or another version of rungwise made it.
+        """
+        folder = Path(folder)
+        while True:
+            stamps = storage.stamps(folder)
+            try:
+                index = cls._opened(folder, all_vectors)
+            except UserError:
+                # Another process may have replaced or changed the index between two files.
+                if storage.stamps(folder) == stamps:
+                    raise
+                continue
+            # Whatever was opened between two looks at one and the same index.json belongs to it.
+            if storage.stamps(folder)[0] == stamps[0]:
+                index._stamps = stamps
+                return index
+
+    @classmethod
+    def _opened(cls, folder: Path, all_vectors: bool) -> Self:
+        manifest = storage.read_manifest(folder)
+        both = store_pair.open_stores(folder, manifest, all_vectors=all_vectors)
+        return cls(manifest, *both, folder, storage.read_issues(folder, manifest))
+
+    def is_replaced(self) -> bool:
+        """Whether the folder now holds another index than the one that was opened, or a newer state of it.
+
+        Only stamps of files are compared. An index that is not in a folder is never replaced, nor is one whose folder
+        is gone.
+        """
+        if self.folder is None or self._stamps is None:
+            return False
+        now = storage.stamps(self.folder)
+        return now[0] is not None and now != self._stamps
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Why each picture in :attr:`left_out` is not in the index."""
+        return tuple(one.issue for one in self.left_out)
+
+    def __len__(self) -> int:
+        """Number of pictures."""
+        return self.picture_store.count()
+
+    @property
+    def similarity(self) -> Similarity:
+        """Similarity of a picture and a text."""
+        return self.picture_store.similarity
+
+    def items(self, where: Where | None = None) -> Iterator[Item]:
+        """The pictures, or those that a filter lets through, in the order in which they were written."""
+        for one, record in self.picture_store.records(where):
+            yield self._item(one, record)
+
+    def found(self, ids: Sequence[str]) -> dict[str, Item]:
+        """The pictures with these ids, in the order asked; ids that no picture has are left out."""
+        return {one: self._item(one, row.record) for one, row in self.picture_store.get(ids).items()}
+
+    def item(self, item_id: str) -> Item:
+        """The picture with this id; a UserError says that no picture has it."""
+        if item := self.found([item_id]).get(item_id):
+            return item
+        raise UserError(f"{self._where}: no picture with id {quoted(item_id)}; ids are as in the collection")
+
+    def captions(self) -> Iterator[str]:
+        """The distinct captions of the collection."""
+        return (text for text, _ in self.caption_store.records())
+
+    def ids_with_captions(self, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Ids of the pictures that have each of these captions; captions that no picture has are left out."""
+        bearers: dict[str, tuple[str, ...]] = {}
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            some = texts[start : start + _TEXTS_AT_ONCE]
+            any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))
+            found = ids_of_texts(self.items(Where((any_of,))))
+            bearers |= {text: found[text] for text in some if text in found}
+        return {text: bearers[text] for text in texts if text in bearers}
+
+    def check(self, model: IndexEncoder) -> None:
+        """Refuse a model that did not make this index: its vectors would mean something else.
+
+        An exported model stands for the model from which it was exported, and the other way round: their vectors were
+        compared at the export. The model must also compare vectors as the index does. The fingerprint is computed from
+        all weights, which takes long; a :class:`~rungwise.index.Searcher` does it once for any number of searches.
+        """
+        ours, theirs = self.manifest, model.fingerprint  # which takes long
+        if not self._is_of(model, theirs):
+            raise UserError(
+                f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
+                f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
+                " index again with this one"
+            )
+        # Of a model that is not open yet, the fingerprint alone is known; it covers the similarity.
+        given = getattr(model, "similarity", self.similarity)
+        if given != self.similarity:
+            names = [getattr(one, "kind", repr(one)) for one in (self.similarity, given)]
+            raise UserError(
+                f"{self._where}: its vectors are compared by {names[0]}, and the model compares by {names[1]}: it was"
+                " altered; search with the model that built the index, or build the index again with this one"
+            )
+
+    def is_of(self, model: IndexEncoder) -> bool:
+        """Whether a model gives the vectors of this index, as :meth:`check` decides it."""
+        return self._is_of(model, model.fingerprint)
+
+    def _is_of(self, model: IndexEncoder, fingerprint: str) -> bool:
+        ours = self.manifest
+        return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The index's own calibration, which judges its hits; None if it has none. A damaged one is refused."""
+        if self._calibration is None:
+            self._calibration = (None if self.folder is None else storage.read_calibration(self.folder),)
+        return self._calibration[0]
+
+    def check_calibration(self, calibration: Calibration) -> None:
+        """Refuse a calibration that was fitted for another model."""
+        fitted = calibration.model_fingerprint
+        if fitted and fitted not in self.manifest.models:
+            raise UserError(
+                f"{self._where}: the calibration was fitted for model {fitted[:12]}, and the index is of model"
+                f" {self.manifest.model_fingerprint[:12]}; fit it again with `rungwise calibrate`"
+            )
+
+    def grades(self) -> Grades:
+        """People's grades of hits of this index, oldest first; none where it is not in a folder."""
+        return Grades(()) if self.folder is None else read_grades(self.folder)
+
+    def stand_in(self, model: DualEncoder) -> str:
+        """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
+
+        The fingerprint of a model that was not exported is not computed.
+        """
+        ours, compare = self.manifest, "rungwise verify compares its vectors with those of the index"
+        if not model.stands_for:
+            return f"the index was built by an export of this model; {compare}" if ours.model_stands_for else ""
+        if ours.model_fingerprint == model.fingerprint or model.stands_for not in ours.models:
+            return ""
+        return f"an export stands in for the model that built the index; {compare}"
+
+    def search(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        where: Where | None = None,
+        *,
+        exclude: Iterable[str] = (),
+        exact: bool = False,
+    ) -> list[list[Hit]]:
+        """The k pictures with the highest cosine to each vector, best first.
+
+        Args:
+            vectors: (queries, D), or one (D,).
+            k: Number of hits of each query; more than there are means all.
+            where: Filter of the pictures that may be found; all if None.
+            exclude: Ids to leave out.
+            exact: Compare every picture, also where the store has an approximate index.
+
+        Raises:
+            UserError: If the vectors are of another dimension or not finite, or k is less than 1.
+        """
+        queries = checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.manifest.dimension, k)
+        where = (where or Where()).and_without(frozenset(exclude))
+        return hits_of(self.picture_store.search(queries, k, where, metric="cosine", exact=exact))
+
+    def similar(self, item_id: str, k: int = 10, where: Where | None = None) -> list[Hit]:
+        """The k pictures most similar to one of the index, without itself, best first; needs no model.
+
+        Raises:
+            UserError: If no picture has this id.
+        """
+        rows = self.picture_store.get([item_id])
+        if item_id not in rows:
+            raise UserError(f"{self._where}: no picture with id {quoted(item_id)}; ids are as in the collection")
+        return self.search(rows[item_id].vector, k, where, exclude=(item_id,))[0]
+
+    def thumbnail(self, item_id: str) -> bytes | None:
+        """A small JPEG of a picture, where the index keeps them and has this one."""
+        row = self.picture_store.get([item_id]).get(item_id) if self._thumbnails else None
+        source = None if row is None else source_of(row.record)
+        return self._thumbnails.read(source.content) if self._thumbnails and source is not None else None
+
+    @property
+    def _where(self) -> str:
+        return self.manifest.name if self.folder is None else named(self.folder)
+
+    @property
+    def _thumbnails(self) -> Thumbnails | None:
+        return Thumbnails(self.folder) if self.folder is not None and self.manifest.thumbnails else None
+
+    def _item(self, item_id: str, record: Record) -> Item:
+        try:
+            return from_record(item_id, record, self._place)
+        except (KeyError, TypeError) as error:
+            raise damaged(self._where, f"the picture {item_id!r} lacks path or captions") from error

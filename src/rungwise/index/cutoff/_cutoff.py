@@ -1,0 +1,176 @@
+"""Where relevance ends in the answers of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import BEYOND, UNRELATED, Calibration
+from rungwise.core import UserError
+from rungwise.index._answers import End
+from rungwise.index._index import Index
+from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
+from rungwise.index.cutoff._calibration import calibration_of, calibration_of_model, known_of
+from rungwise.index.cutoff._caption_similarity import LOOKED_AT, CaptionSimilarity
+from rungwise.index.cutoff._judge import MOST_JUDGED, Judge, advice, judged
+from rungwise.index.cutoff._null_sample import NullSample
+from rungwise.index.query import Query, UnknownWord
+
+if TYPE_CHECKING:
+    from rungwise.models import DualEncoder
+
+_FEWEST = 2
+"""Least number of pictures in which hits are judged."""
+
+
+_JUDGED_HELD = 256
+"""Number of queries whose judgement is held."""
+
+
+@dataclass
+class _Looked:
+    """Data read of one state of an index, by its revision and number of pictures.
+
+    Attributes:
+        exact: Whether the store compares every picture, so that deep searches cost no more than shallow ones.
+        standard: Judges texts where there is no calibration; None until it is needed.
+        judged: Searches that were judged, each with the calibration that judged it.
+    """
+
+    state: tuple[int, int]
+    sample: NullSample
+    captions: CaptionSimilarity
+    exact: bool
+    standard: tuple[Calibration | None] | None = None
+    judged: dict[object, tuple[Calibration | None, JudgedRanking]] = field(default_factory=dict)
+
+
+class Cutoff:
+    """Judges the hits of one version of an index, as a model finds them.
+
+    The sample of pictures and the calibration are read when they are first needed, and kept.
+    """
+
+    def __init__(self, index: Index, model: DualEncoder) -> None:
+        self._index = index
+        self._model = model
+        self._looked: _Looked | None = None
+        self._unrelated: NDArray[np.float32] | None = None
+
+    def judged(self, query: Query, candidates: PictureCandidates) -> tuple[JudgedRanking | None, tuple[str, ...]]:
+        """Judge the best hits of the whole index; gives also a line for people where a calibration cannot be used.
+
+        Texts without a calibration are compared with texts that fit nothing. Where pictures are searched for, hits that
+        stand out of the bulk are told from the others; where none stands out, nothing is judged (None). Nor is it among
+        fewer than two pictures. Pages of an answer, and other filters of it, are not judged anew. A query that has
+        pictures is judged by the scores alone.
+        """
+        looked = self._now()
+        if looked.sample.total < _FEWEST:
+            return None, ()
+        calibration, problem = self._of_texts(looked) if query.has_words_alone else (None, ())
+        whole = candidates.without_filter()
+        by, found = looked.judged.get(whole.identity, (None, None))
+        if found is None or by is not calibration:
+            found = self._judged(query, whole, calibration, looked)
+            if len(looked.judged) >= _JUDGED_HELD:
+                looked.judged.clear()
+            looked.judged[whole.identity] = calibration, found
+        return (None if calibration is None and not found.cut else found), problem
+
+    def _judged(
+        self, query: Query, whole: PictureCandidates, calibration: Calibration | None, looked: _Looked
+    ) -> JudgedRanking:
+        background = looked.sample.background(whole.vector, whole.metric)
+        known = None
+        # A standard knows nothing beside the scores.
+        learnt = calibration is not None and calibration.learnt is not None
+        if learnt and (known := known_of(query, whole.vector[0], self._model)) is not None:
+            first = whole.rows(whole.nearest(MOST_JUDGED if looked.exact else POOL)[:LOOKED_AT])
+            known = replace(known, caption_scores=looked.captions.scores(whole.vector[0], first))
+        return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)
+
+    def _now(self) -> _Looked:
+        """Data read of the index in its present state."""
+        state = self._index.manifest.revision, len(self._index)
+        if self._looked is None or self._looked.state != state:
+            store = self._index.picture_store
+            self._looked = _Looked(state, NullSample.of(store), CaptionSimilarity(self._index), store.about().exact)
+        return self._looked
+
+    @cached_property
+    def _plain(self) -> Judge:
+        return Calibration.unsupervised()
+
+    def on(self, index: Index) -> Cutoff:
+        """Cutoff with the same model on another index that it built, or on another version of this one."""
+        other = Cutoff(index, self._model)
+        other._unrelated = self._unrelated
+        return other
+
+    def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
+        """The calibration of the index, which may change while it is open, else that of the model, else a standard."""
+        problem: tuple[str, ...] = ()
+        try:
+            found = calibration_of(self._index) or self._of_model
+        except UserError as error:
+            found, problem = None, (f"{error}; until then hits are judged without it",)
+        if found is not None:
+            return found, ()
+        if looked.standard is None:
+            looked.standard = (self._standard(looked.sample),)
+        return looked.standard[0], problem
+
+    def _standard(self, sample: NullSample) -> Calibration | None:
+        """Calibration by scores of texts that fit nothing; None where the model reads no texts or tells none apart."""
+        try:
+            if self._unrelated is None:
+                self._unrelated = np.asarray(self._model.encode_text(UNRELATED), np.float32)
+            return Calibration.unsupervised(sample.scores(self._unrelated))
+        except UserError:
+            return None
+
+    @cached_property
+    def _of_model(self) -> Calibration | None:
+        return calibration_of_model(self._index, self._model)
+
+
+def end_of(
+    ended: JudgedRanking,
+    groups: Sequence[RankedGroup],
+    answered: Sequence[RankedGroup],
+    *,
+    filtered: bool,
+    unknown: Sequence[UnknownWord],
+    by_words: int,
+    has_words: bool,
+) -> End:
+    """The end of relevance as an answer gives it.
+
+    Args:
+        ended: Judgement of the best hits of the whole index.
+        groups: The ranking as far as it is known: all groups before the end are among them.
+        answered: The groups that the answer holds.
+        filtered: Whether the search has a filter.
+        unknown: Words that the model does not know.
+        by_words: Number of pictures that full text brought.
+        has_words: Whether the query has words.
+    """
+    shown = sum(group.rung < BEYOND for group in groups)
+    tips: tuple[str, ...] = ()
+    if not shown:
+        without_filter = ended.cut if filtered else None
+        tips = advice(relevant_without_filter=without_filter, unknown=unknown, by_words=by_words, has_words=has_words)
+    return End(
+        tuple(group.rung for group in answered),
+        tuple(group.degree for group in answered),
+        shown,
+        ended.judgement.belief,
+        ended.source,
+        tips,
+    )

@@ -1,0 +1,14 @@
+from ._columns import Columns as Columns
+from ._conditions import OWN as OWN
+from ._conditions import Both as Both
+from ._conditions import Condition as Condition
+from ._conditions import Either as Either
+from ._conditions import Expression as Expression
+from ._conditions import Not as Not
+from ._conditions import Scalar as Scalar
+from ._conditions import Where as Where
+from ._parser import WhereError as WhereError
+from ._parser import check_columns as check_columns
+from ._parser import columns_of as columns_of
+from ._parser import parse_where as parse_where
+from ._parser import write_where as write_where

@@ -1,0 +1,13 @@
+from ._parser import parse_query as parse_query
+from ._query import LESS as LESS
+from ._query import GivenPicture as GivenPicture
+from ._query import GivenVector as GivenVector
+from ._query import Like as Like
+from ._query import Query as Query
+from ._query import Term as Term
+from ._query import Words as Words
+from ._unknown_words import Meaning as Meaning
+from ._unknown_words import UnknownWord as UnknownWord
+from ._unknown_words import frequent_words as frequent_words
+from ._unknown_words import unknown_words as unknown_words
+from ._vectors import combined as combined

@@ -1,0 +1,2 @@
+from ._segments import DESCRIPTION as DESCRIPTION
+from ._store import ExactStore as ExactStore

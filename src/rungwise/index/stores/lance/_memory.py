@@ -1,0 +1,186 @@
+"""Rows of a LanceDB table that are all compared: held in memory where they are few, else read block by block."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.index.filters import Where
+from rungwise.index.stores._base import Vectors
+from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
+from rungwise.index.stores._scan import inverse_lengths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rungwise.index.stores.lance._filters import Compiled
+
+_SPARE = 256
+
+
+class Version(Protocol):
+    """One version of a table, as a :class:`rungwise.index.stores.lance._snapshot.LanceSnapshot` is."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        ...
+
+    def compiled(self, where: Where | None) -> Compiled:
+        """Compile a filter."""
+        ...
+
+    def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
+        """Columns of the rows that a filter lets through, with the engine's numbers of them."""
+        ...
+
+    def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
+        """Columns of rows by the engine's numbers, in order of rows."""
+        ...
+
+    def vectors(self, found: pa.Table) -> NDArray[Any]:
+        """(rows, D) vectors of rows, compared with their checksums."""
+        ...
+
+
+class Held:
+    """All rows of one version of a table, in order of rows; a :class:`rungwise.index.stores._scan.VectorRows`.
+
+    Only rows that ``before``, of an earlier version, does not hold are read.
+    """
+
+    def __init__(self, view: Version, before: Held | None = None) -> None:
+        self.view = view
+        listed = view.rows_of(True, [SEQ, SEAL_OF_VECTOR])
+        order = np.argsort(listed[SEQ].to_numpy(), kind="stable")
+        self._places, self._seals = (listed[name].to_numpy()[order] for name in (SEQ, SEAL_OF_VECTOR))
+        self.shape = (len(order), view.dimension)
+        at, known = self._known(before)
+        room = before._room if before is not None else None
+        if room is not None and before is not None and known == len(before) and room.take(known, len(order)):
+            self._room: _Room = room
+        else:
+            self._room = _Room(self.shape)
+            if room is not None:
+                # Straight to its place: a copy between would be as large as the table.
+                np.take(room.vectors, at[:known], axis=0, out=self._room.vectors[:known], mode="clip")
+                self._room.keys[:known] = room.keys[at[:known]]
+        self._vectors, self.keys = self._room.vectors[: len(order)], self._room.keys[: len(order)]
+        self._read(known, listed["_rowid"].to_numpy()[order])
+        self._passing = lru_cache(maxsize=32)(self._looked_up)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, block: slice) -> Vectors:
+        """Vectors at consecutive positions."""
+        return np.asarray(self._vectors[block])
+
+    def gathered(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions."""
+        return np.asarray(self._vectors[positions])
+
+    @cached_property
+    def inverse_lengths(self) -> Vectors:
+        """(rows,) 1 / length of each vector."""
+        return inverse_lengths(self._vectors)
+
+    def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
+        """Ids, in the engine's form, at positions."""
+        return list(self.keys[positions])
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position of each id, in the engine's form."""
+        return {key: at for at, key in enumerate(self.keys)}
+
+    def kept(self, where: Where | None, without: frozenset[str]) -> NDArray[np.bool_] | None:
+        """(rows,) whether a row passes a filter and is none of these ids; None if all are kept."""
+        conditions = where.conditions if where else ()
+        left = [self.positions[key] for key in without if key in self.positions]
+        if not conditions and not left:
+            return None
+        kept = self._passing(Where(conditions)).copy() if conditions else np.ones(len(self), bool)
+        kept[left] = False
+        return kept
+
+    def _looked_up(self, where: Where) -> NDArray[np.bool_]:
+        found = self.view.rows_of(self.view.compiled(where), [SEQ])[SEQ].to_numpy()
+        kept = np.zeros(len(self), bool)
+        kept[np.searchsorted(self._places, found)] = True
+        return kept
+
+    def _known(self, before: Held | None) -> tuple[NDArray[np.int64], int]:
+        """Positions of the rows before, and the number of first rows that are known; new rows stand last."""
+        if before is None or not len(before):
+            return np.empty(0, np.int64), 0
+        at = np.minimum(np.searchsorted(before._places, self._places), len(before) - 1)
+        # A place in the order may be taken anew after its row was deleted; the checksum tells.
+        other = (before._places[at] != self._places) | (before._seals[at] != self._seals)
+        return at, int(other.argmax()) if other.any() else len(other)
+
+    def _read(self, known: int, numbers: NDArray[np.uint64]) -> None:
+        """Read all rows after the first ``known``."""
+        if known:
+            found = self.view.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
+        else:
+            found = self.view.rows_of(True, [ID, SEQ, VECTOR, SEAL_OF_VECTOR])
+        at = np.searchsorted(self._places, found[SEQ].to_numpy())
+        self._vectors[at] = self.view.vectors(found)
+        self.keys[at] = found[ID].to_pylist()
+
+
+class _Room:
+    """Memory for rows, and for some more, so that rows which are added later need no copy of all others."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        rows = shape[0] + shape[0] // 8 + _SPARE
+        self.vectors, self.keys = np.empty((rows, shape[1]), np.float32), np.empty(rows, object)
+        self._used, self._door = shape[0], Lock()
+
+    def take(self, used: int, wanted: int) -> bool:
+        """Take the room for more rows after those in use; false if there is too little, or others took it."""
+        with self._door:
+            if self._used != used or not used <= wanted <= len(self.keys):
+                return False
+            self._used = wanted
+            return True
+
+
+class StreamedTable:
+    """Some rows of a table, read from it block by block; a :class:`rungwise.index.stores._scan.VectorRows`.
+
+    ``numbers``, (rows,), are the engine's numbers of the rows, in order of rows.
+    """
+
+    def __init__(self, view: Version, numbers: NDArray[np.int64]) -> None:
+        self._view, self._numbers = view, numbers
+        self.shape = (len(numbers), view.dimension)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, block: slice) -> Vectors:
+        """Vectors at consecutive positions."""
+        return self.gathered(np.arange(len(self))[block])
+
+    def gathered(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions that rise."""
+        found = self._view.taken(self._numbers[positions], [ID, VECTOR, SEAL_OF_VECTOR])
+        return np.asarray(self._view.vectors(found), np.float32)
+
+    @cached_property
+    def inverse_lengths(self) -> Vectors:
+        """(rows,) 1 / length of each vector."""
+        found = self._view.taken(self._numbers, [LENGTH])[LENGTH].to_numpy()
+        return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
+
+    def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
+        """Ids, in the engine's form, at positions."""
+        rising, back = np.unique(positions, return_inverse=True)
+        keys = self._view.taken(self._numbers[rising], [ID])[ID].to_pylist() if len(rising) else []
+        return [keys[at] for at in back.tolist()]

@@ -1,0 +1,1 @@
+from ._store import MilvusStore as MilvusStore

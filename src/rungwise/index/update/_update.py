@@ -1,0 +1,328 @@
+"""Bringing the stores of an index up to date with a collection: what changed is found by content, batch by batch.
+
+A file whose size and time are those that were noted is not opened. Of others the content decides, by its SHA-256: only
+content that no row has goes through the model. Every batch is whole in both stores before the next one begins, so that
+a process which dies leaves an index of all that was acknowledged, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.network import address_of
+from rungwise.data import ImageCaptions, Issue
+from rungwise.data.pictures import MISSING
+from rungwise.index._items import Item, Items, ItemSource, from_record, item_digest, source_of, to_record
+from rungwise.index.stores import Store
+from rungwise.index.update._encoding import Progress, encoded_texts, require_finite, results_of
+from rungwise.index.update._file_reader import FileContent, FileReader, FilesOfItems, ToLookAt, file_of, stamp_of
+from rungwise.index.update._skipped import Skipped
+from rungwise.index.update._thumbnails import Thumbnails
+
+if TYPE_CHECKING:
+    from rungwise.models import IndexEncoder
+
+_IDS_AT_ONCE = 4096
+
+Vector = NDArray[np.float32]
+Stored = Callable[[Sequence[str]], None]
+"""Called with the ids of the rows of a batch once they are in the stores and survive the end of the process."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Counts of what an update did, in pictures.
+
+    Attributes:
+        added: Pictures that are new in the index.
+        changed: Pictures whose content, captions or columns are others than before.
+        removed: Pictures that are no longer in the collection, or whose file is no picture any more.
+        unchanged: The other pictures of the index.
+        encoded: Pictures that went through the model.
+        issues: One issue for each picture of the collection that cannot be read, also from earlier runs.
+
+    >>> str(Changes(added=2, changed=0, removed=1, unchanged=40))
+    '2 added, 0 changed, 1 removed, 40 unchanged'
+    """
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    encoded: int = 0
+    issues: tuple[Issue, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.added} added, {self.changed} changed, {self.removed} removed, {self.unchanged} unchanged"
+
+    def __bool__(self) -> bool:
+        """Whether pictures were added, changed or removed."""
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The stores and folder that an update writes.
+
+    Attributes:
+        pictures: Store with a row for each picture.
+        captions: Store with a row for each distinct caption.
+        folder: Folder of the index, to which paths of pictures are relative where they can be.
+        writing: Context of every change, within which nobody else changes the index.
+        thumbnails: Store of small copies; None keeps none.
+    """
+
+    pictures: Store
+    captions: Store
+    folder: Path | None
+    writing: Callable[[], AbstractContextManager[None]]
+    thumbnails: Thumbnails | None = None
+
+
+class Update:
+    """One update of the stores of an index.
+
+    Args:
+        target: Stores and folder that are brought up to date.
+        data: The collection.
+        model: Encoder of what is new.
+        left_out: Pictures that earlier runs could not read; those whose file is the same are not tried again.
+        whole: The index is to hold this collection and nothing else. If false, every picture of the collection is
+            written, and what else there is stays.
+        rehash: Compare the content also of files whose size and time are as they were.
+        progress: Called with the number of pictures that are done since the last call.
+        stored: Called with the ids of each batch that is in the stores.
+        files: Opens the files, and may encode what it finds; threads of this process if None.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        data: ImageCaptions,
+        model: IndexEncoder,
+        *,
+        left_out: Sequence[Skipped] = (),
+        whole: bool = True,
+        rehash: bool = False,
+        progress: Progress | None = None,
+        stored: Stored | None = None,
+        files: FilesOfItems | None = None,
+    ) -> None:
+        self._files = files or FileReader
+        self._target, self._data, self._model = target, data, model
+        self._whole, self._rehash = whole, rehash
+        self._progress = progress or (lambda done: None)
+        self._stored = stored or (lambda ids: None)
+        self._before = {one.id: one for one in left_out}
+        self._texts = {text for text, _ in target.captions.records()}
+        self._known = {one: source_of(record) for one, record in target.pictures.records()}
+        self._bearer = {source.content: one for one, source in self._known.items() if source and source.content}
+        self._row_of_text = _first_rows(data)
+        self._unreadable: dict[str, Skipped] = {}
+        self._gone: set[str] = set()
+        self._lost: set[str] = set()
+        self._added = self._changed = self._removed = self._unchanged = self._encoded = 0
+        self.left_out: tuple[Skipped, ...] = ()
+
+    @property
+    def known(self) -> Iterable[str]:
+        """Ids of the pictures that stand in the index."""
+        return self._known.keys()
+
+    def run(self) -> Changes:
+        """Write what is new or changed, batch by batch, then remove what is gone, and set :attr:`left_out`."""
+        looker = self._files(self._data, self._target.thumbnails, self._bearer.keys())
+        for batch in looker.batches(self._to_look_at()):
+            readable = [one for one in batch if isinstance(one, FileContent)]
+            for left in batch:
+                if isinstance(left, Skipped):
+                    self._leave_out(left, content_is_none=left.issue.kind == MISSING)
+                    self._progress(1)
+            self._write(readable)
+        if self._whole:
+            self._remove(sorted(self._gone.union(self._known.keys() - set(self._data.image_ids))))
+        if self._target.thumbnails is not None:
+            borne = {source.content for source in self._known.values() if source is not None}
+            self._target.thumbnails.remove(self._lost - borne)
+        self.left_out = tuple(self._unreadable[one] for one in self._data.image_ids if one in self._unreadable)
+        issues = tuple(one.issue for one in self.left_out)
+        return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues)
+
+    def _to_look_at(self) -> ToLookAt:
+        """The pictures whose files must be opened, with their stamps and the digests of what the collection says."""
+        items = Items(self._data)
+        found = ToLookAt(items)
+        stamps: dict[Path, tuple[int, int]] = {}
+        for position, item in enumerate(items):
+            size, modified = stamp_of(item.path, stamps)
+            source = ItemSource(size, modified, item_digest(item, self._target.folder))
+            before = self._before.get(item.id)
+            if before is not None and before.source.same_file(source) and not self._rehash:
+                self._unreadable[item.id] = before
+                self._unchanged += item.id in self._known
+            elif self._stands(item.id, source):
+                self._unchanged += 1
+            else:
+                found.add(position, source)
+        if rest := len(self._data) - len(found):
+            self._progress(rest)
+        return found
+
+    def _stands(self, item_id: str, source: ItemSource) -> bool:
+        """Whether a row is up to date, as far as can be told without opening its file."""
+        known, small = self._known.get(item_id), self._target.thumbnails
+        if known is None or self._rehash or not self._whole:
+            return False
+        return known.same_file(source) and known.said == source.said and (small is None or small.has(known.content))
+
+    def _write(self, batch: Sequence[FileContent]) -> None:
+        """Encode the new pictures of a batch and store it, captions first: no search finds captions without picture."""
+        vectors = self._vectors(batch)
+        stamps: dict[Path, tuple[int, int]] = {}
+        batch = [_forgetting_if_written(one, stamps) for one in batch if one.item.id in vectors]
+        rows = [one for one in batch if self._count(one) or not self._whole]
+        for one in batch:
+            if one.thumbnail is not None and self._target.thumbnails is not None:
+                self._target.thumbnails.put(one.source.content, one.thumbnail)
+        if not rows:
+            return
+        texts = list(dict.fromkeys(text for one in rows for text in one.item.captions if text.strip()))
+        new = [text for text in texts if text not in self._texts]
+        features = self._data.text_features
+        read = None if features is None else features.take([self._row_of_text[text] for text in new])
+        captions = list(encoded_texts(new, self._model, read))
+        with self._target.writing():
+            self._target.captions.upsert_batches(captions)
+            self._target.pictures.upsert(
+                [one.item.id for one in rows],
+                np.stack([vectors[one.item.id] for one in rows]),
+                [self._record(one) for one in rows],
+            )
+        self._texts.update(new)
+        for one in rows:
+            self._forget(one.item.id)
+            self._known[one.item.id] = one.source
+            if one.source.content:
+                self._bearer[one.source.content] = one.item.id
+        self._stored([one.item.id for one in rows])
+
+    def _count(self, one: FileContent) -> bool:
+        """Count a picture, and tell whether its row must be written."""
+        if one.item.id not in self._known:
+            self._added += 1
+            return True
+        known = self._known[one.item.id]
+        if known is None or (known.content, known.said) != (one.source.content, one.source.said):
+            self._changed += 1
+        else:
+            self._unchanged += 1
+        return known != one.source
+
+    def _forget(self, item_id: str) -> None:
+        """Take a row out of what is known of the index."""
+        known = self._known.pop(item_id, None)
+        if known is not None and known.content:
+            self._lost.add(known.content)
+            if self._bearer.get(known.content) == item_id:
+                del self._bearer[known.content]
+
+    def _record(self, one: FileContent) -> dict[str, object]:
+        columns = {**one.facts, **one.item.columns}
+        return to_record(replace(one.item, columns=columns), self._target.folder, one.source)
+
+    def _vectors(self, batch: Sequence[FileContent]) -> dict[str, Vector]:
+        """The vector of each picture: of a row that has the same content, else from the model."""
+        bearers = {one.item.id: self._bearer.get(one.source.content) for one in batch}
+        rows = self._target.pictures.get(sorted({bearer for bearer in bearers.values() if bearer is not None}))
+        found = {one: rows[bearer].vector for one, bearer in bearers.items() if bearer in rows}
+        with_content: dict[str, list[FileContent]] = {}
+        for one in batch:
+            if one.item.id not in found:
+                with_content.setdefault(one.source.content, []).append(one)
+        for content, alike in list(with_content.items()):
+            if (given := alike[0].encoded) is not None:
+                self._take(given, with_content.pop(content), found)
+        new = [alike[0] for alike in with_content.values()]
+        self._progress(len(batch) - len(new))
+        if not new:
+            return found
+        if self._data.features is not None:
+            pictures = self._data.features.take([one.position for one in new])
+            encoded = self._model.encode_image(pictures, progress=self._progress)
+        else:
+            paths = [self._data.paths[one.position] for one in new]
+            encoded = self._model.encode_image(paths, progress=self._progress)
+        for one, result in zip(new, results_of(encoded, len(new)), strict=True):
+            self._take(result, with_content[one.source.content], found)
+        return found
+
+    def _take(self, result: Vector | Issue, alike: Sequence[FileContent], found: dict[str, Vector]) -> None:
+        """Note the vector of the first of some pictures with the same content for all of them, or the issue."""
+        first = alike[0]
+        if not isinstance(result, Issue):
+            self._encoded += 1
+            require_finite(result[None], [str(first.item.path or first.item.id)])
+            found |= {one.item.id: result for one in alike}
+            return
+        for one in alike:
+            where = result.where if one is first else str(one.item.path)
+            self._leave_out(Skipped(one.item.id, replace(result, where=where), one.source), content_is_none=True)
+
+    def _leave_out(self, left: Skipped, *, content_is_none: bool) -> None:
+        """Note a picture that cannot be read; its row goes if ``content_is_none``, and stays otherwise."""
+        self._unreadable[left.id] = left
+        if left.id in self._known:
+            if content_is_none and self._whole:
+                self._gone.add(left.id)
+            else:
+                self._unchanged += 1
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        """Remove rows, except those whose file the system keeps away, as in a folder that cannot be read."""
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            rows = self._target.pictures.get(ids[start : start + _IDS_AT_ONCE])
+            items = [from_record(one, row.record, self._target.folder) for one, row in rows.items()]
+            gone = [item.id for item in items if item.id in self._gone or not _is_kept_away(item)]
+            self._unchanged += len(items) - len(gone)
+            if gone:
+                with self._target.writing():
+                    self._removed += self._target.pictures.delete(gone)
+                for one in gone:
+                    self._forget(one)
+                self._stored(())
+
+
+def _first_rows(data: ImageCaptions) -> dict[str, int]:
+    """Position of the first caption of each text, where rows of features stand for texts."""
+    if data.text_features is None:
+        return {}
+    return {text: position for position, text in reversed(list(enumerate(data.captions)))}
+
+
+def _forgetting_if_written(one: FileContent, stamps: dict[Path, tuple[int, int]]) -> FileContent:
+    """Drop the content of a file that was written meanwhile: the model may have seen another; it is read again."""
+    if one.stamp == stamp_of(one.item.path, stamps):
+        return one
+    facts = {name: value for name, value in one.facts.items() if name != "hash"}
+    return replace(one, source=replace(one.source, size=-1, content=""), facts=facts, thumbnail=None)
+
+
+def _is_kept_away(item: Item) -> bool:
+    """Whether the system does not tell if a picture's file is there."""
+    file = file_of(item.path)
+    try:
+        if file is not None and address_of(file) is None:
+            os.stat(file)  # noqa: PTH116  # as Path.stat, which is slower
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return False

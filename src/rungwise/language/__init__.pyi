@@ -1,0 +1,13 @@
+from ._model_folders import check_files as check_files
+from ._model_folders import check_rules as check_rules
+from ._model_folders import growth as growth
+from ._model_folders import stays_inside as stays_inside
+from ._pair_models import SAID as SAID
+from ._pair_models import PairModel as PairModel
+from ._pair_models import load_pair_model as load_pair_model
+from ._pair_models import said_scale as said_scale
+from ._stemming import Stemmed as Stemmed
+from ._stemming import stemmed as stemmed
+from ._word_vectors import WordVectors as WordVectors
+from ._word_vectors import load_word_vectors as load_word_vectors
+from ._word_vectors import word_vector_dimension as word_vector_dimension

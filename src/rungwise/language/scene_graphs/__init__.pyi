@@ -1,0 +1,10 @@
+from ._dependencies import dependency_parser as dependency_parser
+from ._families import family_of as family_of
+from ._graph import Fact as Fact
+from ._graph import Parser as Parser
+from ._graph import SceneGraph as SceneGraph
+from ._graph import canonical as canonical
+from ._graph import spoken as spoken
+from ._lexicon import kinds_of as kinds_of
+from ._synonyms import Synonyms as Synonyms
+from ._synonyms import wordnet_folder as wordnet_folder

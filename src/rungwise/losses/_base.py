@@ -1,0 +1,193 @@
+"""Base classes of losses; those of a block share two sides, which are added, and a reduction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, TypedDict, get_args
+
+from torch import Tensor, nn
+
+from rungwise.losses._batch import Batch, Reads, WholeBatch
+from rungwise.losses._pairs import BlockSide, ExtraPositives
+
+Reduction = Literal["sum", "mean", "none"]
+LossValue = Tensor | tuple[Tensor, Tensor]
+
+
+def require(name: str, value: str, allowed: object) -> None:
+    """Raise ValueError if an option is not one of a Literal's values."""
+    if value not in get_args(allowed):
+        raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}; got {value!r}")
+
+
+class SharedOptions(TypedDict):
+    """Keyword arguments that every :class:`BlockLoss` takes."""
+
+    reduction: Reduction
+    extra_positives: ExtraPositives
+    mask_above: float | None
+
+
+class Loss(nn.Module, ABC):
+    """A loss of image-text pairs.
+
+    Attributes:
+        reduction: How the values of the queries are combined.
+        paper_similarity: Similarity that its paper uses, under its name in models.
+        reads_lists: Whether it can be computed from lists of candidates, see :meth:`of_lists`.
+    """
+
+    reduction: Reduction
+    paper_similarity: str = "cosine"
+    reads_lists: ClassVar[bool] = False
+
+    @property
+    def reads(self) -> Reads:
+        """What it reads besides the similarities and the positives, with its options; nothing by default."""
+        return Reads()
+
+    @abstractmethod
+    def value(self, batch: Batch) -> LossValue:
+        """The loss of a batch: a scalar, or ``(i2t, t2i)`` with ``reduction="none"``.
+
+        Raises:
+            ValueError: If the batch lacks something that the loss reads.
+        """
+
+    @property
+    def shared(self) -> SharedOptions:
+        """The options of a :class:`BlockLoss` that replaces it for some time, such as its warm-up."""
+        return {"reduction": self.reduction, "extra_positives": "mask", "mask_above": None}
+
+    @property
+    def first_margin(self) -> float:
+        """Margin of the sum of hinges that may warm it up, see :func:`rungwise.losses.warm_up`."""
+        return 0.2
+
+    @property
+    def rests_at(self) -> float | None:
+        """Loss of a pair while all vectors are alike, if training is known to rest there; else None."""
+        return None
+
+    def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
+        """The loss of lists that were drawn before, if :attr:`reads_lists`.
+
+        Args:
+            i2t: (T, K + 1) similarities of image queries with their captions, the relevant one first.
+            t2i: (T, K + 1) similarities of caption queries with their images; None counts as 0.
+
+        Raises:
+            ValueError: If it is a loss of blocks only.
+        """
+        raise ValueError(f"{type(self).__name__} is a loss of blocks, not of lists")
+
+    def pairs_to_encode(self, batch_size: int) -> int:
+        """Number n >= B of pairs that a step encodes for a mini-batch of B pairs.
+
+        The n - B further pairs are only candidates, which the loss wants: a step draws them from the training set and
+        passes ``queries=B``.
+        """
+        return batch_size
+
+    def forward(
+        self,
+        similarity: Tensor,
+        relevance: Tensor | None = None,
+        positives: Tensor | None = None,
+        *,
+        image_similarity: Tensor | None = None,
+        text_similarity: Tensor | None = None,
+        queries: int | None = None,
+    ) -> LossValue:
+        """The loss of a block.
+
+        Args:
+            similarity: (images, captions), any float type.
+            relevance: (images, captions) degrees, if the loss reads them.
+            positives: (images, captions) bool; needed where the block is not square.
+            image_similarity: (images, images), if the loss reads similarities within a modality.
+            text_similarity: (captions, captions), if the loss reads similarities within a modality.
+            queries: B, for a square block: its first B pairs are queries, and the others only candidates; None takes
+                all as queries.
+
+        Returns:
+            A scalar, or ``(i2t, t2i)`` of (images,) and (captions,) with ``reduction="none"``; (B,) both with
+            ``queries=B``.
+
+        Raises:
+            ValueError: If shapes differ or something that is needed was not given.
+        """
+        return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity, queries))
+
+
+class BlockLoss(Loss):
+    """A loss of a block of similarities: the losses of both sides' queries, added.
+
+    A family implements :meth:`per_query`; one that reads more than similarities extends :attr:`reads`. Blocks in half
+    precision are computed in float32; hinges have gradient 0 at their kink; among tied candidates the first takes the
+    gradient. Relevance should be finite: a degree that is nan counts as irrelevant where degrees are compared with a
+    bound (``mask_above``, :class:`~rungwise.losses.Ladder`, :class:`~rungwise.losses.AdaptiveListwise`) and makes the
+    loss nan where they are used in arithmetic.
+
+    Args:
+        reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;
+            ``"none"``, the per-query vectors ``(i2t, t2i)`` of lengths (images,) and (captions,).
+        extra_positives: Other captions of an image in a square block: ``"mask"`` leaves them out, ``"keep"`` takes them
+            as negatives, ``"pair"`` as pairs of their own.
+        mask_above: Relevance from which negatives are masked; None masks nothing by relevance.
+
+    >>> import torch
+    >>> class Attraction(BlockLoss):
+    ...     def per_query(self, side):
+    ...         return side.sum_per_query(1 - side.of_pairs(side.similarity))
+    >>> Attraction(reduction="none")(torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
+    (tensor([0.5000, 0.0000]), tensor([0.5000, 0.0000]))
+    """
+
+    def __init__(
+        self,
+        *,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__()
+        require("reduction", reduction, Reduction)
+        require("extra_positives", extra_positives, ExtraPositives)
+        self.reduction: Reduction = reduction
+        self.extra_positives: ExtraPositives = extra_positives
+        self.mask_above = mask_above
+
+    @property
+    def reads(self) -> Reads:
+        """Relevance where ``mask_above`` is set; a family adds its own."""
+        return Reads(relevance=self.mask_above is not None)
+
+    @property
+    def shared(self) -> SharedOptions:
+        """The loss's own options."""
+        return {
+            "reduction": self.reduction,
+            "extra_positives": self.extra_positives,
+            "mask_above": self.mask_above,
+        }
+
+    @abstractmethod
+    def per_query(self, side: BlockSide) -> Tensor:
+        """(Q,) loss of each query of one side."""
+
+    def value(self, batch: Batch) -> LossValue:
+        """The reduced sum of both sides' losses."""
+        i2t, t2i = batch.sides(self.reads, self.extra_positives, self.mask_above)
+        return self.reduce(self.per_query(i2t), self.per_query(t2i), batch.pairs(i2t))
+
+    def reduce(self, i2t: Tensor, t2i: Tensor, pairs: int) -> LossValue:
+        """Combine the per-query values of both sides by ``reduction``; ``pairs`` is the number of pairs."""
+        if self.reduction == "none":
+            return i2t, t2i
+        total = i2t.sum() + t2i.sum()
+        return total / max(pairs, 1) if self.reduction == "mean" else total
+
+    def extra_repr(self) -> str:
+        """Options in the text of a printed module."""
+        return f"reduction={self.reduction!r}, extra_positives={self.extra_positives!r}"

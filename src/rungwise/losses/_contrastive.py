@@ -1,0 +1,102 @@
+"""Contrastive losses of one modality against the other.
+
+For a query q with its pair p, its negatives N, temperature T and margin a::
+
+    CSN(q) = -log exp(S(q, p) / T) / sum over k in {p} + N of exp(S(q, k) / T)      (ConVSE, Eq. 6 to 8)
+    CMN(q) = [max over n in N of S(q, n) + a - S(q, p)]+ / T                        (ConVSE++, Eq. 12 to 14)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rungwise.losses._base import BlockLoss, Reduction
+from rungwise.losses._hinge import max_of_hinges
+from rungwise.losses._pairs import BlockSide, ExtraPositives
+from rungwise.losses._temperature import Temperature
+
+
+def contrastive_sum(similarity: Tensor, pair: Tensor, left_out: Tensor, temperature: float | Tensor) -> Tensor:
+    """(P,) CSN of each pair.
+
+    Args:
+        similarity: (P, C) row of each pair's query.
+        pair: (P,) similarity of each pair.
+        left_out: (P, C) bool, candidates that are left out; the pair itself is not.
+        temperature: Temperature T.
+
+    >>> s = torch.tensor([[0.9, 0.8]])
+    >>> contrastive_sum(s, s[:, 0], torch.tensor([[False, False]]), temperature=0.1)
+    tensor([0.3133])
+    """
+    logits = (similarity / temperature).masked_fill(left_out, -torch.inf)
+    return logits.logsumexp(dim=1) - pair / temperature
+
+
+class ContrastiveSum(BlockLoss):
+    """Both sides of CSN, *added*: twice CLIP's mean of the two.
+
+    Args:
+        temperature: Temperature T of the softmax.
+        learnable: Learn the temperature.
+
+    >>> ContrastiveSum()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(3.3803)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        *,
+        learnable: bool = False,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        self.temperature = Temperature(temperature, learnable)
+
+    def per_query(self, side: BlockSide) -> Tensor:
+        """(Q,) CSN over each query's pairs."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        return side.sum_per_query(contrastive_sum(rows, pair, side.left_out, self.temperature()))
+
+
+class ContrastiveMax(BlockLoss):
+    """Both sides of CMN, added.
+
+    It equals :class:`~rungwise.losses.MaxOfHinges` divided by the temperature, so that the two train alike, except for
+    gradient clipping and Adam's epsilon. The temperature is not learnable: only its growth would lower the loss.
+
+    Args:
+        temperature: Temperature T, by which the hinge is divided.
+        margin: Margin a, in units of similarity.
+
+    >>> ContrastiveMax()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
+    tensor(6.)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        margin: float = 0.2,
+        *,
+        reduction: Reduction = "sum",
+        extra_positives: ExtraPositives = "mask",
+        mask_above: float | None = None,
+    ) -> None:
+        super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
+        self.temperature = Temperature(temperature)
+        self.margin = margin
+
+    @property
+    def first_margin(self) -> float:
+        """Its own margin."""
+        return self.margin
+
+    def per_query(self, side: BlockSide) -> Tensor:
+        """(Q,) CMN over each query's pairs."""
+        rows, pair = side.rows(side.similarity), side.of_pairs(side.similarity)
+        hinges = max_of_hinges(rows, pair, side.rows(side.excluded), self.margin)
+        return side.sum_per_query(hinges / self.temperature())

@@ -1,0 +1,246 @@
+"""Measures of graded relevance: they compare retrieved lists with the degrees R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core import row_sums, spearman
+from rungwise.metrics._blocks import CheckedDegrees
+from rungwise.metrics._correlation import tau_b
+from rungwise.metrics._measures import CORRELATION, Measure, Total
+from rungwise.metrics._rankings import Direction, Positives, Rankings, Scores, is_among
+from rungwise.metrics._relevant_sets import relevant_sets
+
+
+@dataclass(frozen=True)
+class GradedMeasure(Measure):
+    """A measure of the retrieved list by degrees of relevance."""
+
+    graded: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CorrelationMeasure(GradedMeasure):
+    """Agreement of the order by S with the order by R among the first candidates; constant S or R counts 0."""
+
+    unit: ClassVar[str] = CORRELATION
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    def _lists(self, rankings: Rankings) -> tuple[Scores, Scores]:
+        return rankings.scores_of_top(self.depth), rankings.degrees_of_top(self.depth)
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Number of queries whose S or R is constant over the list, so that there is no order to agree with."""
+        constant = np.logical_or(*((values == values[:, :1]).all(axis=1) for values in self._lists(rankings)))
+        return {"constant S or R, counted 0": int(constant.sum())} if constant.any() else {}
+
+
+@dataclass(frozen=True)
+class CS(CorrelationMeasure):
+    """CS@K, coherent score: Kendall's tau-b between S and R over the K candidates that S ranks first.
+
+    Values are compared, not ranks, and the expected order is that of the *same* K candidates by relevance, as the
+    authors' program computes it (Zhou et al. 2020, Coherent Score). Under the protocol ``full`` every caption is a
+    query and a candidate; the published tables are those of ``one-caption-per-image``.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> CS(k=3).per_query(rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.3, 0.9]])).round(4)
+    array([0.3333])
+    """
+
+    k: int
+    name: ClassVar[str] = "CS"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) correlations."""
+        return tau_b(*self._lists(rankings))
+
+
+@dataclass(frozen=True)
+class Kendall(CorrelationMeasure):
+    """Kendall's tau-b between S and R over the whole gallery.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> Kendall().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.5, 0.2]]))
+    array([1.])
+    """
+
+    name: ClassVar[str] = "Kendall"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) correlations."""
+        return tau_b(*self._lists(rankings))
+
+
+@dataclass(frozen=True)
+class Spearman(CorrelationMeasure):
+    """Spearman's rank correlation between S and R over the whole gallery; ties share their mean rank.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> Spearman().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.2, 0.5]]))
+    array([0.5])
+    """
+
+    name: ClassVar[str] = "Spearman"
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) correlations."""
+        return np.nan_to_num(spearman(*self._lists(rankings)))  # 0 where there is no correlation, as of tau-b
+
+
+@dataclass(frozen=True)
+class NCS(GradedMeasure):
+    """NCS@K, normalised cumulative semantic score: sum of R over the top K / sum of the K largest R, times 100.
+
+    Biten et al. 2022, Eq. 5 without its intersection with a top-m set, which the paper's own tables leave out; a mean
+    of ratios over queries. An ideal of 0 counts 0. ``non_gt`` removes the annotated positives from the candidates and
+    from the ideal: the paper's "(N)" columns.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
+    >>> NCS(k=1).per_query(rankings), NCS(k=1, non_gt=True).per_query(rankings)
+    (array([100.]), array([50.]))
+    """
+
+    k: int
+    non_gt: bool = False
+    name: ClassVar[str] = "NCS"
+
+    @property
+    def breadth(self) -> int:
+        """K, since the ideal list is as long as the retrieved one."""
+        return self.k
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) percentages."""
+        got = row_sums(rankings.relevance_of_top(self.k, self.non_gt))
+        return _share(got, row_sums(rankings.ideal(self.k, self.non_gt)))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Number of queries to which nothing at all is relevant."""
+        return _without_ideal(rankings.ideal(1, self.non_gt))
+
+
+@dataclass(frozen=True)
+class NDCG(GradedMeasure):
+    """nDCG@K with gain R and discount log2(rank + 1), times 100; an ideal of 0 counts 0.
+
+    The gain is linear, not 2^R - 1 as in some programs: R is a degree, not a grade.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> NDCG(k=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[0.0, 1.0, 0.0]])).round(2)
+    array([63.09])
+    """
+
+    k: int
+    name: ClassVar[str] = "nDCG"
+
+    @property
+    def breadth(self) -> int:
+        """K, since the ideal list is as long as the retrieved one."""
+        return self.k
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) percentages."""
+        got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
+        discount = 1.0 / np.log2(np.arange(got.shape[1]) + 2.0)
+        return _share(row_sums(got * discount), row_sums(ideal * discount))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Number of queries to which nothing at all is relevant."""
+        return _without_ideal(rankings.ideal(1))
+
+
+@dataclass(frozen=True)
+class SR(GradedMeasure):
+    """SR@K, semantic recall: 100 x the share of the top m by R in the top K by S (Biten et al. 2022, section 3.2).
+
+    The m most relevant candidates replace the annotation as the right answers; ties in R go to the lower index. By
+    default m is the number of the query's own captions for i2t (an image without captions has no value) and 1 for t2i.
+
+    With ``lists`` the sets are those of the authors' program (:func:`rungwise.metrics._relevant_sets.relevant_sets`): m
+    images (1 by default), chosen from the lists of that length of all captions of an image, and their captions. The
+    program's list is as long as the largest K that it is asked for, 30 in its own script, and the annotation is
+    removed: ``SR@10(m=1,non_gt,lists=30)``.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> SR(k=2, m=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]]))
+    array([50.])
+    """
+
+    k: int
+    m: int | None = None
+    non_gt: bool = False
+    lists: int | None = None
+    name: ClassVar[str] = "SR"
+
+    @property
+    def breadth(self) -> int:
+        """m, which is 1 for caption queries by default; 0 where the sets are made beforehand."""
+        return 0 if self.lists else self.m or 1
+
+    def sets(
+        self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
+    ) -> dict[Direction, Positives] | None:
+        """The authors' sets, where ``lists`` asks for them."""
+        if self.lists is None:
+            return None
+        return relevant_sets(relevance, image_of_caption, images, self.m or 1, self.lists, self.non_gt)
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) percentages."""
+        if self.non_gt:
+            listed, listed_exist = rankings.top_without_positives(self.k)
+        else:
+            listed = rankings.top(self.k)
+            listed_exist = np.ones(listed.shape, dtype=np.bool_)
+        own = np.arange(len(listed))[:, None] * rankings.gallery
+        right, counts = self._right(rankings)
+        hits = (is_among(own + listed, right) & listed_exist).sum(axis=1)
+        return np.where(self._asked(rankings) == 0, np.nan, _share(hits.astype(np.float64), counts))
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Numbers of queries without right candidates, and of those whose gallery holds only removed positives."""
+        asked, counts = self._asked(rankings) > 0, self._right(rankings)[1]
+        reasons = {"no positive, left out": ~asked, "no other candidate, counted 0": asked & (counts == 0)}
+        return {reason: int(which.sum()) for reason, which in reasons.items() if which.any()}
+
+    def _right(self, rankings: Rankings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Right candidates, ascending, as query * gallery + candidate, and (queries,) their number."""
+        if self.lists:
+            sets = rankings.sets[self]
+            return sets.query * rankings.gallery + sets.candidate, sets.counts
+        wanted = self._asked(rankings)
+        relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
+        exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
+        own = np.arange(len(relevant))[:, None] * rankings.gallery
+        return np.sort((own + relevant)[exist]), exist.sum(axis=1)
+
+    def _asked(self, rankings: Rankings) -> NDArray[np.int64]:
+        """(queries,) number of right candidates that the query should find."""
+        if self.lists:
+            return rankings.sets[self].counts
+        counts = rankings.positives.counts
+        if self.m is None and rankings.direction == "i2t":
+            return counts
+        return np.full(len(counts), self.m or 1)
+
+
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    return 100.0 * np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def _without_ideal(best: NDArray[np.float64]) -> dict[str, int]:
+    none = int((best.sum(axis=1) == 0).sum())
+    return {"nothing relevant, counted 0": none} if none else {}
+
+
+NSUM = Total("Nsum", (NCS(1), NCS(5), NCS(10)))
+"""NCS@1 + NCS@5 + NCS@10 of both directions; 600 at most."""
+
+NSUM_NON_GT = Total("Nsum", (NCS(1, non_gt=True), NCS(5, non_gt=True), NCS(10, non_gt=True)), "non_gt")
+"""Nsum with the annotated positives removed."""

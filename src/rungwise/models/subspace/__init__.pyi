@@ -1,0 +1,11 @@
+from ._base import Subspace as Subspace
+from ._settings import SubspaceConfig as SubspaceConfig
+from ._views import Views as Views
+from .methods import CCA as CCA
+from .methods import GMLDA as GMLDA
+from .methods import GMMFA as GMMFA
+from .methods import LCFS as LCFS
+from .methods import LGCFL as LGCFL
+from .methods import MLCCA as MLCCA
+from .methods import SCM as SCM
+from .methods import MvDA as MvDA

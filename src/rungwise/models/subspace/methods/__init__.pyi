@@ -1,0 +1,9 @@
+from ._cca import CCA as CCA
+from ._cca import CCAConfig as CCAConfig
+from ._gmlda import GMLDA as GMLDA
+from ._gmmfa import GMMFA as GMMFA
+from ._lcfs import LCFS as LCFS
+from ._lgcfl import LGCFL as LGCFL
+from ._mlcca import MLCCA as MLCCA
+from ._mvda import MvDA as MvDA
+from ._scm import SCM as SCM

@@ -1,0 +1,15 @@
+from ._measurement import MeasuredSample as MeasuredSample
+from ._measurement import measured as measured
+from ._need import Device as Device
+from ._need import Need as Need
+from ._need import StoreKind as StoreKind
+from ._need import Wished as Wished
+from ._need import parse_count as parse_count
+from ._plan import Plan as Plan
+from ._plan import plan as plan
+from ._plan import title as title
+from ._quantity import Quantity as Quantity
+from ._rates import STORED as STORED
+from ._rates import Rate as Rate
+from ._rates import Rates as Rates
+from ._text import plan_text as plan_text

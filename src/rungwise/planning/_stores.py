@@ -1,0 +1,234 @@
+"""Costs of each store: disk, memory, time of a search, time of building, machines.
+
+In formulas N is the number of pictures, R the number of rows (pictures and captions), D the dimension of a vector, and
+Q the number of searches a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rungwise.planning._need import Need, StoreKind
+from rungwise.planning._quantity import Quantity, Unit
+from rungwise.planning._rates import Rates
+
+SLOWEST_MS = 100.0
+"""Time of a search that a person does not notice; slower searches are better distributed over machines."""
+LONGEST_BUILD = 24.0
+"""Hours of building above which an index is never up to date."""
+_GB = 1e9
+
+
+@dataclass(frozen=True)
+class StoreCosts:
+    """Costs of one store.
+
+    Attributes:
+        kind: Kind of the store.
+        disk: Disk of all machines together, for one copy.
+        memory: Memory of all machines together, for one copy.
+        search: Time of one search, without encoding its words.
+        build: Time of writing and indexing rows with given vectors.
+        holding: Number of machines for one copy.
+        machines: Number of machines for all searches.
+        wrong: Reasons why the store is unsuitable; empty if it is suitable.
+    """
+
+    kind: StoreKind
+    disk: Quantity
+    memory: Quantity
+    search: Quantity
+    build: Quantity
+    holding: int
+    machines: Quantity
+    wrong: tuple[str, ...]
+
+
+def costs_of(kind: StoreKind, need: Need, rates: Rates) -> StoreCosts:
+    """Costs of a store for a need, computed from rates."""
+    return {"exact": _exact, "lance": _lance, "milvus": _milvus}[kind](_Reckoning(need, rates))
+
+
+@dataclass(frozen=True)
+class _Reckoning:
+    """Quantities for one need, each as a value, its formula and the names of the rates in it, in their order."""
+
+    need: Need
+    rates: Rates
+
+    def __getitem__(self, rate: str) -> float:
+        return self.rates[rate].value
+
+    @property
+    def vector(self) -> int:
+        return self.need.numbers * 4
+
+    def measured_with(self, rate: str) -> tuple[int, int]:
+        """N and D of the measurement of a rate."""
+        found = self.rates[rate]
+        return found.rows or self.need.pictures, found.dimension or self.need.numbers
+
+    def disk(self, more: float, formula: str, *rates: str, half: bool = False, remark: str = "") -> Quantity:
+        """Disk for vectors, metadata, and ``more``."""
+        need, captions = self.need, self.need.rows - self.need.pictures
+        vector, size = ("2 D", self.vector // 2) if half else ("4 D", self.vector)
+        beside = ["facts", "thumbnail"] if need.thumbnails else ["facts"]
+        each = size + sum(self[one] for one in beside)
+        value, whole = need.pictures * each, f"N x ({' + '.join([vector, *('{}' for _ in beside)])})"
+        if need.captions:
+            value += captions * (size + self["caption"])
+            whole, beside = f"{whole} + {need.captions:g} N x ({vector} + {{}})", [*beside, "caption"]
+        return self._quantity("disk", value + more, "bytes", whole + formula, (*beside, *rates), None, remark)
+
+    def memory(self, value: float, formula: str, *rates: str, remark: str = "") -> Quantity:
+        return self._quantity("memory", value, "bytes", formula, rates, None, remark)
+
+    def search(self, milliseconds: float, formula: str, *rates: str, rows: int, remark: str = "") -> Quantity:
+        return self._quantity("one search", milliseconds, "ms", formula, rates, rows, remark)
+
+    def build(self, seconds: float, formula: str, *rates: str, remark: str = "") -> Quantity:
+        return self._quantity("building", seconds / 3600.0, "hours", formula, rates, None, remark)
+
+    def _quantity(
+        self, name: str, value: float, unit: Unit, formula: str, rates: Sequence[str], rows: int | None, remark: str
+    ) -> Quantity:
+        used, beyond = tuple(self.rates[one] for one in rates), self.need.rows if rows is None else rows
+        return Quantity(name, value, unit, formula, used, beyond, self.need.numbers, remark)
+
+    def machines(self, search: Quantity, holding: int, process: str) -> Quantity:
+        """Machines for all searches: as many copies as are needed, each on ``holding`` machines."""
+        copies = max(1, math.ceil(self.need.queries * search.known / 1000))
+        return Quantity(
+            f"machines, {process}",
+            copies * holding,
+            "machines",
+            f"{copies:,} copies (Q x one search) x {holding:,} machines to hold one",
+            (*search.rates, self.rates["spare"]),
+            self.need.rows,
+            self.need.numbers,
+        )
+
+    def holding(self, memory: float) -> int:
+        return max(1, math.ceil(memory / (self.need.memory * _GB * self["spare"])))
+
+    def on_one_machine(
+        self, kind: StoreKind, disk: Quantity, memory: Quantity, search: Quantity, build: Quantity
+    ) -> StoreCosts:
+        wrong = []
+        if self.holding(memory.known) > 1:
+            wrong.append(f"it does not fit into the memory of one machine ({self.need.memory:g} GB)")
+        if search.known > SLOWEST_MS:
+            wrong.append(f"one search takes {search.said}, more than {SLOWEST_MS:g} ms")
+        if build.known > LONGEST_BUILD:
+            wrong.append(f"building takes {build.said}, more than {LONGEST_BUILD:g} h")
+        machines = self.machines(search, 1, "searching")
+        return StoreCosts(kind, disk, memory, search, build, 1, machines, tuple(wrong))
+
+
+def _exact(of: _Reckoning) -> StoreCosts:
+    n, r = of.need.pictures, of.need.rows
+    return of.on_one_machine(
+        "exact",
+        of.disk(0, ""),
+        of.memory(r * of.vector + of["exact_process"], "R x 4 D + {}", "exact_process"),
+        of.search(n * of.vector / of["exact_speed"] / 1e6, "N x 4 D / {}", "exact_speed", rows=n),
+        of.build(r / of["exact_insert"], "R / {}", "exact_insert"),
+    )
+
+
+def _lance(of: _Reckoning) -> StoreCosts:
+    from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
+
+    n, r = of.need.pictures, of.need.rows
+    largest = max(n, r - n)
+    compacting = f"while it is compacted up to {of['twice']:g} times that"
+    if largest * of.vector > HELD_BYTES:
+        kind = "graph" if largest <= GRAPH_UP_TO_ROWS else "codes"
+        return _lance_with_index(of, kind, largest, compacting)
+    return of.on_one_machine(
+        "lance",
+        of.disk(0, "", half=of.need.half, remark=compacting),
+        of.memory(
+            of["lance_process"] + of["held_memory"] * r * of.vector, "R x 4 D x {} + {}", "held_memory", "lance_process"
+        ),
+        of.search(n * of.vector / of["held_speed"] / 1e6, "N x 4 D / {}", "held_speed", rows=n),
+        of.build(r / of["lance_insert"], "R / {}", "lance_insert"),
+    )
+
+
+def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) -> StoreCosts:
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
+    kept, making, searching = f"{kind}_disk", f"{kind}_build", f"{kind}_search"
+    held = "graph_memory" if kind == "graph" else kept
+    (_, d_kept), (_, d_held) = of.measured_with(kept), of.measured_with(held)
+    (n_made, d_made), (n_searched, d_searched) = of.measured_with(making), of.measured_with(searching)
+    slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
+    return of.on_one_machine(
+        "lance",
+        of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
+        of.memory(
+            of["lance_process"] + r * of[held] * d / d_held,
+            f"R x {{}} x D / {d_held} + {{}}",
+            held,
+            "lance_process",
+            remark="vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
+        ),
+        of.search(
+            of[searching] * (max(1.0, n / n_searched) * d / d_searched),
+            f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
+            searching,
+            rows=n,
+        ),
+        of.build(
+            r / of["lance_insert"] + r * of[making] * slower / 1e6 * d / d_made,
+            f"R / {{}} + R x {{}} x D / {d_made} x N / {n_made:,} (at least 1)",
+            "lance_insert",
+            making,
+            remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
+        ),
+    )
+
+
+def _milvus(of: _Reckoning) -> StoreCosts:
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
+    rows_memory = r * of.vector * of["milvus_memory"]
+    holding = of.holding(rows_memory)
+    own = math.ceil(n / holding)
+    (n_searched, d_searched), (_, d_made) = of.measured_with("milvus_search"), of.measured_with("milvus_build")
+    search = of.search(
+        of["milvus_search"] * max(1.0, own / n_searched) * d / d_searched,
+        f"{{}} x {own:,} rows of a machine / {n_searched:,} (at least 1) x D / {d_searched}",
+        "milvus_search",
+        "milvus_share",
+        rows=own,
+        remark="that it takes longer in proportion to the rows is an upper bound" if own > n_searched else "",
+    )
+    return StoreCosts(
+        "milvus",
+        of.disk(
+            r * of.vector * (of["milvus_disk"] - 1),
+            " + R x 4 D x ({} - 1)",
+            "milvus_disk",
+            remark="facts are reckoned as in LanceDB; object stores and replicas keep more copies",
+        ),
+        of.memory(
+            rows_memory + holding * of["milvus_process"],
+            f"R x 4 D x {{}} + {holding:,} x {{}}",
+            "milvus_memory",
+            "milvus_process",
+        ),
+        search,
+        of.build(
+            r * (1 / of["milvus_insert"] + 1 / of["milvus_build"] / holding) * (d / d_made),
+            f"R x (1 / {{}} + 1 / {{}} / {holding:,} machines) x D / {d_made}",
+            "milvus_insert",
+            "milvus_build",
+            "milvus_share",
+            remark="one process writes all rows, while others encode",
+        ),
+        holding,
+        of.machines(search, holding, "Milvus"),
+        (),
+    )

@@ -1,0 +1,200 @@
+"""Bases of the sources that read captions.
+
+A source that knows captions derives from :class:`CaptionSource`. One that scores a caption against a caption derives
+from :class:`CaptionPairSource` and gives only :meth:`CaptionPairSource.pair_block`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rungwise.core import UserError, digest_of_parts
+from rungwise.relevance._base import CHUNK_BYTES, Block, Degrees, Positions, Reference
+
+
+class CaptionSource(Degrees):
+    """Base of the sources that read captions.
+
+    Args:
+        captions: (captions,) texts; None where they are not there, as on a worker that ranks for another process. The
+            source then has no hash.
+        image_of_caption: (captions,) the position of each caption's image.
+        images: Number of images, where the last ones have no caption; None counts up to the highest position.
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        images: int | None = None,
+    ) -> None:
+        owners = np.asarray(image_of_caption, dtype=np.int64)
+        self.captions = () if captions is None else tuple(captions)
+        self.image_of_caption: Positions = owners
+        if owners.shape != (owners.size if captions is None else len(self.captions),):
+            raise UserError(
+                f"relevance: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
+                " give one image position per caption"
+            )
+        highest = int(owners.max(initial=-1))
+        count = highest + 1 if images is None else images
+        if int(owners.min(initial=0)) < 0 or highest >= count:
+            raise UserError(
+                f"relevance: image_of_caption runs {owners.min()}..{highest} but there are {count} images;"
+                f" positions must lie in 0..{count - 1}"
+            )
+        super().__init__((count, len(owners)))
+        self.captions_hash = None if captions is None else hash_of_captions(self.captions, owners)
+        self._order = np.argsort(owners, kind="stable")
+        self._starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count)))).astype(np.int64)
+
+    def references_of(self, image: int) -> Positions:
+        """Ascending positions of the captions that were written for an image; possibly none."""
+        return self._order[self._starts[image] : self._starts[image + 1]]
+
+    def hashed(self) -> Iterator[bytes]:
+        """Captions and the image of each."""
+        for text in self.captions:
+            yield text.encode("utf-8", "surrogatepass")
+            yield b"\0"
+        yield np.ascontiguousarray(self.image_of_caption, dtype="<i8").tobytes()
+
+
+class CaptionPairSource(CaptionSource):
+    """Base of the sources that score a caption against a caption: give :meth:`pair_block` and ``options``.
+
+    R(i, t) needs captions that stand for image i (``reference``):
+
+    * ``"paired"``: one caption t_q of the image (Zhou et al. 2020): its first, or the one in ``paired``;
+    * ``"max"``: the caption of G_i that t is most like;
+    * ``"mean"``: the average over G_i.
+
+    In a training batch every image comes with one caption of its own, and that one stands for it:
+    :meth:`pair_block` of the batch's captions with themselves are the degrees of the batch.
+
+    Args:
+        captions: (captions,) texts.
+        image_of_caption: (captions,) the position of each caption's image.
+        reference: Which captions stand for an image, as listed above.
+        paired: (images,) the caption that stands for each image, -1 for none; only with ``reference="paired"``.
+        leave_one_out: A caption is no reference for itself; a pair without any other reference gets 0.
+        images: Number of images, where the last ones have no caption.
+
+    >>> class Equal(CaptionPairSource):
+    ...     def pair_block(self, first, second):
+    ...         texts = np.array(self.captions)
+    ...         return (texts[first][:, None] == texts[second][None, :]).astype(np.float32)
+    >>> captions = ["a dog", "dogs", "a cat"]
+    >>> for reference in ("paired", "max", "mean"):
+    ...     print(Equal(captions, [0, 0, 1], reference=reference).dense().tolist())
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        captions: Sequence[str] | None,
+        image_of_caption: Sequence[int] | ArrayLike,
+        *,
+        reference: Reference = "max",
+        paired: ArrayLike | None = None,
+        leave_one_out: bool = False,
+        images: int | None = None,
+    ) -> None:
+        super().__init__(captions, image_of_caption, images=images)
+        if reference not in ("paired", "max", "mean"):
+            raise UserError(f"reference must be 'paired', 'max' or 'mean', got {reference!r}")
+        self.reference = reference
+        self.leave_one_out = leave_one_out
+        if reference == "paired":
+            self._order, self._starts = self._one_each(paired)
+        elif paired is not None:
+            raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
+
+    @property
+    def paired(self) -> Positions:
+        """(images,) the caption that stands for each image with ``reference="paired"``, -1 for none."""
+        chosen = np.full(self.shape[0], -1, np.int64)
+        has = np.diff(self._starts) > 0
+        chosen[has] = self._order[self._starts[:-1][has]]
+        return chosen
+
+    @abstractmethod
+    def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
+        """(len(first), len(second)) float32 score of caption ``first[a]``, as reference, with caption ``second[b]``.
+
+        With the captions of a training batch on both sides these are the degrees of the batch, R(t_q, t_p): whatever
+        ``reference`` and ``leave_one_out`` are, caption ``first[a]`` alone stands for its image.
+        """
+
+    def options(self) -> Mapping[str, Any]:
+        """The choice of references; a source with more options adds them to these."""
+        chosen = {"reference": self.reference, "leave_one_out": self.leave_one_out}
+        return chosen | ({"paired": self._order.tolist()} if self.reference == "paired" else {})
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> Block:
+        """(len(images), len(captions)) float32 degrees; an image without references has 0."""
+        rows, columns = self.positions(images, captions)
+        counts = self._starts[rows + 1] - self._starts[rows]
+        out = np.zeros((len(rows), len(columns)), np.float32)
+        ends = np.cumsum(counts)
+        most = max(1, CHUNK_BYTES // max(1, 4 * len(columns)))
+        start = 0
+        while start < len(rows):
+            before = ends[start] - counts[start]
+            stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+            some = start + np.flatnonzero(counts[start:stop])
+            if len(some):
+                out[some] = self._reduced(rows[some], counts[some], columns)
+            start = stop
+        return out
+
+    def _reduced(self, images: Positions, counts: Positions, captions: Positions) -> Block:
+        """Block of images that all have references, over all of which pairs are scored at once."""
+        firsts = np.cumsum(counts) - counts
+        within = np.arange(counts.sum()) - np.repeat(firsts, counts)
+        references = self._order[np.repeat(self._starts[images], counts) + within]
+        scores = self.pair_block(references, captions)
+        if self.leave_one_out:
+            itself = references[:, None] == captions[None, :]
+            left = counts[:, None] - np.add.reduceat(itself, firsts, axis=0, dtype=np.int64)
+            scores = np.where(itself, np.float32(0 if self.reference == "mean" else -np.inf), scores)
+        else:
+            left = counts[:, None]
+        if self.reference == "mean":
+            totals: Block = np.add.reduceat(scores, firsts, axis=0)
+            averages: Block = np.divide(totals, np.maximum(left, 1), dtype=np.float32)
+            return averages
+        best = np.maximum.reduceat(scores, firsts, axis=0)
+        return np.where(left > 0, best, np.float32(0)) if self.leave_one_out else best
+
+    def _one_each(self, paired: ArrayLike | None) -> tuple[Positions, Positions]:
+        counts = np.diff(self._starts)
+        if paired is None:
+            has = counts > 0
+            return self._order[self._starts[:-1][has]], np.concatenate(([0], np.cumsum(has))).astype(np.int64)
+        given = np.asarray(paired, np.int64)
+        if given.shape != (self.shape[0],):
+            raise UserError(
+                f"paired has shape {given.shape} but there are {self.shape[0]} images; give one caption each"
+            )
+        if given.max(initial=-1) >= self.shape[1]:
+            raise UserError(f"paired names caption {given.max()} but there are {self.shape[1]} captions")
+        return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
+    """Hash of texts and of the image of each: degrees with another hash belong to other data.
+
+    >>> hash_of_captions(["a dog", "a cat"], [0, 1])[:8], hash_of_captions(["a dog", "a cat"], [1, 0])[:8]
+    ('7a2f37d0', 'ffc5872b')
+    """
+    return digest_of_parts([json.dumps(list(captions)), np.asarray(image_of_caption, "<i8")])

@@ -1,0 +1,15 @@
+from ._cascade import Below as Below
+from ._cascade import Cascade as Cascade
+from ._cascade import CascadeReport as CascadeReport
+from ._combinations import Maximum as Maximum
+from ._combinations import WeightedSum as WeightedSum
+from ._combinations import common_pairs as common_pairs
+from ._combinations import mean as mean
+from ._combinations import pair_degrees as pair_degrees
+from ._combinations import to_unit_interval as to_unit_interval
+from ._fit import Fit as Fit
+from ._fit import Kind as Kind
+from ._fit import fit_table as fit_table
+from ._fit_file import read_fit as read_fit
+from ._fit_file import write_fit as write_fit
+from ._fitted import Combined as Combined

@@ -1,0 +1,15 @@
+from ._base import VectorSource as VectorSource
+from ._cbow import CBoW as CBoW
+from ._model_scores import ModelScores as ModelScores
+from ._picture_vectors import read_picture_vectors as read_picture_vectors
+from ._picture_vectors import require_ending as require_ending
+from ._picture_vectors import write_picture_vectors as write_picture_vectors
+from ._visual import NEIGHBOURS as NEIGHBOURS
+from ._visual import ImagePairs as ImagePairs
+from ._visual import Lending as Lending
+from ._visual import Visual as Visual
+from ._word_similarity import LEAST_OF_SENTENCES as LEAST_OF_SENTENCES
+from ._word_similarity import LEAST_OF_WORDS as LEAST_OF_WORDS
+from ._word_similarity import WordSimilarity as WordSimilarity
+from ._word_similarity import by_sentences as by_sentences
+from ._word_similarity import by_word_vectors as by_word_vectors

@@ -1,0 +1,10 @@
+from ._base import RowsSource as RowsSource
+from ._cider import ORDERS as ORDERS
+from ._cider import CIDEr as CIDEr
+from ._cider import CIDErD as CIDErD
+from ._inverted_index import InvertedIndex as InvertedIndex
+from ._inverted_index import SparseCaptions as SparseCaptions
+from ._ngram_counts import vocabulary as vocabulary
+from ._ngrams import DocumentFrequencies as DocumentFrequencies
+from ._tfidf import PairRows as PairRows
+from ._tfidf import TfIdf as TfIdf

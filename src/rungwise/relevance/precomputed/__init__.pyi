@@ -1,0 +1,12 @@
+from ._cached_sources import CachedConsensus as CachedConsensus
+from ._cached_sources import CachedPairRows as CachedPairRows
+from ._cached_sources import CachedVectors as CachedVectors
+from ._cached_sources import kept_rows as kept_rows
+from ._cached_sources import kept_vectors as kept_vectors
+from ._saved_degrees import SavedDegrees as SavedDegrees
+from ._saved_degrees import load as load
+from ._shards import KEPT as KEPT
+from ._shards import ShardRecord as ShardRecord
+from ._shards import prepare as prepare
+from ._shards import remove as remove
+from ._shards import write_in_shards as write_in_shards

@@ -1,0 +1,1 @@
+from ._spice import Spice as Spice

@@ -1,0 +1,9 @@
+from ._results import is_run_folder as is_run_folder
+from ._results import keep_result as keep_result
+from ._seeds import SEEDS as SEEDS
+from ._seeds import Spread as Spread
+from ._seeds import checked_seeds as checked_seeds
+from ._seeds import train_seeds as train_seeds
+from ._table_rows import find_runs as find_runs
+from ._table_rows import ours_for as ours_for
+from ._verification import verify_run as verify_run

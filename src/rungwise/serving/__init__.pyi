@@ -1,0 +1,17 @@
+from ._app import create_app as create_app
+from ._client import Client as Client
+from ._common_app import new_app as new_app
+from ._common_app import without_places as without_places
+from ._ids import possible as possible
+from ._ids import sendable as sendable
+from ._limits import ServingLimits as ServingLimits
+from ._pages import mount_page as mount_page
+from ._server import MakeApp as MakeApp
+from ._server import background as background
+from ._server import background_app as background_app
+from ._server import serve as serve
+from ._server import serve_app as serve_app
+from ._workload import WorkQueues as WorkQueues
+from ._workload import client_of as client_of
+from .access import RequestLog as RequestLog
+from .state import Reranker as Reranker

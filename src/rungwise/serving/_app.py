@@ -1,0 +1,150 @@
+"""The application: the search page, and its interface over HTTP.
+
+Pictures are named by their ids, which are looked up in the index and never taken for paths, so that no request can
+reach any other file. Costly work waits in queues (:mod:`rungwise.serving._workload`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from rungwise.core.disk import usable_cache
+from rungwise.index import Index, Meaning, Searcher
+from rungwise.models import DualEncoder
+from rungwise.serving._common_app import new_app
+from rungwise.serving._ids import sendable
+from rungwise.serving._limits import ServingLimits
+from rungwise.serving._metrics import KIND, Metrics
+from rungwise.serving._pages import mount_page
+from rungwise.serving._workload import Workload, WorkQueues
+from rungwise.serving.access import RequestLog
+from rungwise.serving.routes import feedback, pictures, readiness, search, why
+from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.state import Current, KeptPictures, Overviews, Reranker
+
+_STATIC = Path(__file__).parent / "static"
+_REFERENCE = Path(__file__).parent / "reference"
+_KEPT = "sent-pictures"
+_NEWEST = 8
+
+
+def create_app(
+    index: Index,
+    model: DualEncoder,
+    *,
+    allowed_hosts: Sequence[str] | None = None,
+    token: str | None = None,
+    limits: ServingLimits | None = None,
+    log: RequestLog | None = None,
+    kept: Path | None = None,
+    meaning: Meaning | None = None,
+    only_here: bool = False,
+    reranker: Reranker | None = None,
+    lanes: WorkQueues | None = None,
+) -> FastAPI:
+    """Application of the search page and its HTTP interface for one index.
+
+    Answers are JSON; every refusal is ``{"error": "one line"}``. When the index is changed or another takes its place,
+    the new state is served as soon as it is read, provided that the same model built it.
+
+    Args:
+        index: Index to search.
+        model: Model that built the index.
+        allowed_hosts: Names under which the application may be requested, without port; None for any. A server should
+            list its own names, since otherwise a web page elsewhere can have its name resolved to this machine and read
+            the answers.
+        token: Token that every request needs, in the header ``Authorization: Bearer TOKEN``; the page takes it once
+            from ``?token=TOKEN`` and keeps it in a cookie. Only with a token can pictures be added and deleted.
+        limits: Limits of what clients may hold; unused where ``lanes`` are given, which have their own.
+        log: Log of requests; None for no log.
+        kept: Folder for data of pictures that were sent; by default in the cache folder.
+        meaning: Source of known words near in meaning to an unknown one; by default spelling alone decides.
+        only_here: Whether only this machine reaches the application. People may then grade pictures without a token.
+        reranker: Model that reranks the first hits of searches with words, and may explain them.
+        lanes: Queues for the work, which applications of the same server share; None makes new ones.
+
+    Raises:
+        UserError: If another model built the index, or the token is too short.
+    """
+    lanes = lanes or WorkQueues(limits or ServingLimits())
+    limits = lanes.limits
+    searcher = Searcher(index, model, meaning=meaning)
+    current, overviews, metrics = Current(searcher), Overviews(), Metrics()
+    sent = KeptPictures(
+        kept or usable_cache() / _KEPT,
+        index.manifest.model_fingerprint,
+        room=limits.kept_bytes,
+        seconds=limits.kept_seconds,
+    )
+    work = Workload(lanes, sent, metrics)
+    metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
+    places = {} if index.folder is None else {index.folder: "the index"}
+    app = new_app("rungwise", allowed_hosts=allowed_hosts, token=token, metrics=metrics, log=log, places=places)
+    app.include_router(search.routes(current, work, overviews, reranker))
+    app.include_router(why.routes(current, work, reranker))
+    app.include_router(pictures.routes(current, work, writable=token is not None))
+    gradable = token is not None or only_here
+    app.include_router(feedback.routes(current, work, limits, allowed=gradable))
+    app.include_router(readiness.routes(current))
+
+    @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
+    async def about(request: Request) -> Response:
+        """What is being searched."""
+        served, overview = current.now(), overviews.of(current.now())
+        manifest = served.index.manifest
+        newest = await work.read(request, partial(served.index.picture_store.newest, _NEWEST))
+        return json_answer(
+            responses.About(
+                name=manifest.name,
+                pictures=served.pictures,
+                captions=served.captions,
+                skipped=manifest.skipped,
+                dimension=manifest.dimension,
+                similarity=served.index.similarity.kind,
+                model=manifest.model_fingerprint[:12],
+                index_version=served.version,
+                problem=current.problem,
+                columns=served.columns if overview is None else overview.columns,
+                max_results=search.MAX_RESULTS,
+                max_offset=search.MAX_OFFSET,
+                max_upload_bytes=limits.upload_bytes,
+                max_upload_pixels=limits.upload_pixels,
+                writable=token is not None and served.index.folder is not None,
+                gradable=gradable and served.index.folder is not None,
+                reranked_by="" if reranker is None else reranker.name,
+                rerank_top=0 if reranker is None else reranker.top,
+                explains=reranker is not None and reranker.model.explains,
+                version=app.version,
+                examples=served.examples,
+                newest=tuple(map(sendable, newest)),
+            )
+        )
+
+    @app.get("/health", response_model=responses.Health, responses=refusals(), tags=["server"])
+    async def health() -> Response:
+        """That the server answers; whether its store does too, `/ready` says."""
+        return json_answer(responses.Health("ok", current.now().pictures))
+
+    @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])
+    async def measured() -> Response:
+        """What the server counts, for Prometheus."""
+        return Response(metrics.text(), headers={"Content-Type": KIND})
+
+    @app.get("/docs", include_in_schema=False)
+    async def reference() -> FileResponse:
+        return FileResponse(_REFERENCE / "index.html")
+
+    mount_page(app, _STATIC)
+    app.mount("/reference", StaticFiles(directory=_REFERENCE))
+    return app
+
+
+_METRICS: dict[int | str, dict[str, object]] = {
+    200: {"description": "The counters.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}

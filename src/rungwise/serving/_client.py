@@ -1,0 +1,232 @@
+"""Client for a server in Python, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from rungwise.core import UserError, read_bytes
+from rungwise.core.output import printable
+from rungwise.serving._ids import as_sent
+
+_LARGEST_ANSWER = 256 << 20
+_LONGEST_REASON = 500
+
+
+class Client:
+    """Connection to a server of :func:`rungwise.serving.serve` or ``rungwise serve``.
+
+    Answers are the JSON of its interface as dictionaries, which ``/docs`` of every server describes. Several threads
+    may use one client: every request has its own connection.
+
+    Args:
+        address: Address of the server, such as ``"http://127.0.0.1:8000/"``. A path may follow where a proxy stands
+            before the server. With ``https`` the certificate is checked.
+        token: Token of the server, if it asks for one.
+        timeout: Seconds for which the server may be silent.
+
+    Raises:
+        UserError: If the address is malformed. Every method raises it if the server cannot be reached or refuses.
+
+    >>> Client("localhost:8000")
+    Traceback (most recent call last):
+    rungwise.core.UserError: localhost:8000: no address of a server; write it as http://HOST:PORT/
+    """
+
+    def __init__(self, address: str, token: str | None = None, *, timeout: float = 60.0) -> None:
+        try:
+            place = urlsplit(address)
+            host, port = place.hostname, place.port
+        except ValueError:
+            host = port = None
+        if host is None or place.scheme not in ("http", "https"):
+            raise UserError(f"{printable(address)}: no address of a server; write it as http://HOST:PORT/")
+        self.address = f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path.rstrip('/')}/"
+        self._secure = place.scheme == "https"
+        self._host, self._port, self._path = host, port, place.path.rstrip("/")
+        self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._timeout = timeout
+
+    def about(self) -> dict[str, Any]:
+        """What the server searches, and its limits."""
+        return self._json("GET", "about")
+
+    def search(
+        self,
+        query: str = "",
+        k: int = 24,
+        *,
+        offset: int = 0,
+        where: str = "",
+        like: Sequence[str] = (),
+        unlike: Sequence[str] = (),
+        pictures: Sequence[str | Path | bytes] = (),
+        fold: bool | None = None,
+        diversity: float | None = None,
+        words: str | None = None,
+        end: bool | None = None,
+    ) -> dict[str, Any]:
+        """The pictures that fit best; the newest ones if nothing is searched for.
+
+        Args:
+            query: Query as people type it, such as ``"beach" - "people"``.
+            k: Number of pictures.
+            offset: Number of best pictures to skip.
+            where: Filter, such as ``year >= 2020 and tags has 'beach'``.
+            like: Ids of pictures of the index that results should be like.
+            unlike: Ids of pictures of the index that results should not be like.
+            pictures: Other pictures that results should be like: files, their bytes, or names from :meth:`send`.
+            fold: Whether near-duplicates are shown as one; None for the server's default.
+            diversity: 0 for the best pictures, up to 1 for those that differ most.
+            words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
+            end: Whether to judge where relevance ends; None for the server's default. The answer has it in ``"end"``,
+                and for each hit in ``"degree"``, ``"rung"`` and ``"band"``.
+        """
+        asked = {
+            "q": query,
+            "k": k,
+            "offset": offset,
+            "where": where or None,
+            "like": [*map(as_sent, like)],
+            "unlike": [*map(as_sent, unlike)],
+            "picture": [self._sent(picture) for picture in pictures],
+            "fold": fold if fold is None else str(fold).lower(),
+            "diversity": diversity,
+            "words": words,
+            "end": end if end is None else str(end).lower(),
+        }
+        return self._json("GET", "search", asked)
+
+    def similar(self, item_id: str, k: int = 24, *, offset: int = 0, where: str = "") -> dict[str, Any]:
+        """The pictures that are most like one of the index."""
+        return self._json("GET", "similar", {"id": as_sent(item_id), "k": k, "offset": offset, "where": where or None})
+
+    def why(self, query: str, item_id: str) -> dict[str, Any]:
+        """Regions of a picture of the index that answered the words of a query.
+
+        The server needs a reranker that can explain, which :meth:`about` tells in ``"explains"``.
+        """
+        return self._json("GET", "why", {"q": query, "id": as_sent(item_id)})
+
+    def captions(self, picture: str | Path | bytes | None = None, k: int = 8, *, item_id: str = "") -> dict[str, Any]:
+        """The captions of the collection that fit best a picture: a file, its bytes, or one of the index by its id."""
+        asked = {"id": as_sent(item_id) or None, "picture": None if picture is None else self._sent(picture), "k": k}
+        return self._json("GET", "captions", asked)
+
+    def send(self, picture: Path | bytes) -> str:
+        """Send a picture; returns the name under which searches can use it for some time."""
+        body = read_bytes(picture, "picture_bytes") if isinstance(picture, Path) else picture
+        return str(self._json("POST", "pictures", body=body)["picture"])
+
+    def item(self, item_id: str) -> dict[str, Any]:
+        """One picture of the index, with everything known of it."""
+        return self._json("GET", f"items/{_in_path(item_id)}")
+
+    def picture(self, item_id: str, *, side: int | None = None) -> bytes:
+        """The file of a picture of the index, or a JPEG of it whose longer side has at most ``side`` pixels."""
+        return self._ask("GET", f"images/{_in_path(item_id)}", {"thumb": side})
+
+    def add(
+        self,
+        item_id: str,
+        picture: Path | bytes,
+        captions: Sequence[str] = (),
+        columns: Mapping[str, object] | None = None,
+    ) -> dict[str, Any]:
+        """Add a picture to the index, or replace the one with this id. The server must have a token."""
+        body = read_bytes(picture, "picture_bytes") if isinstance(picture, Path) else picture
+        asked = {"id": as_sent(item_id), "caption": captions, "columns": json.dumps(dict(columns)) if columns else None}
+        return self._json("POST", "items", asked, body)
+
+    def delete(self, item_id: str) -> dict[str, Any]:
+        """Delete a picture from the index. The server must have a token."""
+        return self._json("DELETE", f"items/{_in_path(item_id)}")
+
+    def grade(self, query: str, item_id: str, grade: str | None, who: str = "") -> dict[str, Any]:
+        """Store a person's grade of a picture that a search found.
+
+        Args:
+            query: Query of the search, as typed.
+            item_id: Id of the picture.
+            grade: ``"right"``, ``"close"`` or ``"wrong"``; None takes back an earlier grade.
+            who: Name of the person; empty for none.
+        """
+        body = json.dumps({"query": query, "id": item_id, "grade": grade, "who": who}).encode("ascii")
+        return self._json("POST", "grades", body=body, kind="application/json")
+
+    def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
+        """Grades that people gave, newest first: of one query, or of all."""
+        return self._json("GET", "grades", {"q": query, "k": k, "offset": offset})
+
+    def calibrate(self) -> dict[str, Any]:
+        """Fit the end of relevance to the grades; the answer says what changed."""
+        return self._json("POST", "calibration")
+
+    def _sent(self, picture: str | Path | bytes) -> str:
+        return picture if isinstance(picture, str) else self.send(picture)
+
+    def _json(
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
+    ) -> dict[str, Any]:
+        found = _parsed(self._ask(method, target, asked, body, kind))
+        if found is None:
+            raise UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
+        return found
+
+    def _ask(
+        self,
+        method: str,
+        target: str,
+        asked: Mapping[str, object] | None = None,
+        body: bytes | None = None,
+        kind: str = "application/octet-stream",
+    ) -> bytes:
+        given = {name: value for name, value in (asked or {}).items() if value is not None}
+        query = urlencode(given, doseq=True, errors="surrogatepass")
+        headers = self._headers if body is None else {**self._headers, "Content-Type": kind}
+        connection_of = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = connection_of(self._host, self._port, timeout=self._timeout)
+        try:
+            address = f"{self._path}/{target}{'?' if query else ''}{query}"
+            connection.request(method, address, body, headers)
+            response = connection.getresponse()
+            content = response.read(_LARGEST_ANSWER)
+        except TimeoutError as error:
+            raise UserError(f"{self.address}: no answer within {self._timeout:g} s; try again later") from error
+        except ssl.SSLError as error:
+            reason = printable(str(error.reason or error))
+            raise UserError(f"{self.address}: no safe connection ({reason}); check the address") from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = printable(str(getattr(error, "strerror", None) or error) or type(error).__name__)
+            raise UserError(f"{self.address}: cannot be asked ({reason}); is the server running?") from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            reason = str((_parsed(content) or {}).get("error") or f"status {response.status}")
+            reason = printable(" ".join(reason.split())[:_LONGEST_REASON])
+            of_filter = reason.startswith(("filter:", "filter,"))
+            refusal = UserError(reason, parameters={"filter": "where"} if of_filter else {})
+            raise UserError(f"{self.address}: {refusal}") from refusal
+        return content
+
+
+def _in_path(item_id: str) -> str:
+    return quote(as_sent(item_id), safe="")
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,158 @@
+"""The common part of our applications: access, counters, log, one-line errors and checked parameters.
+
+:func:`new_app` makes the search page, the demo and the grading page; there is no other way in.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import unquote_plus
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
+
+from rungwise.core import UnavailableError, UserError
+from rungwise.core.output import printable
+from rungwise.serving._metrics import Metrics
+from rungwise.serving.access import HEADERS, AccessGuard, RequestLog, RequestWatch, Token, known_parameters
+from rungwise.serving.queues import BusyError
+from rungwise.serving.schemas import json_answer
+from rungwise.serving.schemas.responses import Refusal
+
+_log = logging.getLogger(__name__)
+
+_NOBODY = 499
+"""Status of an answer that nobody waits for any more, as nginx counts it."""
+_LONGEST_MESSAGE = 1000
+_PATH = re.compile(r"(?<![\w.~%-])(?:[A-Za-z]:\\|/([^\s/'\"`:;,()]+))[^\s'\"`:;,()]*")
+"""Pattern of an absolute path in a message, with its first folder; on Windows a drive."""
+
+
+def new_app(
+    title: str,
+    *,
+    allowed_hosts: Sequence[str] | None = None,
+    token: str | None = None,
+    metrics: Metrics | None = None,
+    log: RequestLog | None = None,
+    places: Mapping[Path, str] | None = None,
+) -> FastAPI:
+    """Application without operations.
+
+    Args:
+        title: Title of the interface.
+        allowed_hosts: Names under which the application may be requested, without port; None for any.
+        token: Token that every request needs; None for no token.
+        metrics: Counters of requests, if any.
+        log: Log of requests; None for no log.
+        places: Files and folders that errors may name, with the names that visitors read instead.
+
+    Raises:
+        UserError: If the token is too short.
+    """
+    app = FastAPI(
+        title=title,
+        version=version("rungwise"),
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(known_parameters)],
+    )
+    _answer_errors_in_one_line(app, partial(without_places, places=places or {}))
+    app.add_middleware(AccessGuard, names=allowed_hosts, token=None if token is None else Token(token))
+    app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=log)
+    return app
+
+
+def without_places(message: str, asked: str, places: Mapping[Path, str]) -> str | None:
+    """Message of an error without paths of this machine; None if it cannot be told without them.
+
+    Args:
+        message: Text of the error.
+        asked: Text that the visitor sent, which may be repeated.
+        places: Files and folders that errors may name, with the names that visitors read instead.
+
+    >>> folder = Path("/srv/pictures.index")
+    >>> without_places("/srv/pictures.index: 2 searches have graded hits", "", {folder: "the index"})
+    'the index: 2 searches have graded hits'
+    >>> without_places("/etc/hostname: damaged", "", {}) is None
+    True
+    >>> without_places("filter: no picture has a column '/etc/x'", "where='/etc/x' == 1", {})
+    "filter: no picture has a column '/etc/x'"
+    """
+    for place, name in places.items():
+        for written in {str(place), str(place.absolute()), str(place.resolve())}:
+            found_here = re.compile(rf"(?<![^\s'\"`(]){re.escape(written)}(?=[/\\:,])")
+            message = found_here.sub(name.replace("\\", "\\\\"), message)
+    for found in _PATH.finditer(message):
+        if found[0] not in asked and (found[1] is None or os.path.lexists(f"/{found[1]}")):
+            return None
+    return message
+
+
+def _shortened(message: str) -> str:
+    """The message in one line; of a long one the beginning, and the end, which holds the remedy."""
+    line = " ".join(message.split())
+    half = _LONGEST_MESSAGE // 2
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:half]} … {line[-half:]}"
+
+
+def _answer_errors_in_one_line(app: FastAPI, tellable: Callable[[str, str], str | None]) -> None:
+    """Answer every error of an application as ``{"error": "one line"}``."""
+
+    def error(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+        query = unquote_plus(request.scope["query_string"].decode("latin-1"))
+        told = tellable(message, f"{request.scope['path']} {query}")
+        if told is None:
+            _log.warning("%s", printable(" ".join(message.split())))
+            told = "something is wrong with a file of the server; its log says more"
+        return json_answer(Refusal(_shortened(told)), status, headers)
+
+    @app.exception_handler(UserError)
+    async def bad_input(request: Request, problem: UserError) -> Response:
+        return error(request, 422, str(problem))
+
+    @app.exception_handler(UnavailableError)
+    async def away(request: Request, problem: UnavailableError) -> Response:
+        # Where the store is, concerns those who run the server, and no visitor.
+        _log.warning("%s", printable(str(problem)))
+        message = "the store of the index does not answer; try again in a moment"
+        return error(request, 503, message, {"Retry-After": "5"})
+
+    @app.exception_handler(RequestValidationError)
+    async def bad_request(request: Request, problem: RequestValidationError) -> Response:
+        first = problem.errors()[0]
+        place = [str(part) for part in first["loc"] if part not in ("query", "path", "body")]
+        return error(request, 422, f"{'.'.join(place) or 'request'}: {first['msg']}")
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(request: Request, problem: StarletteHTTPException) -> Response:
+        headers = dict(problem.headers or {})
+        if problem.status_code == 405:  # files that stand still do not say what they allow
+            allowed = headers.get("Allow", "GET")
+            headers["Allow"] = f"{allowed}, HEAD" if allowed == "GET" else allowed
+        return error(request, problem.status_code, str(problem.detail), headers)
+
+    @app.exception_handler(BusyError)
+    async def busy(request: Request, problem: BusyError) -> Response:
+        return error(request, 503, "there is too much to do; try again in a moment", {"Retry-After": "5"})
+
+    @app.exception_handler(MemoryError)
+    async def out_of_memory(request: Request, problem: MemoryError) -> Response:
+        message = "there is not enough memory for this now; try again in a moment"
+        return error(request, 503, message, {"Retry-After": "5"})
+
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, problem: ClientDisconnect) -> Response:
+        return Response(status_code=_NOBODY)
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, problem: Exception) -> Response:
+        return error(request, 500, "something is wrong in the server; its log says more", HEADERS)

@@ -1,0 +1,221 @@
+"""Queues of costly work: encoding and searching in one, decoding in another, reading in a third."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from fastapi import HTTPException
+from numpy.typing import NDArray
+from starlette.requests import Request
+
+from rungwise.core import UserError
+from rungwise.data.files import PackedPicture, Picture
+from rungwise.data.pictures import PictureHeader, read_header, thumbnail
+from rungwise.index import Answer, Item, Searcher, SearchOptions, Where
+from rungwise.index.query import Query
+from rungwise.models import PairScorer
+from rungwise.serving._limits import ServingLimits, client_key
+from rungwise.serving._metrics import Metrics
+from rungwise.serving.access import Uploads
+from rungwise.serving.queues import Batches, Memory, WorkQueue, outcome
+from rungwise.serving.state import THUMBNAIL, KeptPictures, PictureFiles, ServedIndex
+
+_PICTURE_PATIENCE = 1.0
+_READING_THREADS = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PendingSearch:
+    """A search that waits to be encoded together with others."""
+
+    served: ServedIndex
+    query: Query
+    k: int
+    offset: int
+    where: Where | None
+    options: SearchOptions
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """Result of a search: the hits with remarks, and their pictures by id."""
+
+    answer: Answer
+    items: dict[str, Item]
+
+
+class WorkQueues:
+    """Queues of one server, which all of its applications share.
+
+    Attributes:
+        limits: Limits of the server.
+        encoding: Queue of one thread: encoding uses every core already, and requests at the same time would only
+            contend.
+        decoding: Queue for decoding pictures.
+        reading: Queue for reading from disk.
+        memory: Budget of memory for decoding.
+        uploads: Pictures that are being received.
+        files: Sender of pictures.
+    """
+
+    def __init__(self, limits: ServingLimits) -> None:
+        self.limits = limits
+        self.encoding = WorkQueue(threads=1)
+        self.decoding = WorkQueue(limits.decoding_threads, yielding=True)
+        self.reading = WorkQueue(_READING_THREADS)
+        self.memory = Memory(limits.decoding_memory)
+        self.uploads = Uploads(limits)
+        self.files = PictureFiles(self.decoding, self.memory, limits)
+
+    async def encoded(self, request: Request, work: Callable[[], T]) -> T:
+        """Do work in the queue of encoding."""
+        submitted = self.encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    async def read(self, request: Request, work: Callable[[], T]) -> T:
+        """Do work in the queue of reading."""
+        submitted = self.reading.submit(work, client=client_of(request))
+        return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    def watched_by(self, metrics: Metrics) -> None:
+        """Add gauges of the waiting work to the counters."""
+        for name, lane in (("encoding", self.encoding), ("decoding", self.decoding), ("reading", self.reading)):
+            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
+        metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self.uploads.held)
+        metrics.watch("decoding_free_bytes", "Memory that decoding may still take.", lambda: self.memory.left)
+
+
+class Workload:
+    """The work of one index.
+
+    Attributes:
+        files: Sender of pictures of the index.
+        kept: Data of pictures that visitors sent.
+        encoded: Method :meth:`WorkQueues.encoded` of the queues.
+        read: Method :meth:`WorkQueues.read` of the queues.
+    """
+
+    def __init__(self, lanes: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
+        self.kept = kept
+        self._lanes = lanes
+        self._limits = lanes.limits
+        self.files, self.encoded, self.read = lanes.files, lanes.encoded, lanes.read
+        self._queries = Batches(
+            lanes.encoding,
+            searched,
+            most=lanes.limits.queries_together,
+            size=lambda one: sum(map(len, one.query.texts)),
+            room=lanes.limits.characters_together,
+            observe=metrics.encoded,
+        )
+        metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
+        lanes.watched_by(metrics)
+
+    async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
+        """Encode a query, together with others that wait, and search."""
+        work = self._queries.submit(search, client=client_of(request))
+        return await outcome(work, request, self._limits.waiting_seconds)
+
+    async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
+        """Let a model look at a picture of the index, in the queue of encoding.
+
+        Args:
+            request: Request that asks.
+            work: Work to do.
+            picture: Picture that the work reads; no message says where it lies.
+            model: Model that does the work.
+
+        Raises:
+            HTTPException: 404 if the picture cannot be read; 422 if it would take too much memory.
+        """
+        return await self.encoded(request, partial(self._looked_at, work, picture, model))
+
+    def _looked_at(self, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
+        try:
+            header = read_header(picture)
+            size = picture.stat().st_size if not isinstance(picture, PackedPicture) else len(picture.read())
+            needed = header.memory(model.decoded_side) + size
+            if needed > self._limits.decoding_memory:
+                raise HTTPException(422, f"this picture has {header.pixels} pixels, which are too many to look at anew")
+            with self._lanes.memory.taken(needed):
+                return work()
+        except (OSError, UserError) as error:  # the reasons name the file
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
+
+    async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
+        """Receive a picture, decode it in one queue, encode it in another, and keep its data."""
+        client = client_of(request)
+        async with self._lanes.uploads.received(request, client) as body:
+            header, encode, small = await self._decoded(request, searcher, body)
+            vector = await self.encoded(request, encode)
+        # Nothing is kept of a picture of which the vector is not known, and nobody waits for the disk but its sender.
+        return await self.read(request, partial(self.kept.keep, body, vector[0], small)), header
+
+    async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
+        """Receive a picture, check that it can be decoded, and do work with it in the queue of encoding."""
+        client = client_of(request)
+        async with self._lanes.uploads.received(request, client) as body:
+            header, _, _ = await self._decoded(request, searcher, body)
+            return await self.encoded(request, partial(work, body, header))
+
+    async def _decoded(
+        self, request: Request, searcher: Searcher, body: bytes
+    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
+        if not body:
+            raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
+        decode = partial(self._decode, searcher, body)
+        work = self._lanes.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(work, request, self._limits.waiting_seconds)
+
+    def _decode(
+        self, searcher: Searcher, body: bytes
+    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
+        header = read_header(body)
+        if header.pixels > self._limits.upload_pixels:
+            raise HTTPException(
+                413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
+            )
+        needed = max(header.memory(searcher.model.decoded_side), header.memory(THUMBNAIL))
+        needed += 2 * len(body)  # the file is there twice while it is decoded
+        if needed > self._limits.decoding_memory:
+            raise HTTPException(
+                413,
+                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
+                " send a smaller one, or a JPEG",
+            )
+        with self._lanes.memory.taken(needed):
+            return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
+
+
+def searched(searches: Sequence[PendingSearch]) -> list[SearchOutcome | Exception]:
+    """Encode the texts of several searches in one call of the model, then run each; one may fail by itself."""
+    given: list[SearchOutcome | Exception] = []
+    vectors: dict[str, NDArray[np.float32]] = {}
+    if len(searches) > 1:
+        # Versions of an index share the model.
+        texts = dict.fromkeys(text for one in searches for text in one.served.searcher.texts_of(one.query))
+        vectors = searches[0].served.searcher.encode_texts(tuple(texts))
+    for one in searches:
+        try:
+            answer = one.served.searcher.search(
+                one.query, one.k, offset=one.offset, where=one.where, options=one.options, vectors=vectors
+            )
+            given.append(SearchOutcome(answer, one.served.found([hit.id for hit in answer.hits])))
+        except Exception as error:  # the others are to have their answers
+            given.append(error)
+    return given
+
+
+def client_of(request: Request) -> str:
+    """Client of a request, as :func:`rungwise.serving._limits.client_key` names it."""
+    return client_key(request.client.host) if request.client else ""
+
+
+def _waiting(lane: WorkQueue) -> float:
+    return lane.waiting

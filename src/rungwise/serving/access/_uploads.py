@@ -1,0 +1,115 @@
+"""Uploads of pictures, limited in number, in all and per client, in time and in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from threading import Lock
+
+from fastapi import HTTPException
+from starlette.requests import Request
+
+from rungwise.serving._limits import ServingLimits
+
+_CLOSE = {"Connection": "close"}
+"""Header of an answer that is given before the body has arrived, which would be taken for the next request."""
+_RETRY = _CLOSE | {"Retry-After": "2"}
+
+
+class Uploads:
+    """Table of the pictures that are being received and searched with."""
+
+    def __init__(self, limits: ServingLimits) -> None:
+        self._limits = limits
+        self._lock = Lock()
+        self._under_way: Counter[str] = Counter()
+        self._held = 0
+
+    @property
+    def held(self) -> int:
+        """Number of bytes of all uploads."""
+        return self._held
+
+    @asynccontextmanager
+    async def received(self, request: Request, client: str) -> AsyncIterator[bytes]:
+        """The body of a request; the upload counts until the end of the block.
+
+        Raises:
+            HTTPException: 413 if the body is too large, 408 if it does not arrive in time, 429 if this client has too
+                many uploads, 503 if there are too many in all.
+            ClientDisconnect: If the client leaves before the end.
+        """
+        self._require_announced(request)
+        self._enter(client)
+        held = _Held(self)
+        try:
+            yield await self._body(request, held)
+        finally:
+            held.give_back()
+            self._leave(client)
+
+    async def _body(self, request: Request, held: _Held) -> bytes:
+        parts = []
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                async for part in request.stream():
+                    held.take(len(part))
+                    if held.size > self._limits.upload_bytes:
+                        raise self._too_large()
+                    parts.append(part)
+        except TimeoutError:
+            message = f"the picture has not come within {self._limits.body_seconds:g} s; send it again"
+            raise HTTPException(408, message, _CLOSE) from None
+        return b"".join(parts)
+
+    def _require_announced(self, request: Request) -> None:
+        announced = request.headers.get("content-length", "")
+        # More digits than these are too many in any case, and Python refuses to read very many.
+        if announced.isdecimal() and (len(announced) > 18 or int(announced) > self._limits.upload_bytes):
+            raise self._too_large()
+
+    def _too_large(self) -> HTTPException:
+        most = self._limits.upload_bytes
+        shown = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most} bytes"
+        return HTTPException(413, f"the picture is larger than {shown}; send a smaller one", _CLOSE)
+
+    def _enter(self, client: str) -> None:
+        with self._lock:
+            if self._under_way[client] >= self._limits.uploads_per_client:
+                raise HTTPException(
+                    429, f"{self._under_way[client]} pictures from here are under way; wait for their answers", _RETRY
+                )
+            if self._under_way.total() >= self._limits.uploads_at_once:
+                raise HTTPException(503, "too many pictures are under way; try again in a moment", _RETRY)
+            self._under_way[client] += 1
+
+    def _leave(self, client: str) -> None:
+        with self._lock:
+            self._under_way[client] -= 1
+            if not self._under_way[client]:
+                del self._under_way[client]
+
+    def change_held(self, by: int) -> None:
+        """Add bytes to the count, or subtract them; HTTPException 503 if there are too many in all."""
+        with self._lock:
+            if by > 0 and self._held + by > self._limits.upload_bytes_in_all:
+                raise HTTPException(503, "too many bytes of pictures are under way; try again in a moment", _RETRY)
+            self._held += by
+
+
+class _Held:
+    """Count of the bytes of one upload."""
+
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
+        self.size = 0
+
+    def take(self, more: int) -> None:
+        self._uploads.change_held(more)
+        self.size += more
+
+    def give_back(self) -> None:
+        self._uploads.change_held(-self.size)
+        self.size = 0

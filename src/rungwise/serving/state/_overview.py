@@ -1,0 +1,215 @@
+"""Overview of an index that a page shows before any search: random pictures, groups of like ones, columns.
+
+It reads many pictures, so it is made once for a version, in its own thread. While an index grows, an older overview is
+shown for a while: ids stay valid, and removed pictures are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock, Thread
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core import UserError
+from rungwise.index import FACTS, WORDS, Row
+from rungwise.index.filters import OWN
+from rungwise.serving.schemas.responses import IndexColumn
+from rungwise.serving.state._facets import columns_of
+from rungwise.serving.state._served_index import ServedIndex
+
+_SAMPLE = 2_000
+_DRAWN_FROM = 200_000
+"""Number of newest pictures that the sample of a larger index is drawn from."""
+_COUNTED = 50_000
+"""Number of pictures whose columns are read."""
+_GROUPS = 12
+_OF_GROUP = 12
+_REST = 20.0
+"""An overview is made anew after this many times the duration of the last one."""
+_LONGEST_LABEL = 60
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_SHARED = 0.3
+"""Share of a group that must have a word which names it."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Pictures whose vectors are near to each other.
+
+    Attributes:
+        label: Value of a column that half of the pictures share, else the caption that fits their centre, else words
+            that many of them share; empty if there are none.
+        size: About how many pictures of the index belong to it.
+        ids: Ids of a few pictures, the one nearest to the centre first.
+    """
+
+    label: str
+    size: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Overview of one version of an index.
+
+    Attributes:
+        version: Version of the index.
+        sample: Ids of pictures drawn at random.
+        clusters: Groups of like pictures, the largest first.
+        columns: Summaries of the pictures' columns.
+    """
+
+    version: str
+    sample: tuple[str, ...]
+    clusters: tuple[Cluster, ...]
+    columns: tuple[IndexColumn, ...]
+
+
+class Overviews:
+    """Cache of the overview of what is served, made when it is first asked for; ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.at_hand: Overview | None = None
+        self._clock = clock
+        self._lock = Lock()
+        self._making: Thread | None = None
+        self._not_before = 0.0
+
+    def of(self, served: ServedIndex) -> Overview | None:
+        """The newest overview; None if there is none yet. A missing one is made in the background."""
+        with self._lock:
+            at_hand = self.at_hand
+            if at_hand is not None and at_hand.version == served.version:
+                return at_hand
+            if self._making is None and self._clock() >= self._not_before:
+                self._making = Thread(target=self._make, args=(served,), daemon=True)
+                self._making.start()
+            return at_hand
+
+    def settle(self) -> None:
+        """Wait for an overview that is being made."""
+        with self._lock:
+            making = self._making
+        if making is not None:
+            making.join()
+
+    def _make(self, served: ServedIndex) -> None:
+        start = self._clock()
+        try:
+            made = overview(served)
+            with self._lock:
+                self.at_hand = made
+        except Exception:  # a page without groups is better than none
+            _log.exception("no overview of the index could be made")
+        finally:
+            with self._lock:
+                self._making = None
+                now = self._clock()
+                self._not_before = now + min(600.0, _REST * (now - start))
+
+
+def overview(served: ServedIndex) -> Overview:
+    """Make the overview of a version."""
+    ids = served.index.picture_store.newest(_DRAWN_FROM)
+    sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
+    columns = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
+    return Overview(served.version, tuple(sample), clusters_of(served, sample), columns)
+
+
+def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
+    """Groups of like pictures, by k-means of their vectors at length 1."""
+    from scipy.cluster.vq import kmeans2
+
+    rows = served.index.picture_store.get(ids)
+    groups = min(_GROUPS, len(rows) // 3)
+    if groups < 2:
+        return ()
+    names = list(rows)
+    vectors = np.stack([row.vector for row in rows.values()]).astype(np.float64)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    centres, of_row = kmeans2(vectors, groups, minit="++", seed=0)
+    share = served.pictures / len(rows)
+    words = {name: _words(row) for name, row in rows.items()}
+    usual = Counter(word for found in words.values() for word in found)
+    values = {name: _values(row) for name, row in rows.items()}
+    usual_values = Counter(value for found in values.values() for value in found)
+    made = []
+    for group in range(groups):
+        inside = np.flatnonzero(of_row == group)
+        if not inside.size:
+            continue
+        order = inside[np.argsort(-(vectors[inside] @ centres[group]), kind="stable")]
+        members = [names[row] for row in order]
+        label = (
+            _shared_value([values[name] for name in members], usual_values, len(values))
+            or _caption_near(served, centres[group].astype(np.float32))
+            or _shared_words([words[name] for name in members], usual, len(words))
+        )
+        made.append(Cluster(label, round(len(members) * share), tuple(members[:_OF_GROUP])))
+    return tuple(sorted(made, key=lambda cluster: -cluster.size))
+
+
+def _caption_near(served: ServedIndex, centre: NDArray[np.float32]) -> str:
+    """The best caption that is short enough for a label."""
+    if not served.captions:
+        return ""
+    length = np.linalg.norm(centre)
+    try:
+        near = served.searcher.captions_near(centre / length if length else centre, 5)
+    except UserError:  # a middle that is no vector of this similarity
+        return ""
+    return next((hit.text.strip() for hit in near if len(hit.text) <= _LONGEST_LABEL), "")
+
+
+def _values(row: Row) -> frozenset[str]:
+    texts = (value for name, value in row.record.items() if name not in FACTS and not name.startswith(OWN))
+    return frozenset(text for text in texts if isinstance(text, str) and 0 < len(text) <= _LONGEST_LABEL)
+
+
+def _shared_value(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
+    """The value of a column that half of the members have, and far fewer of all pictures; empty without one.
+
+    >>> fruit = [frozenset({"fruit", "new"})] * 3
+    >>> _shared_value(fruit, Counter({"fruit": 4, "new": 9}), of=9)
+    'fruit'
+    """
+    return next(iter(_commoner(members, usual, of, share=0.5, times=1.5)), "") if len(members) > 1 else ""
+
+
+def _commoner(
+    members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int, *, share: float, times: float
+) -> list[str]:
+    """Texts with at least this share among the members, and ``times`` their share of all; the most typical first."""
+    here = Counter(text for texts in members for text in texts)
+    lift = {
+        text: count / len(members) - usual[text] / of
+        for text, count in here.items()
+        if count >= share * len(members) and count / len(members) > times * usual[text] / of
+    }
+    return sorted(lift, key=lambda text: (-lift[text], text))
+
+
+def _words(row: Row) -> frozenset[str]:
+    text = row.record.get(WORDS)
+    return frozenset(_WORD.findall(text.casefold())) if isinstance(text, str) else frozenset()
+
+
+def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
+    """Up to two words that many members have, and that are more frequent among them than among all.
+
+    >>> red = [frozenset({"red", "shoe"})] * 3
+    >>> _shared_words(red, Counter({"red": 3, "shoe": 9}), of=9)
+    'red'
+    """
+    return " ".join(_commoner(members, usual, of, share=_SHARED, times=1.2)[:2])

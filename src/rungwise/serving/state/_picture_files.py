@@ -1,0 +1,114 @@
+"""Files of pictures as answers: sent unchanged, or made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from stat import S_ISREG
+
+from fastapi import HTTPException
+from fastapi.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rungwise.core import UserError, digest_of_parts, opened_file
+from rungwise.data.files import PackedPicture, Picture
+from rungwise.data.pictures import read_header, thumbnail
+from rungwise.serving._limits import ServingLimits
+from rungwise.serving.queues import Memory, WorkQueue
+from rungwise.serving.state._thumbnails import ThumbnailCache
+
+_LARGEST_SIDE = 2048
+_PIECE = 1 << 20
+# A picture is sent as it is only if its first bytes are of a kind that every browser shows and that holds no script.
+_SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
+
+
+@dataclass(frozen=True)
+class _File:
+    """A picture's file at one moment: what distinguishes it from a later one, and how it may be sent."""
+
+    path: Picture
+    changed: tuple[int, int, int]
+    kind: str | None
+
+    def tag(self, side: int | None) -> str:
+        key = f"{self.path}|{self.changed}|{side}"
+        return f'"{digest_of_parts([key])[:32]}"'
+
+
+class PictureFiles:
+    """Sends pictures of the index."""
+
+    def __init__(self, lane: WorkQueue, memory: Memory, limits: ServingLimits) -> None:
+        self.limits = limits
+        self._memory = memory
+        self._thumbnails = ThumbnailCache(lane, limits.thumbnail_bytes, limits.waiting_seconds)
+
+    async def answer(self, path: Picture, side: int | None, request: Request, client: str) -> Response:
+        """Answer with a picture's file, or with a JPEG of it.
+
+        Args:
+            path: Path of the file, or its place in a packed one. No message names it.
+            side: Longest side in pixels; None sends the file unchanged.
+            request: Request to answer.
+            client: Client of the request.
+
+        Raises:
+            HTTPException: 404 if there is no readable picture; 422 if it is too large to be made smaller.
+            BusyError: If its turn has not come in time.
+            ClientDisconnect: If the client has left.
+        """
+        try:
+            file = await run_in_threadpool(_look_at, path)
+            headers = {"ETag": file.tag(side)}
+            if headers["ETag"] in request.headers.get("if-none-match", ""):
+                return Response(status_code=304, headers=headers)
+            if side is None and file.kind is not None:
+                # Without its length: should the file be cut off meanwhile, the answer only ends earlier.
+                return StreamingResponse(_pieces(path), headers=headers, media_type=file.kind)
+            side = side or _LARGEST_SIDE
+            make = partial(self._make, path, side)
+            small = await self._thumbnails.get((file, side), make, request, client)
+        # The reasons name the file.
+        except (OSError, ValueError, UserError) as error:
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
+        return Response(small, headers=headers, media_type="image/jpeg")
+
+    def _make(self, path: Picture, side: int) -> bytes:
+        source = path.read() if isinstance(path, PackedPicture) else path
+        header = read_header(source)
+        needed = header.memory(side) + (len(source) if isinstance(source, bytes) else source.stat().st_size)
+        if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
+            raise HTTPException(
+                422, f"this picture has {header.pixels} pixels, which are too many for a small copy of it"
+            )
+        with self._memory.taken(needed):
+            return thumbnail(source, side)
+
+
+def _look_at(path: Picture) -> _File:
+    if isinstance(path, PackedPicture):
+        about = path.file.stat()
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(path.read()[:16]))
+    about = path.stat()
+    if not S_ISREG(about.st_mode):
+        raise OSError("not a file")
+    with opened_file(path, "picture_bytes") as file:
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(file.read(16)))
+
+
+def _pieces(path: Picture) -> Iterator[bytes]:
+    if isinstance(path, PackedPicture):
+        yield path.read()
+        return
+    with opened_file(path, "picture_bytes") as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _shown_as_is(start: bytes) -> str | None:
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _SENT_AS_IS.items() if start.startswith(magic)), None)

@@ -1,0 +1,11 @@
+from ._run_folder import CHECKPOINT as CHECKPOINT
+from ._run_folder import CONFIG as CONFIG
+from ._run_folder import HISTORY as HISTORY
+from ._run_folder import MODEL as MODEL
+from ._run_folder import STAGES as STAGES
+from ._run_folder import STEPS as STEPS
+from ._run_folder import check_config as check_config
+from ._run_folder import is_begun as is_begun
+from ._run_folder import is_run as is_run
+from ._stages import histories as histories
+from ._stages import run as run

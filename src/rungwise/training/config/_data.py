@@ -1,0 +1,26 @@
+"""The collection to learn from, and its splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rungwise.core import STRICT
+
+
+@dataclass(frozen=True)
+class CollectionConfig:
+    """The pictures and captions to learn from.
+
+    Attributes:
+        path: Folder or file of the data, in any layout that rungwise inspect recognises.
+        train: Splits to learn from.
+        validation: Split that chooses between models.
+        join_restval: Count COCO's restval pictures as training pictures.
+    """
+
+    __pydantic_config__ = STRICT
+
+    path: str = ""
+    train: tuple[str, ...] = ("train",)
+    validation: str = "val"
+    join_restval: bool = False

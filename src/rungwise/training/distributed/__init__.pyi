@@ -1,0 +1,9 @@
+from ._collectives import gather_rows as gather_rows
+from ._global_negatives import GlobalNegatives as GlobalNegatives
+from ._global_negatives import average_gradients as average_gradients
+from ._global_negatives import process_group as process_group
+from ._heartbeats import LOST_AFTER as LOST_AFTER
+from ._processes import Processes as Processes
+from ._processes import is_first as is_first
+from ._processes import joined as joined
+from ._processes import resuming as resuming

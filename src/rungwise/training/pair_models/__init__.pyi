@@ -1,0 +1,13 @@
+from ._correlations import Correlations as Correlations
+from ._correlations import correlations as correlations
+from ._cross_encoders import CrossEncoderResult as CrossEncoderResult
+from ._cross_encoders import pair_scores as pair_scores
+from ._cross_encoders import train_cross_encoder as train_cross_encoder
+from ._distillation import EPOCHS as EPOCHS
+from ._distillation import UNLABELLED as UNLABELLED
+from ._distillation import DistilResult as DistilResult
+from ._distillation import distil as distil
+from ._model_folders import BI_ENCODER as BI_ENCODER
+from ._model_folders import CROSS_ENCODER as CROSS_ENCODER
+from ._settings import PairTraining as PairTraining
+from ._settings import TrainingObserver as TrainingObserver

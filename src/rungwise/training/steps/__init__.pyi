@@ -1,0 +1,17 @@
+from ._cached_gradients import cached_backward as cached_backward
+from ._optimizer_step import OptimizerStep as OptimizerStep
+from ._optimizer_step import Scaling as Scaling
+from ._optimizers import Adam as Adam
+from ._optimizers import AdamW as AdamW
+from ._optimizers import AnyOptimizer as AnyOptimizer
+from ._optimizers import Group as Group
+from ._optimizers import LearningRates as LearningRates
+from ._optimizers import OptimizerConfig as OptimizerConfig
+from ._schedules import AnySchedule as AnySchedule
+from ._schedules import PhaseSchedule as PhaseSchedule
+from ._stopwatch import Spent as Spent
+from ._stopwatch import memory as memory
+from ._strategies import AnyStep as AnyStep
+from ._strategies import Plain as Plain
+from ._strategies import StepContext as StepContext
+from ._weight_average import WeightAverage as WeightAverage

@@ -1,0 +1,9 @@
+from ._logs import check_logs as check_logs
+from ._logs import open_watchers as open_watchers
+from ._reports import AllOf as AllOf
+from ._reports import EpochReport as EpochReport
+from ._reports import StageReport as StageReport
+from ._reports import StepReport as StepReport
+from ._reports import TerminalWatcher as TerminalWatcher
+from ._reports import Watcher as Watcher
+from ._reports import watchers_of as watchers_of
