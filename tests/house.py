@@ -27,20 +27,42 @@ def tree_of(module: str) -> ast.Module:
 
 
 @cache
+def exports_of(package: str) -> dict[str, str]:
+    """What a room exports: each name with the module, or inner room, from which the room has it."""
+    path = modules()[package]
+    stub = path.with_suffix(".pyi")
+    found = {}
+    for node in ast.parse((stub if stub.is_file() else path).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            place = f"{package}.{node.module}" if node.level else str(node.module)
+            found.update({alias.asname or alias.name: place for alias in node.names})
+    return {
+        name: place for name, place in found.items() if place.startswith("rungwise.") and place != "rungwise._exports"
+    }
+
+
+def module_of(place: str, name: str) -> str:
+    """The module in which a name is written that is imported from a module or a room."""
+    if f"{place}.{name}" in modules():
+        return f"{place}.{name}"
+    further = exports_of(place).get(name) if place in modules() and modules()[place].stem == "__init__" else None
+    return place if further is None else module_of(further, name)
+
+
+@cache
 def imports_of(module: str) -> dict[str, int]:
     """Modules of the package that a module names in an import, whether at its top, inside a function or for types.
 
     Returns:
         Name to the line where it comes first. ``from rungwise.a import b`` names ``rungwise.a.b`` if that is a module,
-        else ``rungwise.a``.
+        else the module from which ``rungwise.a`` has what it exports as ``b``.
     """
     found: dict[str, int] = {}
     for node in ast.walk(tree_of(module)):
         names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}, line {node.lineno}: a relative import; name the whole module"
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in modules() else str(node.module) for name in inside]
+            names = [module_of(str(node.module), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:

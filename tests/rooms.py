@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 FLOORS = (
+    "_exports",
     "core",
     "similarity",
     "losses",

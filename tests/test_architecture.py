@@ -1,11 +1,12 @@
 """The floors of docs/architecture.md, held to: what a room may import, and that no modules need each other."""
 
 import ast
+import re
 from collections import defaultdict
 
 import pytest
 
-from tests.house import PACKAGE, imports_of, modules, room_of, tree_of
+from tests.house import PACKAGE, definitions_in, exports_of, imports_of, modules, room_of, tree_of
 from tests.rooms import FLOORS, INSIDE, allowed
 
 MOST_ENTRIES = 14
@@ -23,7 +24,8 @@ def packages():
 
 def entries(package):
     """Names of the modules and inner rooms that stand in a room itself."""
-    return {one.removeprefix(f"{package}.").partition(".")[0] for one in modules() if one.startswith(f"{package}.")}
+    inside = [one.removeprefix(f"{package}.") for one in modules() if one.startswith(f"{package}.")]
+    return {one.partition(".")[0].removeprefix("_") for one in inside}
 
 
 def test_every_room_has_a_floor():
@@ -82,7 +84,7 @@ def test_an_entry_imports_from_lower_entries_only(room):
     floor = dict.fromkeys(there, len(order)) | {entry: place for place, entry in enumerate(order)}
 
     def of(module):
-        return module.removeprefix(package).partition(".")[0]
+        return module.removeprefix(package).partition(".")[0].removeprefix("_")
 
     wrong = [
         f"{modules()[module].relative_to(PACKAGE)}:{line}: may not import {name}"
@@ -92,6 +94,51 @@ def test_an_entry_imports_from_lower_entries_only(room):
         if name.startswith(package) and floor[of(name)] > floor[of(module)]
     ]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def crossing_imports():
+    """Every import from another room or inner room: where it stands, what it names, and the module that it names."""
+    for module, path in modules().items():
+        if path.stem == "__init__":
+            continue  # it is what exports
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("rungwise"):
+                for alias in node.names:
+                    yield f"{path.relative_to(PACKAGE)}:{node.lineno}", module, str(node.module), alias.name
+
+
+def test_other_rooms_import_public_names_only():
+    """A private module is for the room in which it stands, and for the rooms inside that one."""
+    wrong = []
+    for place, module, source, name in crossing_imports():
+        parts = f"{source}.{name}".split(".")
+        private = next(
+            (number for number, part in enumerate(parts) if part.startswith("_") and part != "__version__"), None
+        )
+        if private is not None and not module.startswith(".".join(parts[:private]) + "."):
+            wrong.append(f"{place}: {source}.{name}")
+        known = exports_of(source).keys() | definitions_in(source) if source in packages() else {name}
+        if private is None and name not in known and f"{source}.{name}" not in modules():
+            wrong.append(f"{place}: {source} does not export {name}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_a_module_is_private_or_says_what_it_exports():
+    wrong = [
+        module
+        for module, path in modules().items()
+        if not path.stem.startswith("_") and "__all__" not in path.read_text(encoding="utf-8")
+    ]
+    assert not wrong, wrong
+
+
+def test_the_reference_lists_what_is_public():
+    listed = re.findall(
+        r"automodule:: (\S+)", (PACKAGE.parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    )
+    public = {one for one in packages() if exports_of(one) and not one.startswith("rungwise.cli")}
+    public |= {one for one, path in modules().items() if not path.stem.startswith("_")}
+    assert sorted(listed) == sorted({"rungwise", *public})
 
 
 def test_search_and_cutoff_meet_through_a_contract():
@@ -118,8 +165,8 @@ def test_a_class_name_means_one_thing():
 def test_a_file_name_stands_in_few_rooms():
     found = defaultdict(set)
     for module, path in modules().items():
-        if path.stem not in ("__init__", "base", "config"):
-            found[path.stem].add(room_of(module))
+        if path.stem not in ("__init__", "_base", "_config"):
+            found[path.stem.removeprefix("_")].add(room_of(module))
     assert not (many := {name: rooms for name, rooms in found.items() if len(rooms) > MOST_ROOMS}), many
 
 

@@ -91,7 +91,7 @@ def test_what_a_document_mentions_exists(document):
     [
         "src/rungwise/core/_errors.py",
         "core/_errors.py",
-        "errors.py",
+        "_errors.py",
         "core/",
         "tests/ROOM/test_MODULE.py",
         "losses/*.py",

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 def namesake(module: str) -> Path:
     """Where a module's tests stand: of ``rungwise.room.module`` in ``tests/room/test_module.py``."""
     path = modules()[module].relative_to(PACKAGE)
-    name = module.rpartition(".")[2] if path.stem == "__init__" else path.stem
+    name = module.rpartition(".")[2] if path.stem == "__init__" else path.stem.removeprefix("_")
     return TESTS / path.parent / f"test_{name}.py"
 
 

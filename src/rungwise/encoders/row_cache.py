@@ -35,6 +35,8 @@ from rungwise.core.compute import cores, thread_pool
 from rungwise.core.disk import appending, explained
 from rungwise.core.disk.locks import writing_alone
 
+__all__ = ["KEYS", "KEY_BYTES", "LAYOUT", "ROWS", "Progress", "RowStore", "is_cache", "sound_positions", "verify"]
+
 KEY_BYTES = 32
 KEYS, ROWS = "keys.bin", "rows.bin"
 Progress = Callable[[int], None]

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
+__all__ = [
+    "PACKAGED_MODEL",
+    "TRIED",
+    "Precision",
+    "load_sentence_model",
+    "loading",
+    "sentence_folder",
+    "weights_hash",
+    "wiring",
+    "without_bars",
+    "without_reports",
+]
+
 TRIED = "a dog, 2 cats"
 """Text that a model encodes right after loading: parts that do not fit each other fail with the first text."""
 

@@ -17,6 +17,8 @@ from typing import Any
 from rungwise.core import UserError
 from rungwise.core.text import normalised, unescaped
 
+__all__ = ["UNSPACED", "Tokeniser", "character_bigrams", "icu_words", "name_of", "ptb", "unicode_words", "whitespace"]
+
 Tokeniser = Callable[[str], list[str]]
 
 

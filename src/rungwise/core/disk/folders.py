@@ -23,6 +23,16 @@ from rungwise.core.disk._syncing import sync_file, sync_folder
 from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import OLD, drafted, is_draft, others_write, sweep
 
+__all__ = [
+    "WRITTEN_FILE",
+    "WRITTEN_FOLDER",
+    "entries",
+    "refuse_strangers",
+    "replacing_folder",
+    "require_writable",
+    "require_writable_folder",
+]
+
 WRITTEN_FILE: MappingProxyType[str, Any] = MappingProxyType({"written": "file"})
 """``metadata`` of a dataclass field that names a file to write."""
 WRITTEN_FOLDER: MappingProxyType[str, Any] = MappingProxyType({"written": "folder"})

@@ -12,6 +12,8 @@ from filelock import FileLock, Timeout
 from rungwise.core._errors import UserError
 from rungwise.core.disk._files import explained, make_folder
 
+__all__ = ["GRADES_LOCK", "LOCK", "LOCKS", "UPDATE_LOCK", "alone", "writing_alone"]
+
 LOCK = "lock"
 """Name of a folder's lock file; it stays when the lock is released."""
 UPDATE_LOCK = "update.lock"

@@ -19,6 +19,8 @@ from rungwise.core._limits import readable
 from rungwise.core._untrusted_files import MissingFileError, opened_file, require_regular
 from rungwise.core.disk._files import appending, replacing
 
+__all__ = ["a_sealed_line", "append", "hash_of_text", "is_sealed", "read_sealed", "sealed", "unsealed"]
+
 Parsed = TypeVar("Parsed")
 
 _LONGEST_LINE = 1 << 18

@@ -20,6 +20,8 @@ from pathlib import Path
 from rungwise.core._digests import digest_of_parts
 from rungwise.core.disk._mount_points import put_back
 
+__all__ = ["OLD", "drafted", "is_draft", "others_write", "sweep"]
+
 try:
     import fcntl
 except ImportError:  # systems other than POSIX lock no folders

@@ -19,6 +19,8 @@ from rungwise.core.network import address_of, errors_in_one_line, file_system
 from rungwise.index.stores import is_milvus
 from rungwise.index.stores.milvus import catalog
 
+__all__ = ["alone", "at_hand", "forget_stamps", "stamp", "writing_alone"]
+
 _SMALL = 256 << 20
 _SECONDS = 1.0
 """Seconds for which the stamp of a file is not asked for again."""

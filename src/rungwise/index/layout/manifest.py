@@ -27,6 +27,31 @@ from rungwise.index.update import Skipped
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
 
+__all__ = [
+    "CALIBRATION",
+    "CAPTIONS",
+    "DESCRIPTION",
+    "FORMAT",
+    "GRADES",
+    "ISSUES",
+    "PICTURES",
+    "VERSION",
+    "Manifest",
+    "Stamps",
+    "discard",
+    "is_index",
+    "read_calibration",
+    "read_issues",
+    "read_manifest",
+    "refuse_strangers",
+    "replacing_folder",
+    "stamps",
+    "sweep",
+    "write_calibration",
+    "write_issues",
+    "write_manifest",
+]
+
 DESCRIPTION = "index.json"
 PICTURES = "pictures"
 CAPTIONS = "captions"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
     from rungwise.models import DualEncoder
 
+__all__ = ["create_stores", "open_stores", "refuse_thumbnails"]
+
 
 def create_stores(
     folder: Path,

@@ -16,6 +16,8 @@ from rungwise.index.stores.lance.store import LanceStore
 from rungwise.index.stores.milvus import MilvusStore
 from rungwise.similarity import Similarity
 
+__all__ = ["Kind", "Wished", "choose", "create_store", "open_store"]
+
 Kind = Literal["exact", "lance", "milvus"]
 Wished = Literal["auto", "exact", "lance", "milvus"]
 """Kind that a user asks for; ``auto`` leaves the choice to :func:`choose`."""

@@ -20,6 +20,8 @@ from rungwise.language.scene_graphs._graph import Fact, SceneGraph, merged
 from rungwise.language.scene_graphs._phrases import Phrase, Thing, phrases
 from rungwise.language.scene_graphs._tagging import tagged, tokens
 
+__all__ = ["fingerprint", "parse"]
+
 _NEAR = frozenset((first, second) for first in ("to", "from", "at") for second in ("in", "at", "with"))
 """A relation and another one after it that mostly concerns the noun between them: food from a woman in a truck."""
 _WORDS_AT_ONCE = 200

@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "ADVERBS",
+    "AND",
+    "BE",
+    "BESIDE",
+    "DEPTHS",
+    "DETERMINERS",
+    "FRAMES",
+    "HOLDING",
+    "INTO",
+    "KINDS",
+    "LIGHT",
+    "LIVING",
+    "MADE_OF",
+    "MODALS",
+    "MOVING",
+    "NEGATIONS",
+    "NUMBERS",
+    "PARTITIVES",
+    "PERSONS",
+    "PHRASES",
+    "PLURAL_ONLY",
+    "PREPOSITIONS",
+    "PRONOUNS",
+    "SHORT",
+    "SHOWING",
+    "SINGLE",
+    "TRANSITIVE",
+    "TWO",
+    "WHILE",
+    "WHO",
+    "WHOLE",
+    "WHOLE_ROOTS",
+]
+
 DETERMINERS = frozenset((
     "a", "an", "the", "this", "that", "these", "those", "some", "any", "each", "every", "all", "both", "another",
     "other", "many", "several", "various", "few", "its", "his", "her", "their", "our", "my", "your", "no", "such",

@@ -10,6 +10,8 @@ from rungwise.encoders.pretrained import ModelSource, PretrainedImageConfig, Pre
 from rungwise.models.joint._config import VSEConfig
 from rungwise.models.joint._joint_embedding import JointEmbedding
 
+__all__ = ["open_published"]
+
 
 def open_published(source: ModelSource, device: str) -> JointEmbedding:
     """Open a published model; it can be given heads, trained, exported and saved like any other.

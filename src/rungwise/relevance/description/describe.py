@@ -13,6 +13,18 @@ from rungwise.core import UserError
 from rungwise.relevance._base import Block, Degrees, Positions
 from rungwise.relevance.precomputed import SavedDegrees
 
+__all__ = [
+    "BAR",
+    "BINS",
+    "DegreeSample",
+    "Description",
+    "describe",
+    "relevant_from",
+    "rung_shares",
+    "sample",
+    "thresholds",
+]
+
 BINS = 20
 BAR = 40
 _RELEVANT_FROM = {"SceneRelevance": 1.0, "Labels": 1.0, "BiEncoder": 0.5}

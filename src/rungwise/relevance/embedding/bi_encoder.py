@@ -22,6 +22,8 @@ from rungwise.similarity import unit_rows
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+__all__ = ["BiEncoder"]
+
 _RUN = 4096
 """Number of captions that are encoded between two reports of progress."""
 

@@ -25,6 +25,8 @@ from rungwise.relevance._caption_pairs import caption_positions
 from rungwise.relevance._captions import CaptionPairSource
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
+__all__ = ["CrossEncoder", "Scale"]
+
 _PAIR_BYTES = 64
 """Bytes that a pair takes while it waits for its score: positions, texts' numbers, order."""
 

@@ -19,6 +19,8 @@ from rungwise.core import Check, UncheckedError, UserError, checked, checksums, 
 from rungwise.core.disk import appending, explained
 from rungwise.core.disk.locks import writing_alone
 
+__all__ = ["KEY", "Keys", "PairCache", "is_pair_cache", "verify"]
+
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("score", "<f4"), ("check", "<u4")])
 _COVERED = _RECORD.itemsize - 4

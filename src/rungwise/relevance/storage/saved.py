@@ -22,6 +22,20 @@ from rungwise.core.disk.folders import entries, refuse_strangers, replacing_fold
 from rungwise.core.disk.staging import sweep
 from rungwise.core.formats import NpyWriter, mapped
 
+__all__ = [
+    "HEADER",
+    "INDICES",
+    "OWNERS",
+    "VALUES",
+    "VERSION",
+    "SavedFolder",
+    "read",
+    "refuse_other",
+    "replacing",
+    "verify",
+    "write",
+]
+
 HEADER = "relevance.json"
 VALUES = "values.npy"
 INDICES = "indices.npy"

@@ -24,6 +24,8 @@ from rungwise.serving.routes.search import MAX_RESULTS, Offset, item_of
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current
 
+__all__ = ["Standing", "changes_of", "routes"]
+
 _LONGEST_ID = 8000
 _LOOKED_AT = 500
 """Number of hits of a judged search among which its graded pictures are looked for, before and after a fit."""

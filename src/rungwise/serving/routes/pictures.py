@@ -26,6 +26,8 @@ from rungwise.serving.routes.search import Id, item_of
 from rungwise.serving.schemas import A_FILE, IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import Current
 
+__all__ = ["Name", "NewId", "routes"]
+
 _MOST_CAPTIONS = 100
 _LONGEST_CAPTION = 2000
 _LONGEST_ID = 8000

@@ -17,6 +17,8 @@ from rungwise.core.output import printable
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current
 
+__all__ = ["routes"]
+
 _SECONDS = 5.0
 _RETRY = {"Retry-After": "5"}
 

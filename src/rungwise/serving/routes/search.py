@@ -23,6 +23,22 @@ from rungwise.serving._workload import PendingSearch, Workload, client_of
 from rungwise.serving.schemas import IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
+__all__ = [
+    "MAX_OFFSET",
+    "MAX_RESULTS",
+    "Ends",
+    "Filter",
+    "Id",
+    "Ids",
+    "K",
+    "Offset",
+    "Weights",
+    "item_of",
+    "picture_of",
+    "routes",
+    "scale_of",
+]
+
 MAX_RESULTS = 500
 """Largest k of a request."""
 

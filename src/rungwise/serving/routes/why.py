@@ -19,6 +19,8 @@ from rungwise.serving.schemas import Why, WhyText, WhyWord, json_answer, refusal
 from rungwise.serving.state import Current, Reranker
 from rungwise.similarity import Explanation
 
+__all__ = ["routes"]
+
 _MOST_TEXTS = 4
 _DIGITS = 4
 

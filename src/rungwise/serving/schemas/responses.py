@@ -9,6 +9,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+__all__ = [
+    "About",
+    "Band",
+    "By",
+    "CalibrationOutcome",
+    "Caption",
+    "Captions",
+    "Changed",
+    "ColumnType",
+    "ColumnValue",
+    "FoundPicture",
+    "FoundPictures",
+    "FoundSimilar",
+    "GivenGrade",
+    "GivenGrades",
+    "GradeName",
+    "Health",
+    "IndexColumn",
+    "KeptUpload",
+    "Picture",
+    "PictureGroup",
+    "PictureSample",
+    "QueryTerm",
+    "Ready",
+    "Refusal",
+    "ShownEnd",
+    "SinglePicture",
+    "Unknown",
+    "Value",
+]
+
 Value = bool | int | float | str | tuple[str, ...]
 """Value of a column: a truth value, a number, a text or several texts."""
 ColumnType = Literal["text", "number", "truth value", "texts"]

@@ -34,6 +34,19 @@ from rungwise.encoders.pretrained.open_clip._transformer_texts import (
 )
 from rungwise.encoders.untrusted import read_settings
 
+__all__ = [
+    "CONFIG",
+    "LIBRARY",
+    "PATTERNS",
+    "TOKENIZER_PATTERNS",
+    "WEIGHTS",
+    "OpenClipCheckpoint",
+    "image_tower",
+    "open_image",
+    "open_text",
+    "text_tower",
+]
+
 LIBRARY = "open_clip"
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "model.safetensors")

@@ -51,6 +51,8 @@ from rungwise.similarity import Similarity
 if TYPE_CHECKING:
     from lancedb.table import Table
 
+__all__ = ["LanceStore"]
+
 _T = TypeVar("_T")
 _ROWS_AT_ONCE = 4096
 _MANY_FILES = 64

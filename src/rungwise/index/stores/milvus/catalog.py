@@ -30,6 +30,19 @@ from rungwise.index.stores._vector_files import damaged
 from rungwise.index.stores.milvus._filters import one_of
 from rungwise.index.stores.milvus._server import Address, MissingError, Server
 
+__all__ = [
+    "OURS",
+    "address_in",
+    "collection_at",
+    "drafted",
+    "drop",
+    "is_index",
+    "publish",
+    "read_file",
+    "sweep",
+    "write_file",
+]
+
 OURS = "rungwise"
 """Prefix of the names of properties by which our collections are told from those of others."""
 _GENERATION_OF, _FILE = f"{OURS}.generation_of", f"{OURS}.file."

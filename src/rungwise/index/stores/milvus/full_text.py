@@ -15,6 +15,8 @@ from rungwise.index.stores._bm25 import best_by_words, words_of
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
 from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 
+__all__ = ["LOOKED_AT", "best"]
+
 LOOKED_AT = 2048
 """Number of rows, about, whose texts are ranked for a query."""
 _NAMES = [ID, SEQ, RECORD, SEAL_OF_RECORD]
