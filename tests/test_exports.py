@@ -18,7 +18,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder = tmp_path / "shelf"
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from rungwise._exports import exporting\n\n__all__, __getattr__ = exporting(__name__, __file__)\n"
+        "from rungwise._exports import exporting\n\n__all__, __getattr__, __dir__ = exporting(__name__, __file__)\n"
     )
     (folder / "__init__.pyi").write_text("from ._books import Book as Book\nfrom ._maps import draw as sketch\n")
     (folder / "_books.py").write_text("class Book:\n    pass\n")
@@ -36,7 +36,14 @@ def test_a_name_loads_its_own_module_and_no_other(shelf: str) -> None:
     assert room.Book.__module__ == "shelf._books"
     assert "shelf._maps" not in sys.modules
     assert room.sketch() == "a map"
-    assert "sketch" in vars(room), "the second time it is found at once"
+    assert dir(room) == ["Book", "sketch"]
+
+
+def test_a_name_that_is_replaced_in_its_module_is_found_replaced(shelf: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = importlib.import_module(shelf)
+    assert room.sketch() == "a map"
+    monkeypatch.setattr("shelf._maps.draw", lambda: "another")
+    assert room.sketch() == "another"
 
 
 def test_what_is_not_listed_is_not_there(shelf: str) -> None:
@@ -52,7 +59,7 @@ def test_everything_comes_with_a_star(shelf: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_what_it_lists(room: str) -> None:
-    listed, load = exporting(room, str(modules()[room]))
-    assert sorted(exports_of(room)) == listed
+    listed, load, names = exporting(room, str(modules()[room]))
+    assert sorted(exports_of(room)) == listed == names()
     for name in listed:
         load(name)

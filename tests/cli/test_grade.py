@@ -71,7 +71,7 @@ def test_what_the_server_is_given(
         served.append({**about, "port": port, "browser": open_browser})
         ready("http://127.0.0.1:9/")
 
-    monkeypatch.setattr("rungwise.serving.serve_app", serve_app)
+    monkeypatch.setattr("rungwise.serving._server.serve_app", serve_app)
     out = table.with_name("mine.jsonl")
     with table.open("a", encoding="utf-8") as file:
         file.write("i2t,nothing,nothing,1,0.5,1,0.5,x\n")
@@ -93,7 +93,7 @@ def test_what_was_said_meanwhile_is_summed_up_at_the_end(
     scenes: tuple[Path, ImageCaptions], table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = table.with_name("judgements.jsonl")
-    monkeypatch.setattr("rungwise.serving.serve_app", lambda *_, **__: judge(out, scenes[1], "Ada", 4, 1))
+    monkeypatch.setattr("rungwise.serving._server.serve_app", lambda *_, **__: judge(out, scenes[1], "Ada", 4, 1))
     assert main(["grade", str(table), "--data", str(scenes[0]), "--no-browser"]) == 0
     said = capsys.readouterr().out
     assert "judgements.jsonl: 2 judgements of 2 pairs" in said

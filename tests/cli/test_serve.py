@@ -32,8 +32,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         ready("http://192.0.2.7:8000/")
 
     monkeypatch.delenv(serve.TOKEN, raising=False)
-    monkeypatch.setattr("rungwise.serving.serve", served)
-    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.serving._server.serve", served)
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 

@@ -152,7 +152,7 @@ def test_weights_that_are_no_numbers(copy: Path, monkeypatch: pytest.MonkeyPatch
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     name = next(one for one in tensors if one.startswith("model/"))
     tensors[name] = torch.full_like(tensors[name], math.nan)
-    monkeypatch.setattr("rungwise.training.engine.load_checkpoint", lambda path: (state, tensors))
+    monkeypatch.setattr("rungwise.training.engine._checkpoint.load_checkpoint", lambda path: (state, tensors))
     assert found("NaN in the checkpoint", copy, "exploding loss").places == (name,)
 
 
@@ -216,7 +216,7 @@ def test_nothing_trained(copy: Path) -> None:
 def test_no_gradient_arrived(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, tensors = load_checkpoint(copy / "checkpoint.safetensors")
     still = {name: torch.zeros_like(one) if name.startswith("optimizer/") else one for name, one in tensors.items()}
-    monkeypatch.setattr("rungwise.training.engine.load_checkpoint", lambda path: (state, still))
+    monkeypatch.setattr("rungwise.training.engine._checkpoint.load_checkpoint", lambda path: (state, still))
     assert "No gradient other than 0" in found("all moments are 0", copy, "nothing trained").what
 
 

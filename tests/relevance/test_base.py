@@ -37,7 +37,7 @@ def by_hand(table, owners, images, reference, leave_one_out, paired=None):
 
 
 def limit_chunks(monkeypatch, chunk_bytes):
-    for module in ("base", "captions"):
+    for module in ("_base", "_captions"):
         monkeypatch.setattr(f"rungwise.relevance.{module}.CHUNK_BYTES", chunk_bytes)
 
 

@@ -5,4 +5,4 @@ The checks of a run are loaded on first use, so that data are examined without t
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

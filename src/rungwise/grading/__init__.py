@@ -5,4 +5,4 @@ They are written to a judgement file (:mod:`rungwise.relevance.human._log`), whi
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

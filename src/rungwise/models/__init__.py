@@ -5,4 +5,4 @@ Names that bring torch along are loaded when first used: searching with an expor
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

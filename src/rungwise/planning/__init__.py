@@ -5,4 +5,4 @@ Importing it loads nothing heavy: the command line parses a :class:`Need` before
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

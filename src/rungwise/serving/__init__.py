@@ -5,4 +5,4 @@ Names that need the server's libraries are loaded on first use, so that a client
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

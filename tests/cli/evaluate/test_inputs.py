@@ -49,7 +49,7 @@ class FileLengths(DualEncoder):
 
 def test_any_pair_scorer_is_evaluated(world, tmp_path, monkeypatch, capsys):
     _, data = world
-    monkeypatch.setattr("rungwise.models.load", lambda name, device, **_: TextLengths())
+    monkeypatch.setattr("rungwise.models._loading.load", lambda name, device, **_: TextLengths())
     outputs = ("--out", tmp_path / "r.json", "--report", tmp_path / "r.html")
     assert run(world, *MODEL, *outputs) == 0, capsys.readouterr().err
     found = Result.from_json(tmp_path / "r.json")
@@ -60,7 +60,7 @@ def test_any_pair_scorer_is_evaluated(world, tmp_path, monkeypatch, capsys):
 
 def test_a_dual_encoder_s_similarity_is_what_is_ranked_by(world, tmp_path, monkeypatch, capsys):
     _, data = world
-    monkeypatch.setattr("rungwise.models.load", lambda name, device, **_: FileLengths())
+    monkeypatch.setattr("rungwise.models._loading.load", lambda name, device, **_: FileLengths())
     assert run(world, *MODEL, "--out", tmp_path / "r.json") == 0
     assert "1 of 30 pictures could not be read and are left out" in capsys.readouterr().out
     found, read = Result.from_json(tmp_path / "r.json"), data.select(np.arange(1, 30))
@@ -72,7 +72,9 @@ def test_a_dual_encoder_s_similarity_is_what_is_ranked_by(world, tmp_path, monke
 
 def test_the_device_that_is_asked_for_is_taken(world, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr("rungwise.models.load", lambda name, device, **_: asked.append(device) or TextLengths())
+    monkeypatch.setattr(
+        "rungwise.models._loading.load", lambda name, device, **_: asked.append(device) or TextLengths()
+    )
     given = (*MODEL, "--measures", "R@1")
     assert run(world, *given, "--device", "cpu") == 0
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)

@@ -241,7 +241,7 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
         assert "0 added, 0 changed, 1 removed, 5 unchanged" in capsys.readouterr().out
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rungwise.index.update.changes_below", changes)
+    monkeypatch.setattr("rungwise.index.update._watch.changes_below", changes)
     assert main(["index", "photos", "--model", model, "--watch"]) == 0
     assert "ended; what was taken in is kept" in capsys.readouterr().out
 

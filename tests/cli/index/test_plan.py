@@ -67,7 +67,7 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
         return {**rates, "model on h200": known}
 
     monkeypatch.setattr(command, "measured", stored)
-    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
     assert main(["plan", "10k", "--measure", "--model", "run/model", "--device", "h200"]) == 0
     assert asked == [(True, 3, "model", "h200")]
     assert "D = 3" in capsys.readouterr().out

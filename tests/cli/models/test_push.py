@@ -12,7 +12,7 @@ def test_what_is_asked_reaches_the_library(monkeypatch: pytest.MonkeyPatch, caps
         asked.append((folder, repository, private))
         return "the place"
 
-    monkeypatch.setattr("rungwise.models.io.push_to_hub", stub)
+    monkeypatch.setattr("rungwise.models.io._hub_upload.push_to_hub", stub)
     assert main(["push", "run/model", "me/model", "--private"]) == 0
     assert asked == [(Path("run/model"), "me/model", True)]
     assert "uploaded: the place" in capsys.readouterr().out

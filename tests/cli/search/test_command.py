@@ -40,7 +40,7 @@ def address(folder: Path, connected: Callable[[object], str]) -> str:
 
 @pytest.fixture(params=["an index", "a server"])
 def place(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("rungwise.cli.frame.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
     if request.param == "an index":
         return str(folder)
     return f"{request.getfixturevalue('address')}?token={TOKEN}"

@@ -128,7 +128,7 @@ def test_bfloat16_has_rows_of_its_own_and_the_fingerprint_stays(pictures: list[P
 def test_auto_probes_the_first_pictures_that_can_be_read(
     pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rungwise.encoders.native_bfloat16", lambda device: True)
+    monkeypatch.setattr("rungwise.encoders._precision.native_bfloat16", lambda device: True)
     seen: list[int] = []
     monkeypatch.setattr(
         "rungwise.encoders._precision.Computing._passes",

@@ -74,7 +74,7 @@ def test_rows_of_a_quick_side_are_computed_when_they_are_taken(tmp_path: Path, p
 def test_a_probe_of_texts_decides(
     side: GRUEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, chosen: bool
 ) -> None:
-    monkeypatch.setattr("rungwise.encoders.native_bfloat16", lambda device: True)
+    monkeypatch.setattr("rungwise.encoders._precision.native_bfloat16", lambda device: True)
     monkeypatch.setattr("rungwise.encoders._precision._PAYS", 0.0)
     said: list[str] = []
     with computed_in("auto", least_cosine=least, say=said.append) as now:

@@ -11,7 +11,7 @@ from rungwise.encoders.texts import GRUConfig, WordMeanings
 def side(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small encoder in the place of the sentence model."""
     encoder = GRUConfig(word_dimension=4, min_count=1).build(["dog cat sneakers"], 6)
-    monkeypatch.setattr("rungwise.encoders.texts.TransformerConfig.build", lambda *_: encoder)
+    monkeypatch.setattr("rungwise.encoders.texts._transformer.TransformerConfig.build", lambda *_: encoder)
 
 
 @pytest.mark.usefixtures("side")

@@ -7,4 +7,4 @@ which does not, is deprecated. What is saved has the layout of sentence-transfor
 
 from rungwise._exports import exporting
 
-__all__, __getattr__ = exporting(__name__, __file__)
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)
