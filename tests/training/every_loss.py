@@ -13,7 +13,11 @@ from rungwise.training.distributed import GlobalNegatives
 
 PICTURES = 12
 
-PLAIN = [name for name in losses.__all__ if name not in ("BlockLoss", "Loss", "Weighted", "warm_up")]
+PLAIN = [
+    name
+    for name, one in ((name, getattr(losses, name)) for name in losses.__all__)
+    if isinstance(one, type) and issubclass(one, losses.Loss) and name not in ("BlockLoss", "Loss", "Weighted")
+]
 MEMBERS = (config_of(losses.MaxOfHinges)(), config_of(losses.MultiModalNCE)(learnable=True))
 NAMED = [
     *(config_of(getattr(losses, name))() for name in PLAIN),

@@ -11,6 +11,8 @@ from rungwise.core._errors import UserError
 class UncheckedError(UserError):
     """Something could not be checked, which says nothing of whether it is whole."""
 
+    __module__ = "rungwise.core"
+
 
 @dataclass(frozen=True)
 class Check:

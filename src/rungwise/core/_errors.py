@@ -17,6 +17,8 @@ class UserError(Exception):
             option.
     """
 
+    __module__ = "rungwise.core"
+
     def __init__(self, message: str = "", *, parameters: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
         self.parameters = dict(parameters)
@@ -25,9 +27,13 @@ class UserError(Exception):
 class UnavailableError(UserError):
     """The store of the data does not answer now, such as a database on another machine; later it may."""
 
+    __module__ = "rungwise.core"
+
 
 class RungwiseWarning(UserWarning):
     """A line that the user should read although the work goes on; the command line prints it."""
+
+    __module__ = "rungwise.core"
 
 
 def with_options(error: UserError) -> str:

@@ -32,6 +32,8 @@ _BUFFER = 1 << 17
 class MissingFileError(UserError):
     """There is no such file."""
 
+    __module__ = "rungwise.core"
+
 
 @contextmanager
 def opened_file(path: Path, limit: LimitName | None) -> Iterator[io.BufferedReader[Any]]:

@@ -41,6 +41,8 @@ class WhereError(UserError):
         place: Position of the wrong character, from 0.
     """
 
+    __module__ = "rungwise.index.filters"
+
     def __init__(self, message: str, place: int) -> None:
         super().__init__(message, parameters=_OPTION)
         self.place = place

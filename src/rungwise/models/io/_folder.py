@@ -60,6 +60,8 @@ class AlteredModelError(UserError):
         reason: The file, and how the change was noticed.
     """
 
+    __module__ = "rungwise.models.io"
+
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"{reason}; get the model anew, or take it as it is with altered=True")
