@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from rungwise import losses
 from rungwise.training.engine import load_checkpoint
 from tests.ports import free_port
 from tests.training.every_loss import FAMILIES, PLAIN
