@@ -1,5 +1,8 @@
 """Sphinx configuration."""
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import latex2mathml.converter
 from docutils.nodes import SkipNode
 
@@ -17,6 +20,8 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = "rungwise"
+# Each page of sources has the whole tree of contents: with every name in it, a build takes four times as long.
+toc_object_entries = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -32,7 +37,17 @@ def _formula(self, node):
     raise SkipNode
 
 
+def _passed_on(app, what, name, _member, _skip, _options):
+    # What a room passes on from an inner room is described once: there.
+    if what != "module":
+        return None
+    exports = Path(find_spec(app.env.temp_data["autodoc:module"]).origin).with_suffix(".pyi")
+    lines = exports.read_text(encoding="utf-8").splitlines() if exports.is_file() else []
+    return True if any(line.endswith(f" as {name}") and not line.startswith("from ._") for line in lines) else None
+
+
 def setup(app):
+    app.connect("autodoc-skip-member", _passed_on)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
 
 

@@ -120,7 +120,7 @@ class RowStore:
         return np.sort(np.fromiter(self._positions.values(), np.int64, len(self._positions)))
 
     def rows(self) -> NDArray[Any]:
-        """(rows, *shape) all rows, memory-mapped read-only."""
+        """All rows, memory-mapped read-only; of shape ``(rows, *shape)``."""
         count = self._count()
         if count == 0:
             return np.zeros((0, *self.shape), self.dtype)

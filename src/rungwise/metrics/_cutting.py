@@ -86,7 +86,7 @@ class _Cut:
 
 @dataclass(frozen=True)
 class CutF1(EndMeasure):
-    """CutF1(t): 100 x 2 |top k with R >= t| / (k + |R >= t|), where a method shows the k best hits of a query.
+    """``CutF1(t)``: 100 x 2 ``|top k with R >= t| / (k + |R >= t|)``, where a method shows the k best hits of a query.
 
     The harmonic mean of :class:`CutPrecision` and :class:`CutRecall` of each query, averaged over queries; 100 where
     nothing is relevant and nothing is shown. The best k for every query is the limit of all methods on the same scores.

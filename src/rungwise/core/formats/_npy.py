@@ -61,7 +61,7 @@ class NpyWriter:
         self._header_size = self._file.tell()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Write (n, *row) rows."""
+        """Write rows of shape ``(n, *row)``."""
         values = np.ascontiguousarray(rows, dtype=self._dtype)
         if values.shape[1:] != self._row:
             raise ValueError(f"expected rows of shape {self._row}, got {values.shape[1:]}")

@@ -32,8 +32,8 @@ class Prefixes:
 
     Attributes:
         starts: (longest + 1,) first row of the prefixes of 1, 2, ... elements, and the number of all prefixes.
-        parents: For each level, the row of the level before that each prefix continues; None where these are 0, 1, 2,
-            ....
+        parents: For each level, the row of the level before that each prefix continues; None where these are
+            0, 1, 2 and so on.
         parent_counts: Number of rows of the level before that are continued.
         elements: (distinct,) elements of the sequences, ascending.
         element: (prefixes,) position in ``elements`` of each prefix's last element.
