@@ -158,10 +158,12 @@ def _not_a_number(values: Any, place: str = "") -> str:
     return next((found for key, one in inner if (found := _not_a_number(one, f"{place}.{key}".lstrip(".")))), "")
 
 
-@lru_cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
     """Pydantic's reader of a type, kept because making one takes up to a tenth of a second."""
-    return TypeAdapter(kind)
+    return _adapter(kind)
+
+
+_adapter = lru_cache(TypeAdapter)
 
 
 by_name = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
