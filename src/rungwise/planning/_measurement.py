@@ -16,9 +16,6 @@ from rungwise.planning._need import Device
 from rungwise.planning._rates import HERE, Rate, Rates, encoder
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from rungwise.index.stores import Store, StoreBatch
     from rungwise.models import DualEncoder
 
@@ -89,10 +86,10 @@ def _stores(work: Path, rates: Rates, dimension: int, sample: MeasuredSample) ->
     import numpy as np
 
     from rungwise.index import ExactStore, LanceStore
-    from rungwise.similarity import Cosine
+    from rungwise.similarity import Cosine, unit_rows
 
     draw = np.random.default_rng(0)
-    queries = _unit(draw.standard_normal((sample.queries, dimension), np.float32))
+    queries = unit_rows(draw.standard_normal((sample.queries, dimension), np.float32))
     inserted: dict[str, float] = {}
     searched: dict[str, float] = {}
     stores: dict[str, Store] = {
@@ -144,18 +141,13 @@ def _batches(dimension: int, rows: int) -> Iterator[StoreBatch]:
     import numpy as np
 
     from rungwise.index.stores import StoreBatch
+    from rungwise.similarity import unit_rows
 
     draw = np.random.default_rng(1)
     for start in range(0, rows, _ROWS_AT_ONCE):
         numbers = range(start, min(rows, start + _ROWS_AT_ONCE))
-        vectors = _unit(draw.standard_normal((len(numbers), dimension), np.float32))
+        vectors = unit_rows(draw.standard_normal((len(numbers), dimension), np.float32))
         yield StoreBatch([str(one) for one in numbers], vectors, [{"file": f"{one}.jpg"} for one in numbers])
-
-
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    import numpy as np
-
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 def _seconds(job: Callable[[], object]) -> float:

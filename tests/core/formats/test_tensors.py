@@ -6,7 +6,7 @@ from safetensors import safe_open
 
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
-from rungwise.core.formats import read_tensors, write_tensors
+from rungwise.core.formats import read_tensors, tensor_form, write_tensors
 
 
 def test_there_and_back(tmp_path):
@@ -41,3 +41,8 @@ def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch):
     assert caught.value.errno == errno.ENOSPC
     with pytest.raises(UserError, match="the disk is full"), replacing(tmp_path / "x") as draft:
         write_tensors(draft, {})
+
+
+def test_the_form_of_a_tensor_leaves_the_precision_of_floats_out():
+    assert tensor_form(torch.zeros(2, 3)) == tensor_form(torch.zeros(2, 3, dtype=torch.float16)) == "(2, 3)"
+    assert tensor_form(torch.arange(4)) == "(4,) of torch.int64"

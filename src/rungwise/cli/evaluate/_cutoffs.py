@@ -37,7 +37,8 @@ def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
     own = None if scored.model is None else scored.model.calibration_file
     file = own if given is None else given / CALIBRATION if given.is_dir() else given
     if file is None:
-        calibration = _unsupervised(scored)
+        # By the scores of unrelated texts, as in a search; without a model, by the scores alone.
+        calibration = Calibration.unsupervised(unrelated_to(scored)[0], model_fingerprint=scored.model_hash)
     else:
         calibration = Calibration.load(file)
         if scored.model is not None:
@@ -45,11 +46,6 @@ def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
     say(f"relevance ends by: {calibration.source}{'' if file is None else f' ({file})'}")
     known = known_of(scored, np.arange(len(scored.data.captions)))
     return calibration if known is None or calibration.learnt is None else _OfCaptions(calibration, known)
-
-
-def _unsupervised(scored: ScoredInputs) -> Calibration:
-    """Calibration by the scores of unrelated texts, as in a search; without a model, by the scores alone."""
-    return Calibration.unsupervised(unrelated_to(scored)[0], model_fingerprint=scored.model_hash)
 
 
 def unrelated_to(scored: ScoredInputs, *, likeness: bool = False) -> tuple[NDArray[Any] | None, list[Known] | None]:

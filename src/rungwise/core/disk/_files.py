@@ -200,7 +200,7 @@ def possible(path: Path) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if _has_reason(error):
+            if any(error.errno in numbers for numbers, _ in _REASONS):
                 raise
             raise _impossible(path, error.strerror or str(error)) from error
         except (ValueError, RuntimeError) as error:  # a name that no system takes; links that go round
@@ -242,10 +242,6 @@ def explained(path: Path) -> Iterator[None]:
             if error.errno in numbers:
                 raise UserError(f"{_shortened(path)}: {reason}") from error
         raise
-
-
-def _has_reason(error: OSError) -> bool:
-    return any(error.errno in numbers for numbers, _ in _REASONS)
 
 
 def _shortened(path: Path) -> str:

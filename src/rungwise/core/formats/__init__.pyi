@@ -10,4 +10,5 @@ from ._npz import opened_npz as opened_npz
 from ._tensors import digest_of_tensors as digest_of_tensors
 from ._tensors import read_tensors as read_tensors
 from ._tensors import system_errors as system_errors
+from ._tensors import tensor_form as tensor_form
 from ._tensors import write_tensors as write_tensors

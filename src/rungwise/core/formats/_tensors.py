@@ -99,3 +99,8 @@ def digest_of_tensors(tensors: Mapping[str, Tensor], *said: str) -> str:
 def _damaged(path: Path, error: Exception) -> UserError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return UserError(f"{path}: not a readable safetensors file ({reason})")
+
+
+def tensor_form(tensor: Tensor) -> str:
+    """Shape of a tensor, with the type of whole numbers; the precision of floating-point numbers is left out."""
+    return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"

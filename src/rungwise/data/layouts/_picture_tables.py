@@ -140,7 +140,8 @@ class _Table:
             if not pictures:
                 raise UserError(f"{path}: holds no column of pictures; give another file")
             self._image = pictures[0]
-            self._named = any(name == f"{self._image}.path" for name in _leaves(file.schema, self._image))
+            fields = file.schema.field(self._image).type
+            self._named = any(fields.field(at).name == "path" for at in range(fields.num_fields))
             self._id = _column(file.schema, _ID_COLUMNS)
             self._captions = _caption_columns(file.schema)
             texts = [name for name, kind in zip(file.schema.names, file.schema.types, strict=True) if _is_text(kind)]
@@ -280,11 +281,6 @@ def _picture_columns(schema: Any, features: Any) -> list[str]:
     found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
     called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
     return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
-
-
-def _leaves(schema: Any, column: str) -> list[str]:
-    kind = schema.field(column).type
-    return [f"{column}.{kind.field(at).name}" for at in range(kind.num_fields)]
 
 
 def _column(schema: Any, names: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rungwise.core import UserError, read_json
-from rungwise.core.formats import read_tensors
+from rungwise.core.formats import read_tensors, tensor_form
 
 INDEX = "model.safetensors.index.json"
 _COPY = "copy the folder anew"
@@ -60,7 +60,7 @@ def load_half(
     """
     try:
         with torch.device("meta"):
-            wanted = {name: _form(tensor) for name, tensor in build().state_dict().items()}
+            wanted = {name: tensor_form(tensor) for name, tensor in build().state_dict().items()}
     except (RuntimeError, ValueError, TypeError, AssertionError, ArithmeticError, LookupError, AttributeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise UserError(f"{where}: no network can be built as it says ({reason}); {_COPY}") from error
@@ -74,10 +74,10 @@ def load_half(
                 raise UserError(
                     f"{file}: {name}: {where.name} asks for no such tensor; the files belong to different models"
                 )
-            if _form(tensor) != wanted[own]:
+            if tensor_form(tensor) != wanted[own]:
                 raise UserError(
-                    f"{file}: {name}: {_form(tensor)}, but {where.name} asks for {wanted[own]}; the files belong to"
-                    " different models"
+                    f"{file}: {name}: {tensor_form(tensor)}, but {where.name} asks for {wanted[own]}; the files"
+                    " belong to different models"
                 )
             found[own] = tensor
     missing = sorted(wanted.keys() - found.keys())
@@ -87,11 +87,6 @@ def load_half(
     tower.load_state_dict(found)
     _refuse_numbers_that_are_none(files[0], tower.state_dict())
     return tower
-
-
-def _form(tensor: Tensor) -> str:
-    """Shape, and the type of whole numbers; the precision of floats is free."""
-    return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
 
 
 def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> None:

@@ -24,7 +24,7 @@ from rungwise.core import STRICT, Bounded, UserError, adapter, from_plain, to_pl
 from rungwise.core.compute import choose_device
 from rungwise.core.disk.folders import replacing_folder
 from rungwise.core.disk.staging import sweep
-from rungwise.core.formats import digest_of_tensors, write_tensors
+from rungwise.core.formats import digest_of_tensors, tensor_form, write_tensors
 from rungwise.core.version import __version__
 from rungwise.models._contracts import DualEncoder
 from rungwise.models.io._card import model_card
@@ -217,19 +217,14 @@ def _refuse_numbers_that_are_none(file: Path, weights: Mapping[str, Tensor]) -> 
 
 
 def _refuse_other_tensors(file: Path, wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    asked = {name: _form(tensor) for name, tensor in wanted.items()}
-    there = {name: _form(tensor) for name, tensor in found.items()}
+    asked = {name: tensor_form(tensor) for name, tensor in wanted.items()}
+    there = {name: tensor_form(tensor) for name, tensor in found.items()}
     for name in sorted(asked.keys() | there.keys()):
         if asked.get(name) != there.get(name):
             raise UserError(
                 f"{file}: {name}: {there.get(name, 'no such tensor')}, but config.json asks"
                 f" for {asked.get(name, 'no such tensor')}; the files belong to different models"
             )
-
-
-def _form(tensor: Tensor) -> str:
-    """Shape, and the type of whole numbers; the precision of floats is free."""
-    return f"{tuple(tensor.shape)}{'' if tensor.is_floating_point() else f' of {tensor.dtype}'}"
 
 
 def _readable(files: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rungwise.core import UserError
 from rungwise.data.files import read_lines
 from rungwise.relevance.human._rows import grade_of, number_of, table_rows, text_of
 
-Judgement = tuple[str, str, str, float | None]
+JudgementRow = tuple[str, str, str, float | None]
 """Place in the file, image id, caption id, grade; None where nobody voted."""
 
 GRADE_COLUMNS = ("grade", "agg_score", "score", "rating", "relevance")
@@ -24,7 +24,7 @@ _NUMBERS = 3
 """Number of cells after image and caption: three experts' grades, or the share of yes with both counts of votes."""
 
 
-def read_graded(path: Path) -> Iterator[Judgement]:
+def read_graded(path: Path) -> Iterator[JudgementRow]:
     """The judgements of a file, known by its content: Flickr8K's experts or crowd, or a table with a header.
 
     Raises:
@@ -49,7 +49,7 @@ def flickr8k_layout(path: Path) -> Literal["flickr8k-expert", "flickr8k-crowd"] 
     return "flickr8k-expert" if grades else "flickr8k-crowd"
 
 
-def graded_table(path: Path) -> Iterator[Judgement]:
+def graded_table(path: Path) -> Iterator[JudgementRow]:
     r"""A CSV or TSV with the columns ``image``, ``caption`` and a grade, such as CxC's ``sits_*.csv``."""
     table = table_rows(path)
     graded = next((name for name in GRADE_COLUMNS if name in table.columns), None)
@@ -63,13 +63,13 @@ def graded_table(path: Path) -> Iterator[Judgement]:
         yield where, image, caption, grade_of(cells.get(graded), where)
 
 
-def flickr8k_crowd(path: Path) -> Iterator[Judgement]:
+def flickr8k_crowd(path: Path) -> Iterator[JudgementRow]:
     r"""Flickr8K's ``CrowdFlowerAnnotations.txt`` (Hodosh et al. 2013): the share of people who said yes, 0..1."""
     for where, image, caption, (_, yes, no) in flickr8k_rows(path):
         yield where, image, caption, _share(yes, no, where)
 
 
-def flickr8k_experts(path: Path) -> Iterator[Judgement]:
+def flickr8k_experts(path: Path) -> Iterator[JudgementRow]:
     r"""Flickr8K's ``ExpertAnnotations.txt`` (Hodosh et al. 2013): the mean of three experts' grades, 1..4."""
     for where, image, caption, grades in flickr8k_rows(path):
         yield where, image, caption, sum(grades) / len(grades)

@@ -19,7 +19,7 @@ from rungwise.data import ImageCaptions, Issue
 from rungwise.relevance._base import Degrees, Positions
 from rungwise.relevance.human._alignment import is_of_people, place_judgements
 from rungwise.relevance.human._ids import Finder, read_id_lists
-from rungwise.relevance.human._judgement_tables import Judgement, read_graded
+from rungwise.relevance.human._judgement_tables import JudgementRow, read_graded
 from rungwise.relevance.human._rows import LARGEST_GRADE
 
 
@@ -144,7 +144,7 @@ class HumanJudgements(Degrees):
     def _found(
         cls,
         path: Path,
-        judgements: Iterable[Judgement],
+        judgements: Iterable[JudgementRow],
         data: ImageCaptions,
         closed_images: ArrayLike = (),
         closed_captions: ArrayLike = (),

@@ -17,7 +17,12 @@ from rungwise.training.config import AnyRunConfig, FitConfig, TrainConfig
 
 def check_fits(config: AnyRunConfig, data: ImageCaptions) -> None:
     """Refuse data that a run cannot read, or that lack what it needs."""
-    for reason in _of_fit(config, data) if isinstance(config, FitConfig) else _of_training(config, data):
+    if isinstance(config, FitConfig):
+        reasons = _of_fit(config, data)
+    else:
+        stages = [one for _, one in config.stage_configs()] or [config]
+        reasons = (reason for stage in stages for reason in _reasons(stage, data))
+    for reason in reasons:
         raise UserError(f"{config.preset or 'the configuration'} does not fit {data.name}: {reason}")
 
 
@@ -32,11 +37,6 @@ def _of_fit(config: FitConfig, data: ImageCaptions) -> Iterator[str]:
         yield from _of_images(config.model.image, data)
         if isinstance(config.model.text, TextFeatureConfig):  # rows of features stand in for an encoder of words
             yield from _of_texts(config.model.text, data)
-
-
-def _of_training(config: TrainConfig, data: ImageCaptions) -> Iterator[str]:
-    for stage in [one for _, one in config.stage_configs()] or [config]:
-        yield from _reasons(stage, data)
 
 
 def _reasons(config: TrainConfig, data: ImageCaptions) -> Iterator[str]:
