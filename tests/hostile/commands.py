@@ -30,6 +30,7 @@ from tests.hostile.damage import damages
 from tests.hostile.files import _last, _remove
 from tests.hostile.forked import Outcome, end_with_the_parent, outcomes, without_privileges
 from tests.hostile.places import FILES, FOLDERS, Place
+from tests.hostile.readers import collections
 
 FAMILY = "commands"
 
@@ -68,15 +69,8 @@ def commands() -> list[Command]:
     picture = f"csv/{good.NAMES[0]}"
     evaluate = ("evaluate", "--captions-per-image", "1")
     found = [
-        *(Command("inspect", ("inspect", f"{{}}/{folder}"), (folder,), (f"{folder}/{file}",), (folder,))
-          for folder, file in (("csv", "captions.csv"), ("jsonl", "captions.jsonl"), ("parquet", "captions.parquet"),
-                               ("karpathy", "dataset_colours.json"), ("flickr8k", "Flickr8k.token.txt"),
-                               ("coco", "annotations/captions_train2017.json"), ("wikipedia", "raw_features.mat"),
-                               ("labelled", "train_texts.csv"),
-                               ("datasets", "data/train-00000-of-00001.parquet"),
-                               ("webdataset", "colours-train-000000.tar"),
-                               ("folder", good.NAMES[0]), ("precomputed", "train_ims.npy"),
-                               ("features", "features.npy"))),
+        *(Command("inspect", ("inspect", f"{{}}/{one.folder}"), (one.folder,), (f"{one.folder}/{one.files[0]}",),
+                  (one.folder,)) for one in collections()),
         Command("train", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/new", "--cache", "{}/cache"),
                 ("run", "csv"), ("run/config.yaml", "csv/captions.csv"), ("csv",)),
         Command("train --resume", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/run", "--cache", "{}/cache",

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from rungwise.core import to_plain
 from rungwise.encoders import AdapterHead, FeatureConfig
 from rungwise.encoders._heads import MLPHead, ResidualHead
+from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.models.export import export_onnx
+from rungwise.models.joint._config import AnyImageSide, AnyTextSide
 
 FEATURES = {"kind": "features", "width": 3}
 
 
 def documents(home: Path) -> dict[str, Any]:
-    """Models of a run with every kind of side and head; the files that they name are made here."""
+    """Models of a run with every kind of side and head; the files that they name are made here.
+
+    A kind of side that has none here has one with its defaults.
+    """
     (home / "words.txt").write_text("dog 1 2 3\ncat 4 5 6\n")
     text = to_plain(GRUConfig(3, 1, word_vectors=str(home / "words.txt"), train_words=False, vocabulary="both"))
     small = {"kind": "gru", "word_dimension": 3, "min_count": 1}
     source = f"hf:{clip(home)}"
-    return {
+    found: dict[str, Any] = {
         "gru": {"image": FEATURES, "text": text, "dimension": 4},
         "transformer": {
             "image": FEATURES,
@@ -44,6 +49,13 @@ def documents(home: Path) -> dict[str, Any]:
             "dimension": 24,
         },
     }  # fmt: skip
+    sides: dict[str, Any] = {"image": AnyImageSide, "text": AnyTextSide}
+    for side, union in sides.items():
+        there = {one[side]["kind"] for one in found.values()} | {ImageConfig.kind}  # pictures have a run of their own
+        for config in get_args(get_args(union)[0]):
+            if config.kind not in there:
+                found[config.kind] = {"image": FEATURES, "text": small, "dimension": 4, side: to_plain(config())}
+    return found
 
 
 def clip(home: Path) -> Path:

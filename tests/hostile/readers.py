@@ -60,10 +60,12 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    return [*_collections(), *_brought(), *_models_of_others(), *_own()]
+    return [*collections(), *_brought(), *_models_of_others(), *_own()]
 
 
-def _collections() -> list[Subject]:
+def collections() -> list[Subject]:
+    """One of each layout that is read as a collection."""
+
     def collection(name: str, *files: str, cover: Cover = "nothing") -> Subject:
         return Subject(f"collection, {name}", name, files, of_collection, cover, whole=True)
 

@@ -19,7 +19,7 @@ def assert_harmless(home: Path, share: int, documents: Sequence[str]) -> None:
     """Walk these documents in a process of its own, whose every act is looked at."""
     (home / "tmp").mkdir(parents=True)
     places = {"HF_HOME": str(home / "hf"), "RUNGWISE_CACHE": str(home / "cache"), "TMPDIR": str(home / "tmp")}
-    places["PYTHONDONTWRITEBYTECODE"] = "1"
+    places |= {"PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1"}
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     done = subprocess.run(
         [*ends_with_this("tests.hostile.configurations"), str(home), str(share), *documents],
