@@ -116,7 +116,7 @@ class SlowModel(ColourModel):
             sys.stdin.readline()
         return super().encode_text(texts)
 
-class Telling(server._Server):
+class Telling(_server._Server):
     async def shutdown(self, sockets=None):
         print("stopping", flush=True)
         await super().shutdown(sockets)
@@ -124,7 +124,7 @@ class Telling(server._Server):
 def ready(address):
     print(address, flush=True)
 
-server._Server = Telling
+_server._Server = Telling
 limits = ServingLimits(graceful_seconds=float(sys.argv[2]), waiting_seconds=1e6)
 serve(Index.open(Path(sys.argv[1])), SlowModel(), port=0, open_browser=False, ready=ready, limits=limits)
 print("done", flush=True)

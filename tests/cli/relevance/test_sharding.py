@@ -92,7 +92,7 @@ def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
         "def killed(line):\n"
         "    if line.startswith('1 of 4 shards'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "sharding.say = killed\n"
+        "_sharding.say = killed\n"
         "main(sys.argv[1:])\n"
     )
     words = ["relevance", "cider-d", str(table), "--captions-only", "--top", "3", "--shards", "4"]
