@@ -502,7 +502,7 @@ from rungwise.cli import main
 from rungwise.index.update import _workers
 from rungwise.index.update import Update
 
-workers._SHARE, workers._SECONDS, write = 4, 0.0, Update._write
+_workers._SHARE, _workers._SECONDS, write = 4, 0.0, Update._write
 
 def writing(*words):
     write(*words)
