@@ -152,11 +152,11 @@ def lance_store(made: Made, sweep: Sequence[Mapping[str, int]], *, approximate: 
         store.compact()
     took, memory = time.perf_counter() - start, status("VmHWM")
     opened = LanceStore.open(folder, "pictures")
-    usual = opened.approximation
+    index = opened.approximate_index
     found = _of_store(name, made, folder, opened, took)
-    if usual is not None:
+    if index is not None:
         for changes in sweep:
-            tried = opened.trying(replace(usual, **changes))
+            tried = index.trying(replace(index.settings, **changes))
             rows = measured(made, _searching(tried), _said(changes), usual=False)
             found = replace(found, measured=(*found.measured, *rows))
     return replace(found, memory=memory)
@@ -201,9 +201,9 @@ def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
         store.compact()
         took = time.perf_counter() - start
         with store:
-            found = _of_store("ours, Milvus", made, folder, store, took)
+            found, index = _of_store("ours, Milvus", made, folder, store, took), store.approximate_index
             for changes in sweep:
-                tried = store.trying(replace(store.approximation, **changes))
+                tried = index.trying(replace(index.settings, **changes))
                 rows = measured(made, _searching(tried), _said(changes), usual=False)
                 found = replace(found, measured=(*found.measured, *rows))
         return replace(found, memory=status("VmHWM", server.process))

@@ -90,7 +90,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     ),
     "index.stores": (
         "addresses", "approximation", "bm25", "id_sampling", "vector_files", "base", "candidates", "engine_rows",
-        "scan", "tunable", "exact", "lance", "milvus", "factory",
+        "scan", "exact", "lance", "milvus", "factory",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "word_vectors", "sentence_models", "stemming", "pair_models",

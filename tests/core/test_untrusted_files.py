@@ -245,7 +245,7 @@ WITHOUT_A_DOOR = {
     "rungwise.demo._parts.train_one": OWN_MODEL,
     "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
     "rungwise.evaluation.tables._published_rows.printed": OF_THE_PACKAGE,
-    "rungwise.index.stores.lance._tables.Tables.acknowledge": OWN_WORK,
+    "rungwise.index.stores.lance._version_file.VersionFile.acknowledge": OWN_WORK,
     "rungwise.index.layout.location.at_hand": OWN_WORK,
     "rungwise.language.scene_graphs.chunking.fingerprint": OF_THE_PACKAGE,
     "rungwise.language.scene_graphs._dependencies.dependency_parser": "a model of spaCy, which is a program to trust",

@@ -9,7 +9,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.index import Condition, Where
-from rungwise.index.stores import Approximation, StoreFacts, StoreHits
+from rungwise.index.stores import ApproximateIndex, Approximation, StoreFacts, StoreHits
 from rungwise.index.stores._approximation import alternatives
 from rungwise.quality import ModelGrading, own_captions, own_pictures, trials_of, tune
 from rungwise.quality._tuning import candidates
@@ -30,19 +30,14 @@ class Tuned(ToyStore):
         self.asked: list[int] = []
 
     @property
-    def approximation(self) -> Approximation:
-        return self.settings
+    def approximate_index(self) -> ApproximateIndex:
+        def trying(settings: Approximation) -> Tuned:
+            tried = copy(self)
+            tried.settings = settings
+            return tried
 
-    def alternatives(self) -> tuple[Approximation, ...]:
-        return alternatives(self.settings, len(self.rows), graph=True)
-
-    def trying(self, settings: Approximation) -> Tuned:
-        tried = copy(self)
-        tried.settings = settings
-        return tried
-
-    def keep(self, settings: Approximation) -> None:
-        self.settings = settings
+        others = alternatives(self.settings, len(self.rows), graph=True)
+        return ApproximateIndex(self.settings, others, trying, lambda settings: setattr(self, "settings", settings))
 
     def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> StoreHits:
         where = where or Where()

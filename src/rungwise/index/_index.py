@@ -17,7 +17,7 @@ from rungwise.index._reader import ReadableIndex
 from rungwise.index.layout import Grade, GradeName, add_grade, now, store_pair, take_back
 from rungwise.index.layout import manifest as storage
 from rungwise.index.layout.location import alone, writing_alone
-from rungwise.index.stores import Approximation, Tunable, factory
+from rungwise.index.stores import Approximation, factory
 from rungwise.index.update import (
     Changes,
     FilesOfItems,
@@ -280,9 +280,9 @@ class Index(ReadableIndex):
     def approximate(self, settings: Approximation) -> None:
         """Set how thoroughly the approximate search of pictures looks; refuses where every picture is compared."""
         with self._changing():
-            if not isinstance(self.picture_store, Tunable) or self.picture_store.approximation is None:
+            if (index := self.picture_store.approximate_index) is None:
                 raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
-            self.picture_store.keep(settings)
+            index.keep(settings)
 
     def keep_calibration(self, calibration: Calibration) -> None:
         """Judge hits of this index by a calibration from now on, also when others open it.

@@ -10,7 +10,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.index.filters import Where
-from rungwise.index.stores import Approximation, Store, Tunable
+from rungwise.index.stores import ApproximateIndex, Approximation, Store
 from rungwise.metrics import NDCG
 from rungwise.quality._check import Latency, Progress, StoreAnswers, answered, graded_values, recalls_of
 from rungwise.quality._degrees import Grading
@@ -71,11 +71,11 @@ class Tuning:
         return {**asdict(self), "frontier": [asdict(one) for one in self.frontier()]}
 
 
-def approximate_store(store: Store) -> Tunable:
-    """The store, if it can be tuned; refuses one that compares every picture."""
-    if not isinstance(store, Tunable) or store.approximation is None:
+def approximate_index(store: Store) -> ApproximateIndex:
+    """The approximate index of a store; refuses a store that compares every picture."""
+    if (index := store.approximate_index) is None:
         raise UserError(f"there is nothing to tune: {store.about().why}")
-    return store
+    return index
 
 
 def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[Approximation]:
@@ -95,7 +95,7 @@ def candidates(worth: Sequence[Approximation], passing: Sequence[int]) -> list[A
 def trials_of(store: Store, filters: Mapping[str, Where | None]) -> list[Approximation]:
     """The settings that :func:`tune` will try under these filters."""
     passing = [store.count(where) for where in filters.values() if where is not None]
-    return candidates(approximate_store(store).alternatives(), passing)
+    return candidates(approximate_index(store).alternatives, passing)
 
 
 def tune(
@@ -128,11 +128,11 @@ def tune(
     if not 0 <= allowed < 1:
         raise UserError(f"a loss of {allowed} was allowed; it is a share from 0 to below 1, such as 0.001")
     filters = filters or {"": None}
-    tried, tunable = trials_of(store, filters), approximate_store(store)
+    tried, index = trials_of(store, filters), approximate_index(store)
     measured: list[list[tuple[float, float, StoreAnswers]]] = [[] for _ in tried]
     for where in filters.values():
         exact = answered(store, queries, k, where, exact=True, progress=progress)
-        served = [answered(tunable.trying(settings), queries, k, where, progress=progress) for settings in tried]
+        served = [answered(index.trying(settings), queries, k, where, progress=progress) for settings in tried]
         searches = [exact.found, *(one.found for one in served)]
         graded = grading.grade(searches, exact.found, where, k)
         ndcg = [

@@ -111,9 +111,9 @@ def test_an_approximate_index_is_compared_tuned_and_keeps_what_was_chosen(
     assert code == 0
     chosen = json.loads(out)["tuning"]["chosen"]["settings"]
     assert "kept" in error
-    kept = Index.open(approximate).picture_store.approximation
-    assert kept is not None
-    assert (kept.ef, kept.refine) == (chosen["ef"], chosen["refine"])
+    index = Index.open(approximate).picture_store.approximate_index
+    assert index is not None
+    assert (index.settings.ef, index.settings.refine) == (chosen["ef"], chosen["refine"])
 
 
 def test_a_table_of_settings_is_printed(approximate: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,9 +129,9 @@ def test_a_table_of_settings_is_printed(approximate: Path, capsys: pytest.Captur
 def test_the_setting_that_stays_is_marked_as_both(
     approximate: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Index.open(approximate).picture_store
-    before = store.approximation
-    assert before is not None
+    index = Index.open(approximate).picture_store.approximate_index
+    assert index is not None
+    before = index.settings
     stays, slower = (
         Trial(one, 100.0, 0.0, Latency(ms, ms)) for one, ms in ((before, 1.0), (replace(before, ef=999), 2.0))
     )
@@ -141,4 +141,6 @@ def test_the_setting_that_stays_is_marked_as_both(
     assert "chosen" in out
     assert "as it was" in out
     assert "kept as it is" in error
-    assert Index.open(approximate).picture_store.approximation == before
+    after = Index.open(approximate).picture_store.approximate_index
+    assert after is not None
+    assert after.settings == before

@@ -4,6 +4,7 @@ from ._approximation import GRAPH_UP_TO_ROWS as GRAPH_UP_TO_ROWS
 from ._approximation import HELD_BYTES as HELD_BYTES
 from ._approximation import Approximation as Approximation
 from ._base import WORDS as WORDS
+from ._base import ApproximateIndex as ApproximateIndex
 from ._base import Metric as Metric
 from ._base import Record as Record
 from ._base import Row as Row
@@ -17,7 +18,6 @@ from ._base import checked_queries as checked_queries
 from ._bm25 import WordIndex as WordIndex
 from ._bm25 import word_set as word_set
 from ._bm25 import words_of as words_of
-from ._tunable import Tunable as Tunable
 from ._vector_files import damaged as damaged
 from ._vector_files import read_description as read_description
 from ._vector_files import read_lines as read_lines

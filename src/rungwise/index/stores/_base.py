@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UncheckedError, UserError
 from rungwise.index.filters import OWN, Where
+from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._bm25 import best_by_words
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.similarity import Similarity
@@ -67,6 +68,23 @@ class StoreFacts:
     why: str
 
 
+@dataclass(frozen=True)
+class ApproximateIndex:
+    """The approximate index of a store, which can look more or less thoroughly.
+
+    Attributes:
+        settings: How thoroughly it looks.
+        alternatives: Settings that are worth trying, the present one first.
+        trying: Gives the same store with other settings for its searches; nothing is written.
+        keep: Stores other settings, with which this store and all others who open it search from now on.
+    """
+
+    settings: Approximation
+    alternatives: tuple[Approximation, ...]
+    trying: Callable[[Approximation], Store]
+    keep: Callable[[Approximation], None]
+
+
 class StoreBatch(NamedTuple):
     """Rows on their way into a store: ids, (rows, D) vectors, and records, none if None."""
 
@@ -90,16 +108,18 @@ class Store(ABC):
         dimension: D, the length of a vector.
         similarity: How a query and a row are compared; vectors are prepared for it (see :mod:`rungwise.similarity`).
         side: Whether the rows are images or texts, for similarities that are not symmetric.
+        identity: Text that differs from that of every other store; empty for one that has none.
     """
 
     dimension: int
     similarity: Similarity
     side: Side
+    identity: str = ""
 
     @property
-    def identity(self) -> str:
-        """Text that differs from that of every other store; empty for one that has none."""
-        return ""
+    def approximate_index(self) -> ApproximateIndex | None:
+        """Index of near neighbours that answers searches; None while every row is compared."""
+        return None
 
     @abstractmethod
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rungwise.core import UserError
 from rungwise.index.filters import OWN
 from rungwise.index.stores._base import Record
+from rungwise.index.stores._vector_files import damaged
 
 ID, SEQ, VECTOR, LENGTH, RECORD, TEXT = "id", "seq", "vector", "length", "record", "words"
 SEAL_OF_VECTOR, SEAL_OF_RECORD = "seal_of_vector", "seal_of_record"
@@ -114,6 +115,22 @@ def seals(keys: Sequence[str], contents: Sequence[str] | NDArray[Any]) -> NDArra
         digest.update(b"\0" + (content.encode() if isinstance(content, str) else content.tobytes()))
         found += digest.digest()
     return np.frombuffer(bytes(found), np.int64)
+
+
+def require_sealed(
+    label: str, keys: Sequence[str], wanted: NDArray[np.int64], contents: Sequence[str] | NDArray[Any]
+) -> None:
+    """Refuse rows whose texts or vectors are not those that were written.
+
+    Args:
+        label: Name of the place in messages.
+        keys: (rows,) ids in the engine's form.
+        wanted: (rows,) checksums that were written.
+        contents: (rows,) texts, or (rows, D) vectors.
+    """
+    wrong = np.flatnonzero(seals(keys, contents) != wanted)
+    if wrong.size:
+        raise damaged(label, f"the row {keys[wrong[0]]!r} is not as it was written"[:200])
 
 
 def to_json(row: str, record: Record) -> str:

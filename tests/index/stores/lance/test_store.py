@@ -8,6 +8,10 @@ Also tests rungwise.index.stores.lance._memory.
 Also tests rungwise.index.stores.lance._rows.
 Also tests rungwise.index.stores._approximation.
 Also tests rungwise.index.stores.lance._snapshot.
+Also tests rungwise.index.stores.lance._engine_search.
+Also tests rungwise.index.stores.lance._table_reader.
+Also tests rungwise.index.stores.lance._table_rows.
+Also tests rungwise.index.stores.lance._table_writer.
 """
 
 from __future__ import annotations
@@ -24,10 +28,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
-from rungwise.index import Both, Condition, Either, LanceStore, Where
+from rungwise.index import Both, Condition, Either, LanceStore, Store, Where
 from rungwise.index.filters import Expression
+from rungwise.index.stores import ApproximateIndex, Approximation
 from rungwise.index.stores._engine_rows import as_text, column_of, from_engine, to_engine
 from rungwise.index.stores.lance import _snapshot as snapshot
+from rungwise.index.stores.lance import store as lance
 from rungwise.index.stores.lance._rows import as_list
 from rungwise.similarity import Cosine, Inner
 from tests.index.filter_expressions import EXPRESSIONS, RECORDS, TEXTS
@@ -191,11 +197,11 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
     store, model = LanceStore.create(tmp_path, "store", 4, Inner()), ToyStore(4, Inner())
     for one in (store, model):
         one.upsert([str(n) for n in range(50)], rows(50, 4))
-    first, other = store._view._held, reopened(store)
+    first, other = store._reader.snapshot._held, reopened(store)
     for one in (store, model):
         one.upsert(["new"], rows(1, 4))
     assert store.search(rows(3, 4), 5).ids == model.search(rows(3, 4), 5).ids
-    assert np.shares_memory(store._view._held[0:1], first[0:1])
+    assert np.shares_memory(store._reader.snapshot._held[0:1], first[0:1])
     assert (
         other.search(rows(3, 4), 5).ids[0]
         == tuple(one for one in model.search(rows(3, 4), 6).ids[0] if one != "new")[:5]
@@ -207,25 +213,46 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
     assert len(first) == 50
 
 
-def test_settings_of_the_approximate_index_are_stored(store: LanceStore) -> None:
-    from rungwise.index.stores import Approximation
-
-    assert store.approximation is None
+def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store.approximate_index is None
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    store.compact()
     other, settings = reopened(store), Approximation(probes=2, ef=77, refine=5)
-    assert store.trying(settings)._view.approximation == settings
-    assert store._view.approximation != settings
-    store.keep(settings)
+    index = approximate(store)
+    assert approximate(index.trying(settings)).settings == settings
+    assert approximate(store).settings == index.settings == index.alternatives[0] == Approximation()
+    index.keep(settings)
+    assert approximate(store).settings == settings
     store.upsert(["x"], [[1, 0]])
     store.compact()
-    assert reopened(store)._view.approximation == settings
-    assert other._view.approximation == Approximation()
+    assert approximate(reopened(store)).settings == settings
+    assert approximate(other).settings == Approximation()
     other.refresh()
-    assert other._view.approximation == settings
+    assert approximate(other).settings == settings
+
+
+def test_a_store_with_other_settings_writes_as_the_store_itself(
+    store: LanceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    store.compact()
+    tried = approximate(store).trying(Approximation(ef=77))
+    tried.upsert(["x"], [[1, 0]])
+    assert "x" in tried.get(["x"])
+    assert "x" not in store.get(["x"])
+    store.upsert(["y"], [[1, 0]])
+    tried.refresh()
+    assert state(tried) == state(store) == state(reopened(store))
+
+
+def approximate(store: Store) -> ApproximateIndex:
+    """The approximate index of a store that has one."""
+    index = store.approximate_index
+    assert index is not None
+    return index
 
 
 def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rungwise.index.stores.lance import store as lance
-
     monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1000)
     monkeypatch.setattr(lance, "SCALARS_PAY_FROM", 10)
     store = LanceStore.create(tmp_path, "store", 16, Cosine())
@@ -238,7 +265,7 @@ def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path, monkeypa
     assert "HNSW" in store.about().why
     store.upsert(["new"], vectors[:1])
     where = Where((Condition("n", "==", 3),), frozenset({"3"}))
-    tuned = store.trying(type(store.approximation)(flat=1))  # type: ignore[misc]
+    tuned = approximate(store).trying(Approximation(flat=1))
     for one in (store, tuned):
         for answer in (None, where, Where(without=frozenset({"0"}))):
             found, exact = one.search(vectors[:3], 10, answer), one.search(vectors[:3], 10, answer, exact=True)
@@ -300,8 +327,6 @@ def test_a_vector_or_record_that_was_altered_is_refused(tmp_path: Path) -> None:
 def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_filter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rungwise.index.stores.lance import store as lance
-
     monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1000)
     monkeypatch.setattr(lance, "GRAPH_UP_TO_ROWS", 1000)
     store = LanceStore.create(tmp_path, "many", 64, Cosine())
@@ -310,12 +335,13 @@ def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_fil
     store.upsert([str(n) for n in range(4000)], vectors, [{"year": n % 4} for n in range(4000)])
     store.compact()
     assert "IVF_RQ" in store.about().why
-    assert store.approximation is not None
-    assert store.approximation.refine > 4
-    store = store.trying(replace(store.approximation, probes=1, flat=10))
+    index = approximate(store)
+    assert index.settings.refine > 4
+    tried = index.trying(replace(index.settings, probes=1, flat=10))
     year = Where((Condition("year", "==", 1),))
-    assert [store._view._probes(where) for where in (None, year)] == [1, 4]
-    exact, near = (store.search(vectors[:50], 10, year, exact=exact) for exact in (True, False))
+    under = [tried._reader.snapshot._settings_under(where) for where in (None, year)]  # type: ignore[attr-defined]
+    assert [settings.probes for settings in under] == [1, 4]
+    exact, near = (tried.search(vectors[:50], 10, year, exact=exact) for exact in (True, False))
     found = [len(set(one) & set(other)) for one, other in zip(exact.ids, near.ids, strict=True)]
     assert np.mean(found) > 8
     for query in range(50):

@@ -1,4 +1,7 @@
-"""Which version of a LanceDB table counts: after deaths and power cuts, on full disks, and for several processes."""
+"""Which version of a LanceDB table counts: after deaths and power cuts, on full disks, and for several processes.
+
+Also tests rungwise.index.stores.lance._version_file.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ Also tests rungwise.index.stores.milvus._filtered_rows.
 Also tests rungwise.index.stores.milvus._rows.
 Also tests rungwise.index.stores.milvus._search.
 Also tests rungwise.index.stores.milvus.full_text.
-Also tests rungwise.index.stores._tunable.
+Also tests rungwise.index.stores.milvus._description.
+Also tests rungwise.index.stores.milvus._order.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.index.stores.milvus import MilvusStore, full_text
 from rungwise.index.stores.milvus import _filtered_rows as filtered_rows
 from rungwise.index.stores.milvus._collection import Collection
+from rungwise.index.stores.milvus._filtered_rows import FilteredRows
+from rungwise.index.stores.milvus._order import first_places, in_order, last_places
 from rungwise.index.stores.milvus._search import parts_of
 from rungwise.index.stores.milvus._server import Server
 from rungwise.index.stores.milvus.catalog import address_in, read_file, write_file
@@ -171,15 +174,15 @@ def test_whoever_wants_some_rows_does_not_read_all(place: str, monkeypatch: pyte
             assert found == wanted
             assert number < 400, "of 3,000 rows"
         assert list(store.newest(2, where=parse_where("title contains 'none'"))) == []
-        location = kept.in_order(True)
+        location = in_order(kept, True)
         for count in (1, 5, 100, 2999, 3000, 5000):
             for found, rest in (
-                (kept.first_places(True, count), location[: len(kept.first_places(True, count))]),
-                (kept.last_places(True, count), location[-len(kept.last_places(True, count)) :]),
+                (first := first_places(kept, True, count), location[: len(first)]),
+                (last := last_places(kept, True, count), location[-len(last) :]),
             ):
                 assert found.tolist() == rest.tolist()
                 assert min(count, 3000) <= len(found) <= max(4 * count, 4)
-        assert not len(kept.first_places(False, 3))
+        assert not len(first_places(kept, False, 3))
 
 
 def test_words_that_many_rows_hold(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,11 +237,17 @@ def test_equal_rows_stand_in_order_however_many_there_are(place: str) -> None:
 def test_how_hard_to_look_is_kept(place: str) -> None:
     with MilvusStore.create(place, "store", 2, Cosine()) as store:
         harder = Approximation(probes=1, ef=321, refine=1)
-        assert harder not in store.alternatives()
-        assert store.trying(harder).approximation == harder != store.approximation
-        store.keep(harder)
+        index = store.approximate_index
+        assert index.settings == index.alternatives[0] != harder
+        assert harder not in index.alternatives
+        tried = index.trying(harder).approximate_index
+        assert tried is not None
+        assert tried.settings == harder
+        assert store.approximate_index.settings == index.settings
+        index.keep(harder)
+        assert store.approximate_index.settings == harder
         with MilvusStore.open(place, "store") as other:
-            assert other.approximation == harder
+            assert other.approximate_index.settings == harder
             assert "ef 321" in other.about().why
 
 
@@ -319,6 +328,8 @@ from pathlib import Path
 from rungwise.data import read
 from rungwise.index import Index
 from rungwise.index.stores.milvus._collection import Collection
+from rungwise.index.stores.milvus._filtered_rows import FilteredRows
+from rungwise.index.stores.milvus._order import first_places, in_order, last_places
 from tests.colour_model import ColourModel
 
 place, photos, calls = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -459,9 +470,11 @@ def test_few_rows_that_pass_a_filter_are_all_found(place: str) -> None:
         store.compact()
         for share, parts in ((0.1, 2), (0.2, 4), (0.5, 1)):
             where = Where((Condition("chance", "<", share),))
-            assert parts_of(store._passing(where), store.approximation) == (9 if share == 0.5 else parts)
-            tried = store.trying(replace(store.approximation, flat=1))
-            assert parts_of(tried._passing(where), tried.approximation) == parts
+            rows, index = FilteredRows(store._kept, where), store.approximate_index
+            assert parts_of(rows, index.settings) == (9 if share == 0.5 else parts)
+            fewer = replace(index.settings, flat=1)
+            assert parts_of(rows, fewer) == parts
+            tried = index.trying(fewer)
             assert store.count(where) == (chance < share).sum()
             found = tried.search(vectors[:20], 10, where).ids
             scores = np.where(chance < share, vectors[:20] @ vectors.T, -2)

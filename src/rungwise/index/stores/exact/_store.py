@@ -81,11 +81,7 @@ class ExactStore(Store):
         self.folder, self.snapshot, self._description = folder, state.snapshot, state.description
         self.dimension = state.description.dimension
         self.similarity, self.side = state.description.similarity, state.description.side
-
-    @property
-    def identity(self) -> str:
-        """Text that differs from that of every other store, also of one that was in this folder before."""
-        return self._description.identity
+        self.identity = state.description.identity
 
     @classmethod
     def create(cls, folder: Path, dimension: int, similarity: Similarity, side: Side = "image") -> Self:

@@ -1,3 +1,3 @@
-from ._tables import COUNTS as COUNTS
-from ._tables import FILES as FILES
 from ._tables import Tables as Tables
+from ._version_file import COUNTS as COUNTS
+from ._version_file import FILES as FILES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +12,9 @@ from rungwise.index.filters import Where
 from rungwise.index.stores._base import Vectors
 from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
 from rungwise.index.stores._scan import inverse_lengths
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from rungwise.index.stores.lance._filters import Compiled
+from rungwise.index.stores.lance._table_rows import TableRows
 
 _SPARE = 256
-
-
-class Version(Protocol):
-    """One version of a table, as a :class:`rungwise.index.stores.lance._snapshot.LanceSnapshot` is."""
-
-    @property
-    def dimension(self) -> int:
-        """D, the length of a vector."""
-        ...
-
-    def compiled(self, where: Where | None) -> Compiled:
-        """Compile a filter."""
-        ...
-
-    def rows_of(self, only: Compiled, names: list[str]) -> pa.Table:
-        """Columns of the rows that a filter lets through, with the engine's numbers of them."""
-        ...
-
-    def taken(self, rows: NDArray[np.int64], names: list[str]) -> pa.Table:
-        """Columns of rows by the engine's numbers, in order of rows."""
-        ...
-
-    def vectors(self, found: pa.Table) -> NDArray[Any]:
-        """(rows, D) vectors of rows, compared with their checksums."""
-        ...
 
 
 class Held:
@@ -53,12 +23,12 @@ class Held:
     Only rows that ``before``, of an earlier version, does not hold are read.
     """
 
-    def __init__(self, view: Version, before: Held | None = None) -> None:
-        self.view = view
-        listed = view.rows_of(True, [SEQ, SEAL_OF_VECTOR])
+    def __init__(self, rows: TableRows, before: Held | None = None) -> None:
+        self._rows = rows
+        listed = rows.of(True, [SEQ, SEAL_OF_VECTOR])
         order = np.argsort(listed[SEQ].to_numpy(), kind="stable")
         self._places, self._seals = (listed[name].to_numpy()[order] for name in (SEQ, SEAL_OF_VECTOR))
-        self.shape = (len(order), view.dimension)
+        self.shape = (len(order), rows.description.dimension)
         at, known = self._known(before)
         room = before._room if before is not None else None
         if room is not None and before is not None and known == len(before) and room.take(known, len(order)):
@@ -109,7 +79,7 @@ class Held:
         return kept
 
     def _looked_up(self, where: Where) -> NDArray[np.bool_]:
-        found = self.view.rows_of(self.view.compiled(where), [SEQ])[SEQ].to_numpy()
+        found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
         kept = np.zeros(len(self), bool)
         kept[np.searchsorted(self._places, found)] = True
         return kept
@@ -126,11 +96,11 @@ class Held:
     def _read(self, known: int, numbers: NDArray[np.uint64]) -> None:
         """Read all rows after the first ``known``."""
         if known:
-            found = self.view.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
+            found = self._rows.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
         else:
-            found = self.view.rows_of(True, [ID, SEQ, VECTOR, SEAL_OF_VECTOR])
+            found = self._rows.of(True, [ID, SEQ, VECTOR, SEAL_OF_VECTOR])
         at = np.searchsorted(self._places, found[SEQ].to_numpy())
-        self._vectors[at] = self.view.vectors(found)
+        self._vectors[at] = self._rows.vectors(found)
         self.keys[at] = found[ID].to_pylist()
 
 
@@ -157,9 +127,9 @@ class StreamedTable:
     ``numbers``, (rows,), are the engine's numbers of the rows, in order of rows.
     """
 
-    def __init__(self, view: Version, numbers: NDArray[np.int64]) -> None:
-        self._view, self._numbers = view, numbers
-        self.shape = (len(numbers), view.dimension)
+    def __init__(self, rows: TableRows, numbers: NDArray[np.int64]) -> None:
+        self._rows, self._numbers = rows, numbers
+        self.shape = (len(numbers), rows.description.dimension)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -170,17 +140,17 @@ class StreamedTable:
 
     def gathered(self, positions: NDArray[np.int64]) -> Vectors:
         """Vectors at positions that rise."""
-        found = self._view.taken(self._numbers[positions], [ID, VECTOR, SEAL_OF_VECTOR])
-        return np.asarray(self._view.vectors(found), np.float32)
+        found = self._rows.taken(self._numbers[positions], [ID, VECTOR, SEAL_OF_VECTOR])
+        return np.asarray(self._rows.vectors(found), np.float32)
 
     @cached_property
     def inverse_lengths(self) -> Vectors:
         """(rows,) 1 / length of each vector."""
-        found = self._view.taken(self._numbers, [LENGTH])[LENGTH].to_numpy()
+        found = self._rows.taken(self._numbers, [LENGTH])[LENGTH].to_numpy()
         return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
         """Ids, in the engine's form, at positions."""
         rising, back = np.unique(positions, return_inverse=True)
-        keys = self._view.taken(self._numbers[rising], [ID])[ID].to_pylist() if len(rising) else []
+        keys = self._rows.taken(self._numbers[rising], [ID])[ID].to_pylist() if len(rising) else []
         return [keys[at] for at in back.tolist()]

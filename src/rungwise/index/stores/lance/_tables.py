@@ -11,38 +11,30 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import UUID
 
-from rungwise.core import MissingFileError, UserError, read_bytes
+from rungwise.core import UserError
 from rungwise.core.compute import ran_out, remedy, startable
-from rungwise.core.disk import digest_of, explained, make_folder, staging, sync_file, sync_folder
+from rungwise.core.disk import explained, make_folder
 from rungwise.core.disk.locks import writing_alone
 from rungwise.core.network import address_of
-from rungwise.index.stores._vector_files import altered, damaged, read_description, write_description
+from rungwise.index.stores._vector_files import damaged
+from rungwise.index.stores.lance._version_file import VersionFile
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-COUNTS = "rungwise.json"
 MARK = "rungwise"
 """Key of the metadata by which the schema of a table of ours describes it."""
-FORMAT, VERSION = "rungwise-lance-store", 1
-FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
-"""Files of a table's folder."""
 
 _ATTEMPTS = 8
 _PAUSE = 0.02
-_LAST_VERSION = 2**64 - 1
-_MANIFEST = re.compile(r"(\d{20})\.manifest")
-_VERSIONS = "_versions"
 _THREADS = 12
 """Threads of the engine where it is told to take one of each kind, and a few that it starts as it needs them."""
 _ONE_LINE = 200
@@ -68,8 +60,7 @@ class Tables:
         self.label = f"{self.place}/{name}.lance"
         self.folder = None if address else Path(place) / f"{name}.lance"
         self._database: DBConnection | None = None
-        self._synced: set[Path] | None = None
-        self._known_digests: dict[str, str] = {}
+        self._version_file = None if self.folder is None else VersionFile(self.folder, self.label)
 
     def create(self, schema: Any, prepare: Callable[[Table], None]) -> None:
         """Make an empty table with a schema of Arrow; ``prepare`` changes it before it counts.
@@ -77,7 +68,7 @@ class Tables:
         Refuses where a table stands, of ours or of somebody else.
         """
         taken = UserError(f"{self.label}: a store stands here already; open it, or choose another place")
-        if self.folder is None:
+        if (file := self._version_file) is None:
             with self.errors_in_one_line():
                 try:
                     table = self._connected().create_table(self.name, schema=schema)
@@ -85,10 +76,10 @@ class Tables:
                     raise (taken if "already exists" in str(error) else error) from None
                 prepare(table)
             return
-        if (self.folder / COUNTS).exists():
+        if file.exists():
             raise taken
-        with explained(self.folder):
-            make_folder(self.folder.parent)
+        with explained(file.folder):
+            make_folder(file.folder.parent)
         with self.writing_alone(), self.errors_in_one_line():
             # Files of ours without rungwise.json were left by one who died while making a store.
             self._refuse_others()
@@ -106,31 +97,30 @@ class Tables:
     def reading(self) -> Table:
         """Open the table at the version that counts, at which it stays; refuses a missing or damaged one."""
         with self.errors_in_one_line():
-            if self.folder is None:
+            if self._version_file is None:
                 table = self._connected().open_table(self.name)
                 table.checkout(table.version)
                 return table
-            version = self._acknowledged()  # before connecting, which makes the folder
+            version = self._version_file.version()  # before connecting, which makes the folder
             try:
                 return self._connected().open_table(self.name, version=version)
             except Exception:
                 # LanceDB looks at the newest version first, which a power cut may have left in pieces.
                 with self.writing_alone():
-                    if not self._drop_unacknowledged(self.folder):
+                    if not self._drop_unacknowledged():
                         raise
-                return self._connected().open_table(self.name, version=self._acknowledged())
+                return self._connected().open_table(self.name, version=self._version_file.version())
 
     def writing(self) -> Table:
         """Open the table at the version that counts, to be changed within :meth:`writing_alone`."""
         with self.errors_in_one_line():
-            if self.folder is not None:
-                self._drop_unacknowledged(self.folder)
+            self._drop_unacknowledged()
             return self._connected().open_table(self.name)
 
     def version(self) -> int:
         """Number of the version that counts now."""
-        if self.folder is not None:
-            return self._acknowledged()
+        if self._version_file is not None:
+            return self._version_file.version()
         with self.errors_in_one_line():
             return int(self._connected().open_table(self.name).version)
 
@@ -140,33 +130,12 @@ class Tables:
 
     def acknowledge(self, table: Table) -> None:
         """Make the version of a table the one that counts, once it is on the disk."""
-        if self.folder is None:
-            return
-        version = int(table.version)
-        with explained(self.folder):
-            self._sync(self.folder)
-            manifest = self._manifest(version).read_bytes()
-            write_description(
-                self.folder / COUNTS,
-                {
-                    "format": FORMAT,
-                    "version": VERSION,
-                    "counts": version,
-                    "files": self._digests(self.folder, manifest),
-                },
-            )
+        if self._version_file is not None:
+            self._version_file.acknowledge(int(table.version))
 
-    def verified_files(self) -> str:
-        """Compare every file of the version that counts, and the lists of earlier ones, with its checksum."""
-        assert self.folder is not None
-        while True:
-            stored = self._description(self.folder)
-            try:
-                return self._compared(self.folder, stored)
-            except UserError:
-                # Another process may have gone on to a later version and removed files of this one.
-                if self._description(self.folder) == stored:
-                    raise
+    def verified_files(self) -> str | None:
+        """Compare every file with its checksum; None in an object store, where LanceDB keeps none."""
+        return None if self._version_file is None else self._version_file.verified()
 
     def retried(
         self,
@@ -237,92 +206,13 @@ class Tables:
         if MARK.encode() not in metadata:
             raise UserError(f"{self.label}: a table of somebody else stands here; choose another place")
 
-    def _digests(self, folder: Path, manifest: bytes) -> dict[str, str]:
-        """SHA-256 of each file of a version, and of the lists of earlier ones, by its name.
-
-        LanceDB never changes a file that it has written, so that digests of an earlier version are taken over.
-        """
-        known = self._known_digests
-        if not known and (folder / COUNTS).exists():
-            known = _files_of(self._description(folder), folder / COUNTS)
-        found = {}
-        for one in _files_below(folder):
-            name = Path(one.path).relative_to(folder).as_posix()
-            if _version_of(Path(name).name) or _is_named(name, manifest):
-                found[name] = known.get(name) or digest_of(folder / name)
-        self._known_digests = found
-        return found
-
-    def _compared(self, folder: Path, stored: dict[str, Any]) -> str:
-        self._acknowledged()
-        digests = _files_of(stored, folder / COUNTS)
-        manifest = read_bytes(self._manifest(stored["counts"]), "json_bytes")
-        for name, digest in digests.items():
-            try:
-                found = digest_of(folder / name)
-            except MissingFileError:
-                if _is_named(name, manifest):
-                    raise damaged(folder / name, "the file is missing") from None
-                continue  # the list of an earlier version, which a compaction has removed
-            if found != digest:
-                raise altered(folder / name)
-        return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
-
-    def _description(self, folder: Path) -> dict[str, Any]:
-        """Read ``rungwise.json``."""
-        try:
-            return read_description(folder / COUNTS, FORMAT, VERSION)
-        except MissingFileError:
-            raise UserError(
-                f"{self.label}: no store here; build the index with Index.build or `rungwise index`"
-            ) from None
-
-    def _acknowledged(self) -> int:
-        assert self.folder is not None
-        path = self.folder / COUNTS
-        stored = self._description(self.folder)
-        version, digests = stored.get("counts"), _files_of(stored, path)
-        if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
-            raise damaged(path, "it names no version")
-        manifest = self._manifest(version)
-        try:
-            found = digest_of(manifest)
-        except MissingFileError:
-            # Another process may have gone on to a later version and cleared this one away.
-            if read_description(path, FORMAT, VERSION) != stored:
-                return self._acknowledged()
-            raise damaged(manifest, "the file is missing") from None
-        if found != digests.get(manifest.relative_to(self.folder).as_posix()):
-            raise damaged(manifest, "it is not the file that was written")
-        return version
-
-    def _manifest(self, version: int) -> Path:
-        assert self.folder is not None
-        return self.folder / _VERSIONS / f"{_LAST_VERSION - version:020}.manifest"
-
-    def _drop_unacknowledged(self, folder: Path) -> bool:
+    def _drop_unacknowledged(self) -> bool:
         """Remove versions that never counted; gives whether there were any."""
-        counts = self._acknowledged()
-        staging.sweep(folder / COUNTS)
-        later = [one for one in _entries(folder / _VERSIONS) if _version_of(one.name) > counts]
-        if later:
-            for one in sorted(later, key=lambda one: _version_of(one.name), reverse=True):
-                Path(one.path).unlink()
-            sync_folder(folder / _VERSIONS)
+        dropped = self._version_file is not None and self._version_file.drop_later()
+        if dropped:
             # What was read of those versions must not be taken for later ones of the same number.
             self._database = None
-        return bool(later)
-
-    def _sync(self, folder: Path) -> None:
-        """Bring the files that LanceDB has written since the last time to the disk."""
-        known = self._synced or set()
-        found = {Path(one.path) for one in _files_below(folder)}
-        new = found - known
-        for path in sorted(new):
-            sync_file(path)
-        for one in sorted({folder, *(path.parent for path in new), *(path.parent.parent for path in new)}):
-            sync_folder(one)
-        self._synced = found
+        return dropped
 
     def _said(self, error: BaseException, writing: bool) -> UserError:
         line = " ".join(str(error).split())
@@ -380,59 +270,3 @@ def _require_threads() -> None:
 def _startable() -> int:
     """Number of threads that the system starts, asked once: the engine keeps the threads that it has started."""
     return startable(_THREADS)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except FileNotFoundError:
-        return []
-
-
-def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
-    for one in _entries(folder):
-        if one.is_dir(follow_symlinks=False):
-            yield from _files_below(Path(one.path))
-        elif one.is_file(follow_symlinks=False):
-            yield one
-
-
-def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
-    """Checksums of files in ``rungwise.json``."""
-    digests = stored.get("files")
-    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
-        raise damaged(path, "its list of files is none")
-    return digests
-
-
-def _is_named(name: str, manifest: bytes) -> bool:
-    """Whether the list of a version names a file.
-
-    It names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the deletions of
-    a fragment by their number, which is drawn at random from 64 bits.
-    """
-    folder, _, rest = name.partition("/")
-    if folder == "_indices":
-        try:
-            return UUID(rest.split("/")[0]).bytes in manifest
-        except ValueError:
-            return False
-    if folder == "_deletions":
-        number = rest.rpartition(".")[0].rpartition("-")[2]
-        return number.isdecimal() and _varint(int(number)) in manifest
-    return rest != "" and rest.encode() in manifest
-
-
-def _varint(number: int) -> bytes:
-    """A number as protocol buffers write it; 300 is ``ac02``."""
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def _version_of(name: str) -> int:
-    found = _MANIFEST.fullmatch(name)
-    return _LAST_VERSION - int(found[1]) if found else 0

@@ -22,11 +22,11 @@ from rungwise.index.stores._engine_rows import (
     SEQ,
     VECTOR,
     from_engine,
-    seals,
+    require_sealed,
 )
 from rungwise.index.stores._id_sampling import DRAWS
 from rungwise.index.stores._scan import inverse_lengths
-from rungwise.index.stores._vector_files import damaged
+from rungwise.index.stores.milvus._description import CollectionDescription
 from rungwise.index.stores.milvus._filters import both, literal, one_of
 from rungwise.index.stores.milvus._rows import CUT, DRAW
 from rungwise.index.stores.milvus._server import Server
@@ -39,9 +39,6 @@ KEYS_AT_ONCE = 1000
 ROWS_AT_ONCE = 4096
 _PAUSE = 0.2
 _REMEMBERED = 4096
-_LAST_PLACE = (1 << 63) - 1
-_WASTE = 4
-"""Multiple of the rows wanted at one end that may be read: to read fewer needs more counts."""
 _LOADING_SECONDS = 600.0
 _UNIT = 1e-4
 """Largest distance of a vector's length from 1 at which its inner product is its cosine for choosing candidates."""
@@ -65,25 +62,23 @@ class _Learnt:
 class Collection:
     """The collection in which a :class:`rungwise.index.stores.milvus.MilvusStore` keeps its rows.
 
+    Its first answer has all that was written before it was made, by whomever.
+
     Attributes:
         server: Server that has the collection.
         name: Milvus's name of the collection.
+        description: Description of the collection.
         dimension: D, the length of a vector.
-        parted: Whether the values of a column part its rows.
     """
 
-    def __init__(self, server: Server, name: str, label: str, dimension: int, *, parted: bool) -> None:
-        self.server, self.name, self.parted = server, name, parted
-        self._label, self.dimension = label, dimension
-        self._learnt = _Learnt()
-
-    def forget_state(self) -> None:
-        """Let the next answer wait until the server has all that others wrote before."""
+    def __init__(self, server: Server, name: str, label: str, description: CollectionDescription) -> None:
+        self.server, self.name, self._label = server, name, label
+        self.description, self.dimension = description, description.dimension
         self._learnt = _Learnt()
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Insert rows, or replace those with the same ids, in one request; in a parted collection in two."""
-        if self.parted:
+        if self.description.partition:
             # Milvus 2.3 writes replaced rows to another part than the one in which it looks for them.
             self.remove([row[ID] for row in rows])
             self.server.call(lambda client, wait: client.insert(self.name, rows, timeout=wait))
@@ -151,34 +146,6 @@ class Collection:
             return 0
         return int(self.rows("" if only is True else str(only), ["count(*)"])[0]["count(*)"])
 
-    def in_order(self, only: str | bool) -> NDArray[np.int64]:
-        """Places of rows in their order."""
-        return np.sort(np.array([row[SEQ] for row in self.every(only, [SEQ])], np.int64))
-
-    def first_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
-        """Places of the first rows, in their order: at least ``count``, or all where there are no more."""
-        return self._end(only, count, "<")
-
-    def last_places(self, only: str | bool, count: int) -> NDArray[np.int64]:
-        """Places of the last rows, in their order: at least ``count``, or all where there are no more."""
-        return self._end(only, count, ">=")
-
-    def _end(self, only: str | bool, count: int, side: str) -> NDArray[np.int64]:
-        """Places at one end of the order, by which Milvus cannot sort: where to cut is found by counting."""
-        if only is False:
-            return np.empty(0, np.int64)
-        enough, number = _WASTE * count, self.counted(only)
-        cut: str | bool = True
-        outside, inside = (0, _LAST_PLACE) if side == "<" else (_LAST_PLACE, 0)
-        while number > enough and abs(inside - outside) > 1:
-            middle = (outside + inside) // 2
-            found = self.counted(both(only, f"{SEQ} {side} {middle}"))
-            if found < count:
-                outside = middle
-            else:
-                inside, number, cut = middle, found, f"{SEQ} {side} {middle}"
-        return self.in_order(both(only, cut))
-
     def drawn(self, only: str | bool, passing: int, count: int, names: list[str]) -> list[dict[str, Any]]:
         """Fields of the ``count`` rows with the smallest sample keys, those first.
 
@@ -201,20 +168,14 @@ class Collection:
     def parsed(self, rows: Sequence[Mapping[str, Any]]) -> list[Record]:
         """Records of rows, compared with their checksums."""
         texts = [row[RECORD] for row in rows]
-        self._check(rows, SEAL_OF_RECORD, texts)
+        require_sealed(self._label, *_sealed(rows, SEAL_OF_RECORD), texts)
         return [json.loads(text) for text in texts]
 
     def vectors(self, rows: Sequence[Mapping[str, Any]]) -> Vectors:
         """(rows, D) vectors of rows, compared with their checksums."""
         vectors = np.array([row[VECTOR] for row in rows], np.float32).reshape(-1, self.dimension)
-        self._check(rows, SEAL_OF_VECTOR, vectors)
+        require_sealed(self._label, *_sealed(rows, SEAL_OF_VECTOR), vectors)
         return vectors
-
-    def _check(self, rows: Sequence[Mapping[str, Any]], column: str, contents: Any) -> None:
-        keys = [row[ID] for row in rows]
-        wrong = np.flatnonzero(seals(keys, contents) != np.array([row[column] for row in rows], np.int64))
-        if wrong.size:
-            raise damaged(self._label, f"the row {keys[wrong[0]]!r} is not as it was written"[:200])
 
     @property
     def has_cut(self) -> bool:
@@ -274,6 +235,11 @@ class Collection:
                 self.server.pause(_PAUSE)
 
         self.server.call(wait_for, patience=_LOADING_SECONDS)
+
+
+def _sealed(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[list[str], NDArray[np.int64]]:
+    """Ids of rows, in the engine's form, and their checksums in a column."""
+    return [row[ID] for row in rows], np.array([row[column] for row in rows], np.int64)
 
 
 class StreamedCollection:

@@ -6,7 +6,7 @@ Milvus is asked for at least those rows; where its expression lets through more,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from rungwise.index.stores._base import Record
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, TEXT, from_engine
 from rungwise.index.stores.milvus._collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection, StreamedCollection
 from rungwise.index.stores.milvus._filters import Filter, both, compiled, either, literal, without
+from rungwise.index.stores.milvus._order import first_places, in_order, last_places
 from rungwise.index.stores.milvus._rows import COLUMNS, CUT
 
 _EVERYTHING = Filter(True, True)
@@ -32,11 +33,11 @@ class FilteredRows:
         only: Filter that Milvus is asked for.
     """
 
-    def __init__(self, kept: Collection, where: Where | None, fields: Sequence[str]) -> None:
+    def __init__(self, kept: Collection, where: Where | None) -> None:
         self.kept, self._where = kept, where
         self._conditions = _EVERYTHING
         if where is not None and where.conditions:
-            found = compiled(Both(where.conditions), fields)
+            found = compiled(Both(where.conditions), kept.description.fields)
             cut = self._or_cut
             self._conditions = Filter(either(found.text, cut), found.whole and cut is False)
         left_out = True if where is None else without(where.without)
@@ -93,14 +94,14 @@ class FilteredRows:
 
     def places(self) -> NDArray[np.int64]:
         """Places of the rows that Milvus finds, in their order."""
-        return self.kept.in_order(self.only.text)
+        return in_order(self.kept, self.only.text)
 
     def records(self) -> Iterator[tuple[str, Record]]:
         """Ids and records, in the order of rows; the first ones come before all are found."""
-        first = self.kept.first_places(self.only.text, _FIRST)
+        first = first_places(self.kept, self.only.text, _FIRST)
         yield from self._each(first)
         if len(first) >= _FIRST:
-            yield from self._each(self.kept.in_order(both(self.only.text, f"{SEQ} > {first[-1]}")))
+            yield from self._each(in_order(self.kept, both(self.only.text, f"{SEQ} > {first[-1]}")))
 
     def newest(self, count: int, offset: int) -> list[str]:
         """Ids of at most ``count`` rows that were written last, the last first, after ``offset`` passed over."""
@@ -108,7 +109,7 @@ class FilteredRows:
         earlier: str | bool = True
         wanted = offset + count
         while len(found) < wanted:
-            places = self.kept.last_places(both(self.only.text, earlier), max(wanted - len(found), ROWS_AT_ONCE))
+            places = last_places(self.kept, both(self.only.text, earlier), max(wanted - len(found), ROWS_AT_ONCE))
             if not len(places):
                 break
             earlier = f"{SEQ} < {places[0]}"

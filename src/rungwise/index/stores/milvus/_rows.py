@@ -1,4 +1,4 @@
-"""Rows of a Milvus collection: its schema, and the values that a record fills it with.
+"""Rows of a Milvus collection: the fields that records fill, and the values that fill them.
 
 A record is kept whole as JSON in ``record``. The columns that were known when the collection was made have fields of
 their own, which are never null; all others stand together in the JSON field ``columns``. A row whose columns are too
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rungwise.core import STRICT, Size, UserError
-from rungwise.index.stores._base import WORDS, Record, Side, Vectors
+from rungwise.core import UserError
+from rungwise.index.stores._base import WORDS, Record, Vectors
 from rungwise.index.stores._bm25 import words_of
 from rungwise.index.stores._engine_rows import (
     ID,
@@ -38,42 +37,15 @@ from rungwise.index.stores._engine_rows import (
     to_json,
 )
 from rungwise.index.stores._id_sampling import sample_key
-from rungwise.similarity import AnySimilarity
-
-if TYPE_CHECKING:
-    from pymilvus import CollectionSchema
 
 COLUMNS, CUT, DRAW = "columns", "cut", "draw"
 """Fields of a row; ``draw`` is its sample key, by which rows are looked through in parts of one size, or drawn."""
-VERSION = 1
-"""Version of the layout of a collection."""
 LONGEST = 65_535
 """Bytes of the longest text that Milvus holds in one field."""
 _MOST_JSON = 60_000
 FIELDS_OF_THEIR_OWN = ("number", "text", "truth")
 _MOST_FIELDS = 40
 """Number of columns with fields of their own; Milvus takes 64 fields in all."""
-
-
-@dataclass(frozen=True)
-class CollectionDescription:
-    """Description of a collection, kept in its properties.
-
-    Attributes:
-        fields: Columns that have fields of their own, named by :func:`rungwise.index.stores._engine_rows.column_of`.
-        partition: Entry of records whose texts part the rows; empty for none.
-        version: Version of the layout.
-    """
-
-    __pydantic_config__ = STRICT
-
-    dimension: Size
-    similarity: AnySimilarity
-    side: Side
-    identity: str
-    fields: tuple[str, ...] = ()
-    partition: str = ""
-    version: int = VERSION
 
 
 def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...]:
@@ -87,33 +59,6 @@ def fields_of(columns: Mapping[str, str], partition: str = "") -> tuple[str, ...
     found = [column_of("text", partition)] if partition else []
     found += [column_of(kind, name) for name, kind in columns.items() if kind in FIELDS_OF_THEIR_OWN]
     return tuple(dict.fromkeys(found))[:_MOST_FIELDS]
-
-
-def schema_of(description: CollectionDescription) -> CollectionSchema:
-    """Schema of a new collection."""
-    from pymilvus import DataType, MilvusClient
-
-    schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
-    schema.add_field(ID, DataType.VARCHAR, is_primary=True, max_length=LONGEST)
-    schema.add_field(SEQ, DataType.INT64)
-    schema.add_field(VECTOR, DataType.FLOAT_VECTOR, dim=description.dimension)
-    schema.add_field(LENGTH, DataType.FLOAT)
-    schema.add_field(RECORD, DataType.VARCHAR, max_length=LONGEST)
-    schema.add_field(SEAL_OF_VECTOR, DataType.INT64)
-    schema.add_field(SEAL_OF_RECORD, DataType.INT64)
-    schema.add_field(COLUMNS, DataType.JSON)
-    schema.add_field(CUT, DataType.BOOL)
-    schema.add_field(DRAW, DataType.INT64)
-    parted = column_of("text", description.partition) if description.partition else ""
-    for name in description.fields:
-        match name.partition("_")[0]:
-            case "number":
-                schema.add_field(name, DataType.DOUBLE)
-            case "truth":
-                schema.add_field(name, DataType.INT8)
-            case _:
-                schema.add_field(name, DataType.VARCHAR, max_length=LONGEST, is_partition_key=name == parted)
-    return schema
 
 
 def rows_of(

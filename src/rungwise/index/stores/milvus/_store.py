@@ -15,10 +15,11 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.core import UserError, from_plain, to_plain
+from rungwise.core import UserError, to_plain
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._base import (
+    ApproximateIndex,
     Metric,
     Record,
     Row,
@@ -44,19 +45,24 @@ from rungwise.index.stores._engine_rows import (
 from rungwise.index.stores._vector_files import damaged
 from rungwise.index.stores.milvus import full_text
 from rungwise.index.stores.milvus._collection import KEYS_AT_ONCE, ROWS_AT_ONCE, Collection
+from rungwise.index.stores.milvus._description import (
+    APPROXIMATION,
+    DESCRIPTION,
+    CollectionDescription,
+    described,
+    schema_of,
+)
 from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 from rungwise.index.stores.milvus._filters import one_of
-from rungwise.index.stores.milvus._rows import VERSION, CollectionDescription, fields_of, rows_of, schema_of
+from rungwise.index.stores.milvus._order import in_order
+from rungwise.index.stores.milvus._rows import fields_of, rows_of
 from rungwise.index.stores.milvus._search import BYTES_AT_ONCE, Best, compared, near
-from rungwise.index.stores.milvus._server import MissingError, Server
-from rungwise.index.stores.milvus.catalog import OURS, address_in, collection_at
+from rungwise.index.stores.milvus._server import Server
+from rungwise.index.stores.milvus.catalog import address_in, collection_at
 from rungwise.similarity import Similarity
 
-DESCRIPTION, APPROXIMATION = OURS, f"{OURS}.approximation"
-"""Names of a collection's properties: its description, and the setting of its approximate index."""
 LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
-USUAL = Approximation(probes=1, ef=200, refine=1, flat=100_000)
 _EF = (32, 64, 100, 200, 400, 800)
 _NONE = np.empty(0, np.float32)
 
@@ -80,22 +86,31 @@ class MilvusStore(Store):
     def __init__(self, server: Server, name: str, collection: str) -> None:
         self._server, self.address, self.name, self.collection = server, server.address, name, collection
         self._label = f"{self.address}/{name}"
-        self._description, self._chosen = self._described()
-        described = self._description
-        self.dimension, self.similarity, self.side = described.dimension, described.similarity, described.side
-        self._kept = Collection(server, collection, self._label, self.dimension, parted=bool(described.partition))
+        description, self._chosen = described(server, collection, self._label)
+        self._kept = Collection(server, collection, self._label, description)
+        self.dimension, self.similarity, self.side = description.dimension, description.similarity, description.side
+        self.identity = description.identity
         self._door = Lock()
         self._next = 0
 
     @property
-    def identity(self) -> str:
-        """Text that differs from that of every other store."""
-        return self._description.identity
+    def approximate_index(self) -> ApproximateIndex:
+        """Graph that Milvus makes of all rows; of its settings only ``ef`` and ``flat`` count here."""
+        others = (Approximation(probes=1, ef=ef, refine=1, flat=self._chosen.flat) for ef in _EF)
 
-    @property
-    def approximation(self) -> Approximation:
-        """Setting of the graph, of which only ``ef`` and ``flat`` count here."""
-        return self._chosen
+        def trying(settings: Approximation) -> MilvusStore:
+            tried = copy(self)
+            tried._chosen = settings
+            return tried
+
+        def keep(settings: Approximation) -> None:
+            properties = {APPROXIMATION: json.dumps(to_plain(settings))}
+            self._server.call(
+                lambda client, wait: client.alter_collection_properties(self.collection, properties, timeout=wait)
+            )
+            self._chosen = settings
+
+        return ApproximateIndex(self._chosen, tuple(dict.fromkeys((self._chosen, *others))), trying, keep)
 
     @classmethod
     def create(
@@ -134,8 +149,8 @@ class MilvusStore(Store):
             raise UserError(f"{address}/{name}: a store stands here already; open it, or choose another place")
         fields = fields_of(columns, address.partition)
         identity, parted = uuid4().hex, address.partition
-        described = CollectionDescription(dimension, similarity, side, identity, fields, parted)  # type: ignore[arg-type]  # a union
-        schema, properties = schema_of(described), {DESCRIPTION: json.dumps(to_plain(described))}
+        description = CollectionDescription(dimension, similarity, side, identity, fields, parted)  # type: ignore[arg-type]  # a union
+        schema, properties = schema_of(description), {DESCRIPTION: json.dumps(to_plain(description))}
 
         def made(client: Any, wait: float) -> None:
             client.create_collection(
@@ -156,29 +171,10 @@ class MilvusStore(Store):
         server = Server(address_in(place))
         return cls(server, name, collection_at(server, name))
 
-    def alternatives(self) -> tuple[Approximation, ...]:
-        """Settings that are worth :meth:`trying`, the present one first."""
-        others = (Approximation(probes=1, ef=ef, refine=1, flat=self._chosen.flat) for ef in _EF)
-        return tuple(dict.fromkeys((self._chosen, *others)))
-
-    def trying(self, settings: Approximation) -> Self:
-        """The same store with another setting for its searches; nothing is written."""
-        tried = copy(self)
-        tried._chosen = settings
-        return tried
-
-    def keep(self, settings: Approximation) -> None:
-        """Search with this setting from now on, also when others open the store."""
-        properties = {APPROXIMATION: json.dumps(to_plain(settings))}
-        self._server.call(
-            lambda client, wait: client.alter_collection_properties(self.collection, properties, timeout=wait)
-        )
-        self._chosen = settings
-
     def refresh(self) -> None:
         """Let the next search wait until the server has what was written before."""
-        self._description, self._chosen = self._described()
-        self._kept.forget_state()
+        description, self._chosen = described(self._server, self.collection, self._label)
+        self._kept = Collection(self._server, self.collection, self._label, description)
 
     def close(self) -> None:
         """End the connection."""
@@ -193,7 +189,7 @@ class MilvusStore(Store):
             # Others may write at the same time, and no two rows may have one place.
             first = max(self._next, time.time_ns())
             self._next = first + len(ids)
-        rows = list(rows_of(ids, vectors, records, first, self._description.fields))
+        rows = list(rows_of(ids, vectors, records, first, self._kept.description.fields))
         part: list[dict[str, Any]] = []
         size = 0
         for row in rows:
@@ -225,7 +221,7 @@ class MilvusStore(Store):
         exact: bool = False,
     ) -> StoreHits:
         """Find the k rows most alike to each query; ``exact`` fetches every vector, which takes long for many."""
-        queries, rows = checked_queries(vectors, self.dimension, k), self._passing(where)
+        queries, rows = checked_queries(vectors, self.dimension, k), FilteredRows(self._kept, where)
         if rows.none or not len(queries):
             return StoreHits(((),) * len(queries), (_NONE,) * len(queries))
         found: list[Best | None] = [None] * len(queries)
@@ -244,7 +240,7 @@ class MilvusStore(Store):
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
         """Find rows by words, ranked here; among rows with frequent words alone, only some are looked at."""
         check_k(k)
-        ids, scores = full_text.best(self._passing(where), words, k)
+        ids, scores = full_text.best(FilteredRows(self._kept, where), words, k)
         return StoreHits((ids,), (scores,))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
@@ -262,11 +258,11 @@ class MilvusStore(Store):
 
     def count(self, where: Where | None = None) -> int:
         """Number of rows, or of those that fulfil ``where``."""
-        return self._passing(where).count()
+        return FilteredRows(self._kept, where).count()
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order; a thousand are fetched at a time."""
-        return self._passing(where).records()
+        return FilteredRows(self._kept, where).records()
 
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; no record is fetched."""
@@ -274,7 +270,7 @@ class MilvusStore(Store):
 
     def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
         """Ids of the rows written last, the last first; earlier rows are not fetched."""
-        return tuple(self._passing(where).newest(count, offset))
+        return tuple(FilteredRows(self._kept, where).newest(count, offset))
 
     def drawn(self, count: int) -> list[str]:
         """Ids of a sample of the rows; no other rows are fetched."""
@@ -283,7 +279,7 @@ class MilvusStore(Store):
     def verified(self) -> str:
         """Check every row; every vector and record is compared with its checksum."""
         found = super().verified()
-        places = self._kept.in_order(True)
+        places = in_order(self._kept, True)
         for start in range(0, len(places), KEYS_AT_ONCE):
             rows = self._kept.at(places[start : start + KEYS_AT_ONCE], [VECTOR, SEAL_OF_VECTOR])
             if not np.isfinite(self._kept.vectors(rows)).all():
@@ -298,27 +294,3 @@ class MilvusStore(Store):
             f" {self.address}: an index of near neighbours (HNSW, M {LINKS}, ef {chosen.ef})"
         )
         return StoreFacts("milvus", exact=False, why=why)
-
-    def _described(self) -> tuple[CollectionDescription, Approximation]:
-        try:
-            properties = self._server.described(self.collection)["properties"]
-        except MissingError as error:
-            raise UserError(
-                f"{self._label}: not found ({self.collection} is no collection there); build the index with"
-                " `rungwise index`"
-            ) from error
-        try:
-            description = from_plain(CollectionDescription, json.loads(properties[DESCRIPTION]), self._label)
-            chosen = properties.get(APPROXIMATION)
-            settings = from_plain(Approximation, json.loads(chosen), self._label) if chosen else USUAL
-        except (KeyError, ValueError, RecursionError) as error:
-            raise damaged(self._label, f"the collection {self.collection} does not say what it holds") from error
-        if description.version != VERSION:
-            raise UserError(
-                f"{self._label}: made by another version of rungwise; index the pictures anew, with --overwrite"
-            )
-        return description, settings
-
-    def _passing(self, where: Where | None) -> FilteredRows:
-        """The rows that fulfil a filter."""
-        return FilteredRows(self._kept, where, self._description.fields)

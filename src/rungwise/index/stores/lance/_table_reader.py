@@ -1,0 +1,83 @@
+"""The version of a LanceDB table from which a store answers, whatever others write meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import TYPE_CHECKING, TypeVar
+
+from rungwise.core import UserError
+from rungwise.index.filters import Where
+from rungwise.index.stores._approximation import Approximation
+from rungwise.index.stores.lance._snapshot import LanceSnapshot
+from rungwise.index.stores.lance._table_rows import TableRows
+from rungwise.index.stores.lance._tables import Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_T = TypeVar("_T")
+_ROWS_AT_ONCE = 4096
+
+
+class TableReader:
+    """Answers from one version of a table.
+
+    Attributes:
+        snapshot: That version; another one only after :meth:`refresh`, or once its files are gone.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.snapshot = self._newest(None)
+
+    def with_approximation(self, settings: Approximation) -> TableReader:
+        """Reader of the same version with another setting of its approximate index."""
+        other = copy(self)
+        other.snapshot = self.snapshot.with_approximation(settings)
+        return other
+
+    def refresh(self) -> None:
+        """Go on to the newest version that counts, if it is another; rows in memory are taken over."""
+        if self._tables.version() != self.snapshot.rows.table.version:
+            self.advance()
+
+    def advance(self) -> None:
+        """Go on to the newest version, which is known to be another."""
+        self.snapshot = self._newest(self.snapshot)
+
+    def answered(self, ask: Callable[[LanceSnapshot], _T]) -> _T:
+        """Answer of this version; of the newest one, where another process has removed the files of this one."""
+        snapshot = self.snapshot
+        try:
+            with self._tables.errors_in_one_line():
+                return ask(snapshot)
+        except UserError:
+            if self._tables.version() == snapshot.rows.table.version:
+                raise
+            self.refresh()
+            with self._tables.errors_in_one_line():
+                return ask(self.snapshot)
+
+    def in_blocks(
+        self, where: Where | None, names: list[str], read: Callable[[TableRows, pa.Table], _T]
+    ) -> Iterator[_T]:
+        """Results of ``read`` for some thousand rows at a time, in order of rows.
+
+        Args:
+            where: Filter of the rows; all if None.
+            names: Columns that are read.
+            read: Gets the rows of the version, and the columns of some of them.
+        """
+        rows = self.snapshot.rows
+        with self._tables.errors_in_one_line():
+            numbers = rows.in_order(where)
+        for start in range(0, len(numbers), _ROWS_AT_ONCE):
+            with self._tables.errors_in_one_line():
+                found = read(rows, rows.taken(numbers[start : start + _ROWS_AT_ONCE], names))
+            yield found
+
+    def _newest(self, before: LanceSnapshot | None) -> LanceSnapshot:
+        table = self._tables.reading()
+        with self._tables.errors_in_one_line():
+            return LanceSnapshot(table, self._tables.label, before)

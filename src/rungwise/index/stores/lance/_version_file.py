@@ -1,0 +1,199 @@
+"""The file ``rungwise.json`` beside the files of a LanceDB table: which version counts, and checksums of its files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rungwise.core import MissingFileError, UserError, read_bytes
+from rungwise.core.disk import digest_of, explained, staging, sync_file, sync_folder
+from rungwise.index.stores._vector_files import altered, damaged, read_description, write_description
+
+COUNTS = "rungwise.json"
+FORMAT, VERSION = "rungwise-lance-store", 1
+FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
+"""Files of a table's folder."""
+
+_LAST_VERSION = 2**64 - 1
+_MANIFEST = re.compile(r"(\d{20})\.manifest")
+_VERSIONS = "_versions"
+
+
+class VersionFile:
+    """The file that names the version of a table which counts.
+
+    Args:
+        folder: Folder of the table's files.
+        label: Name of the table in messages.
+    """
+
+    def __init__(self, folder: Path, label: str) -> None:
+        self.folder, self._label = folder, label
+        self._path = folder / COUNTS
+        self._synced: set[Path] = set()
+        self._known_digests: dict[str, str] = {}
+
+    def exists(self) -> bool:
+        """Whether a version has ever counted."""
+        return self._path.exists()
+
+    def version(self) -> int:
+        """Number of the version that counts; refuses a missing or damaged one."""
+        stored = self._read()
+        version, digests = stored.get("counts"), _files_of(stored, self._path)
+        if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
+            raise damaged(self._path, "it names no version")
+        manifest = self._manifest(version)
+        try:
+            found = digest_of(manifest)
+        except MissingFileError:
+            # Another process may have gone on to a later version and cleared this one away.
+            if read_description(self._path, FORMAT, VERSION) != stored:
+                return self.version()
+            raise damaged(manifest, "the file is missing") from None
+        if found != digests.get(manifest.relative_to(self.folder).as_posix()):
+            raise damaged(manifest, "it is not the file that was written")
+        return version
+
+    def acknowledge(self, version: int) -> None:
+        """Make a version the one that counts, once it is on the disk."""
+        with explained(self.folder):
+            self._sync()
+            manifest = self._manifest(version).read_bytes()
+            fields = {"format": FORMAT, "version": VERSION, "counts": version, "files": self._digests(manifest)}
+            write_description(self._path, fields)
+
+    def drop_later(self) -> bool:
+        """Remove versions that never counted; gives whether there were any."""
+        counts = self.version()
+        staging.sweep(self._path)
+        later = [one for one in _entries(self.folder / _VERSIONS) if _version_of(one.name) > counts]
+        for one in sorted(later, key=lambda one: _version_of(one.name), reverse=True):
+            Path(one.path).unlink()
+        if later:
+            sync_folder(self.folder / _VERSIONS)
+        return bool(later)
+
+    def verified(self) -> str:
+        """Compare every file of the version that counts, and the lists of earlier ones, with its checksum."""
+        while True:
+            stored = self._read()
+            try:
+                return self._compared(stored)
+            except UserError:
+                # Another process may have gone on to a later version and removed files of this one.
+                if self._read() == stored:
+                    raise
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            return read_description(self._path, FORMAT, VERSION)
+        except MissingFileError:
+            raise UserError(
+                f"{self._label}: no store here; build the index with Index.build or `rungwise index`"
+            ) from None
+
+    def _compared(self, stored: dict[str, Any]) -> str:
+        self.version()
+        digests = _files_of(stored, self._path)
+        manifest = read_bytes(self._manifest(stored["counts"]), "json_bytes")
+        for name, digest in digests.items():
+            try:
+                found = digest_of(self.folder / name)
+            except MissingFileError:
+                if _is_named(name, manifest):
+                    raise damaged(self.folder / name, "the file is missing") from None
+                continue  # the list of an earlier version, which a compaction has removed
+            if found != digest:
+                raise altered(self.folder / name)
+        return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
+
+    def _digests(self, manifest: bytes) -> dict[str, str]:
+        """SHA-256 of each file of a version, and of the lists of earlier ones, by its name.
+
+        LanceDB never changes a file that it has written, so that digests of an earlier version are taken over.
+        """
+        known = self._known_digests
+        if not known and self.exists():
+            known = _files_of(self._read(), self._path)
+        found = {}
+        for one in _files_below(self.folder):
+            name = Path(one.path).relative_to(self.folder).as_posix()
+            if _version_of(Path(name).name) or _is_named(name, manifest):
+                found[name] = known.get(name) or digest_of(self.folder / name)
+        self._known_digests = found
+        return found
+
+    def _manifest(self, version: int) -> Path:
+        """LanceDB's list of the files of a version."""
+        return self.folder / _VERSIONS / f"{_LAST_VERSION - version:020}.manifest"
+
+    def _sync(self) -> None:
+        """Bring the files that LanceDB has written since the last time to the disk."""
+        found = {Path(one.path) for one in _files_below(self.folder)}
+        new = found - self._synced
+        for path in sorted(new):
+            sync_file(path)
+        for one in sorted({self.folder, *(path.parent for path in new), *(path.parent.parent for path in new)}):
+            sync_folder(one)
+        self._synced = found
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:
+        return []
+
+
+def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    for one in _entries(folder):
+        if one.is_dir(follow_symlinks=False):
+            yield from _files_below(Path(one.path))
+        elif one.is_file(follow_symlinks=False):
+            yield one
+
+
+def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
+    """Checksums of files in ``rungwise.json``."""
+    digests = stored.get("files")
+    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
+        raise damaged(path, "its list of files is none")
+    return digests
+
+
+def _is_named(name: str, manifest: bytes) -> bool:
+    """Whether the list of a version names a file.
+
+    It names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the deletions of
+    a fragment by their number, which is drawn at random from 64 bits.
+    """
+    folder, _, rest = name.partition("/")
+    if folder == "_indices":
+        try:
+            return UUID(rest.split("/")[0]).bytes in manifest
+        except ValueError:
+            return False
+    if folder == "_deletions":
+        number = rest.rpartition(".")[0].rpartition("-")[2]
+        return number.isdecimal() and _varint(int(number)) in manifest
+    return rest != "" and rest.encode() in manifest
+
+
+def _varint(number: int) -> bytes:
+    """A number as protocol buffers write it; 300 is ``ac02``."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _version_of(name: str) -> int:
+    found = _MANIFEST.fullmatch(name)
+    return _LAST_VERSION - int(found[1]) if found else 0
