@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
     index = Index.open(place)
     usable_cache()  # where a picture that is searched with is kept
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
-    if line := index.stand_in(model):
+    if line := index.manifest.stand_in(model):
         say(line)
     reranker = _reranker(asked)
     if beyond:

@@ -23,7 +23,7 @@ from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
-    from rungwise.models import DualEncoder, IndexEncoder
+    from rungwise.models import IndexEncoder
 
 
 _TEXTS_AT_ONCE = 64
@@ -50,6 +50,7 @@ class ReadableIndex:
         self._checked: IndexEncoder | None = None
         self._calibration: tuple[Calibration | None] | None = None
         self._place = None if folder is None else folder.resolve()
+        self._where = manifest.name if folder is None else named(folder)
 
     @classmethod
     def open(cls, folder: Path, *, all_vectors: bool = False) -> Self:
@@ -66,7 +67,9 @@ class ReadableIndex:
         while True:
             stamps = storage.stamps(folder)
             try:
-                index = cls._opened(folder, all_vectors)
+                manifest = storage.read_manifest(folder)
+                both = store_pair.open_stores(folder, manifest, all_vectors=all_vectors)
+                index = cls(manifest, *both, folder, storage.read_issues(folder, manifest))
             except UserError:
                 # Another process may have replaced or changed the index between two files.
                 if storage.stamps(folder) == stamps:
@@ -76,12 +79,6 @@ class ReadableIndex:
             if storage.stamps(folder)[0] == stamps[0]:
                 index._stamps = stamps
                 return index
-
-    @classmethod
-    def _opened(cls, folder: Path, all_vectors: bool) -> Self:
-        manifest = storage.read_manifest(folder)
-        both = store_pair.open_stores(folder, manifest, all_vectors=all_vectors)
-        return cls(manifest, *both, folder, storage.read_issues(folder, manifest))
 
     def is_replaced(self) -> bool:
         """Whether the folder now holds another index than the one that was opened, or a newer state of it.
@@ -145,7 +142,7 @@ class ReadableIndex:
         all weights, which takes long; a :class:`~rungwise.index.Searcher` does it once for any number of searches.
         """
         ours, theirs = self.manifest, model.fingerprint  # which takes long
-        if not self._is_of(model, theirs):
+        if not ours.is_of(model, theirs):
             raise UserError(
                 f"{self._where}: built by model {ours.model_fingerprint[:12]} (dimension {ours.dimension}), not by"
                 f" {theirs[:12]} (dimension {model.dimension}); search with the model that built it, or build the"
@@ -159,14 +156,6 @@ class ReadableIndex:
                 f"{self._where}: its vectors are compared by {names[0]}, and the model compares by {names[1]}: it was"
                 " altered; search with the model that built the index, or build the index again with this one"
             )
-
-    def is_of(self, model: IndexEncoder) -> bool:
-        """Whether a model gives the vectors of this index, as :meth:`check` decides it."""
-        return self._is_of(model, model.fingerprint)
-
-    def _is_of(self, model: IndexEncoder, fingerprint: str) -> bool:
-        ours = self.manifest
-        return ours.dimension == model.dimension and bool(ours.models & {fingerprint, model.stands_for})
 
     @property
     def calibration(self) -> Calibration | None:
@@ -187,18 +176,6 @@ class ReadableIndex:
     def grades(self) -> Grades:
         """People's grades of hits of this index, oldest first; none where it is not in a folder."""
         return Grades(()) if self.folder is None else read_grades(self.folder)
-
-    def stand_in(self, model: DualEncoder) -> str:
-        """One line about a model that :meth:`check` takes in place of the one that built the index; empty for that one.
-
-        The fingerprint of a model that was not exported is not computed.
-        """
-        ours, compare = self.manifest, "rungwise verify compares its vectors with those of the index"
-        if not model.stands_for:
-            return f"the index was built by an export of this model; {compare}" if ours.model_stands_for else ""
-        if ours.model_fingerprint == model.fingerprint or model.stands_for not in ours.models:
-            return ""
-        return f"an export stands in for the model that built the index; {compare}"
 
     def search(
         self,
@@ -241,10 +218,6 @@ class ReadableIndex:
         row = self.picture_store.get([item_id]).get(item_id) if self._thumbnails else None
         source = None if row is None else source_of(row.record)
         return self._thumbnails.read(source.content) if self._thumbnails and source is not None else None
-
-    @property
-    def _where(self) -> str:
-        return self.manifest.name if self.folder is None else named(self.folder)
 
     @property
     def _thumbnails(self) -> Thumbnails | None:

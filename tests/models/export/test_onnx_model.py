@@ -238,9 +238,9 @@ def test_an_index_of_either_is_searched_with_the_other(exported, tmp_path: Path)
             hits = Searcher(index, other).search_text("a blue square")
             found[name, other.kind] = [hit.id for hit in hits]
     assert len(set(map(tuple, found.values()))) == 1
-    assert "stands in for the model that built the index" in by_model.stand_in(stand_in)
-    assert "built by an export of this model" in by_export.stand_in(model)
-    assert by_model.stand_in(model) == by_export.stand_in(stand_in) == ""
+    assert "stands in for the model that built the index" in by_model.manifest.stand_in(stand_in)
+    assert "built by an export of this model" in by_export.manifest.stand_in(model)
+    assert by_model.manifest.stand_in(model) == by_export.manifest.stand_in(stand_in) == ""
     searcher = Searcher(by_model, stand_in)
     assert searcher.on(by_export).index is by_export
     for place in ("by_model", "by_export"):
@@ -256,7 +256,7 @@ def test_the_export_of_another_model_is_refused(exported, tmp_path: Path) -> Non
     for one in (index, other):
         with pytest.raises(UserError, match="built by model"):
             Searcher(one, load_dual_encoder(exported[1]))
-        assert one.stand_in(load_dual_encoder(exported[1])) == ""
+        assert one.manifest.stand_in(load_dual_encoder(exported[1])) == ""
     with pytest.raises(UserError, match="built by model"):
         Searcher(Index.build(data, load_dual_encoder(exported[1]), tmp_path / "third"), seeing(seed=1))
 

@@ -223,7 +223,7 @@ def _queries(asked: CheckIndex, index: Index) -> Queries:
     texts = [line for _, line in read_lines(Path(kind))]
     model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
     queries = given_texts(index, model, texts, asked.number, asked.seed)
-    if line := index.stand_in(model):
+    if line := index.manifest.stand_in(model):
         say(line)
     say_cut(model, queries.names)
     return queries

@@ -283,7 +283,7 @@ class _Again(_Run):
         from rungwise.models import LazyModel
 
         lazy = self._lazy(data.captions)
-        if lazy is not None and self.index.is_of(lazy):
+        if lazy is not None and self.index.manifest.is_of(lazy):
             self.model = lazy
             say_columns(data)
         else:
@@ -291,7 +291,7 @@ class _Again(_Run):
             self.model = known = LazyModel.of(opened)
             if self._files is not None:
                 self._files.keep(known.facts)
-            if self.asked.model and not self.index.is_of(known):
+            if self.asked.model and not self.index.manifest.is_of(known):
                 raise UserError(
                     f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
                     " leave --model out, name another folder with --out, or begin anew with --overwrite"

@@ -47,7 +47,7 @@ def search(asked: SearchCommand) -> SearchOutput:
         return _listed(asked, index, where)
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model, meaning=near_words())
-    if line := index.stand_in(model):
+    if line := index.manifest.stand_in(model):
         say(line)
     given = [GivenVector(searcher.encode_picture(file), str(file)) for file in asked.image]
     terms = [*(() if typed is None else typed.terms), *map(Term, given), *(Term(Like(one)) for one in asked.like)]

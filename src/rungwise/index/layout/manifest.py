@@ -26,6 +26,7 @@ from rungwise.index.update import Skipped
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
+    from rungwise.models import DualEncoder, IndexEncoder
 
 __all__ = [
     "CALIBRATION",
@@ -120,6 +121,26 @@ class Manifest:
     def models(self) -> frozenset[str]:
         """Fingerprints of the models whose vectors these are, but for rounding."""
         return frozenset({self.model_fingerprint, self.model_stands_for} - {""})
+
+    def is_of(self, model: IndexEncoder, fingerprint: str | None = None) -> bool:
+        """Whether a model gives the vectors of this index: it built the index, or was exported from or to that one.
+
+        ``fingerprint`` is the model's, where it was computed before; that takes long.
+        """
+        theirs = model.fingerprint if fingerprint is None else fingerprint
+        return self.dimension == model.dimension and bool(self.models & {theirs, model.stands_for})
+
+    def stand_in(self, model: DualEncoder) -> str:
+        """One line about a model that is taken in place of the one that built the index; empty for that one.
+
+        The fingerprint of a model that was not exported is not computed.
+        """
+        compare = "rungwise verify compares its vectors with those of the index"
+        if not model.stands_for:
+            return f"the index was built by an export of this model; {compare}" if self.model_stands_for else ""
+        if self.model_fingerprint == model.fingerprint or model.stands_for not in self.models:
+            return ""
+        return f"an export stands in for the model that built the index; {compare}"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
