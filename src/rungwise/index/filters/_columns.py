@@ -44,16 +44,14 @@ class Columns:
                 return np.asarray(np.logical_or.reduce([~self._all, *map(self._mask, of)]))
         if expression.column.startswith(OWN):
             return ~self._all
-        return self._column(expression.column).holding(expression)
+        name = expression.column
+        if name not in self._known:
+            self._known[name] = _Column(name, self._records)
+        return self._known[name].holding(expression)
 
     @property
     def _all(self) -> Mask:
         return np.ones(len(self._records), dtype=bool)
-
-    def _column(self, name: str) -> _Column:
-        if name not in self._known:
-            self._known[name] = _Column(name, self._records)
-        return self._known[name]
 
 
 class _Column:

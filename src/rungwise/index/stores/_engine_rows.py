@@ -92,6 +92,11 @@ def column_of(kind: Kind, entry: str) -> str:
     return f"{kind}_{safe}"
 
 
+def nothing_in(column: str) -> float | str:
+    """Value of a column, named by :func:`column_of`, in a row that has no such entry."""
+    return {"number": NO_NUMBER, "truth": NO_TRUTH}.get(column.partition("_")[0], NO_TEXT)
+
+
 def entries(record: Record) -> Iterator[tuple[Type, str, Any]]:
     """Type, name and value of the entries of a record that filters see."""
     for entry, value in record.items():

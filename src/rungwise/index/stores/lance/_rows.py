@@ -20,7 +20,6 @@ from rungwise.index.stores._engine_rows import (
     LENGTH,
     NO_NUMBER,
     NO_TEXT,
-    NO_TRUTH,
     RECORD,
     SEAL_OF_RECORD,
     SEAL_OF_VECTOR,
@@ -31,6 +30,7 @@ from rungwise.index.stores._engine_rows import (
     as_text,
     column_of,
     entries,
+    nothing_in,
     seals,
     to_engine,
     to_json,
@@ -149,7 +149,7 @@ def table_of(
     for field in schema:
         values = known.get(field.name)
         if values is None:
-            nothing = _nothing(field.name)
+            nothing = nothing_in(field.name)
             values = [one.get(field.name, nothing) for one in filled]
         columns.append(pa.array(values, type=field.type) if not isinstance(values, pa.Array) else values)
     return pa.Table.from_arrays(columns, schema=schema)
@@ -164,8 +164,3 @@ def vectors_of(column: pa.ChunkedArray | pa.Array, dimension: int) -> NDArray[An
     if len(parts) == 1:
         return np.asarray(parts[0])
     return np.concatenate(parts) if parts else np.empty((0, dimension), np.float32)
-
-
-def _nothing(column: str) -> Any:
-    kind = column.partition("_")[0]
-    return {"number": NO_NUMBER, "truth": NO_TRUTH}.get(kind, NO_TEXT)

@@ -19,9 +19,6 @@ from rungwise.index.stores._bm25 import words_of
 from rungwise.index.stores._engine_rows import (
     ID,
     LENGTH,
-    NO_NUMBER,
-    NO_TEXT,
-    NO_TRUTH,
     RECORD,
     SEAL_OF_RECORD,
     SEAL_OF_VECTOR,
@@ -32,6 +29,7 @@ from rungwise.index.stores._engine_rows import (
     as_text,
     column_of,
     entries,
+    nothing_in,
     seals,
     to_engine,
     to_json,
@@ -92,7 +90,7 @@ def rows_of(
             COLUMNS: others,
             CUT: cut,
             DRAW: sample_key(ids[at]),
-            **{name: own.get(name, _nothing(name)) for name in fields},
+            **{name: own.get(name, nothing_in(name)) for name in fields},
         }
 
 
@@ -125,7 +123,3 @@ def _stored(kind: str, value: Any) -> Any:
         case "text":
             return as_text(value)
     return [as_text(one) for one in value]
-
-
-def _nothing(name: str) -> Any:
-    return {"number": NO_NUMBER, "truth": NO_TRUTH}.get(name.partition("_")[0], NO_TEXT)
