@@ -30,7 +30,7 @@ from scipy.stats import pearsonr
 
 from rungwise.core.output import format_duration
 from rungwise.language.sentence_models import PACKAGED_MODEL
-from rungwise.relevance import BiEncoder, CaptionPairSource, Cascade, CBoW, CrossEncoder
+from rungwise.relevance import BiEncoder, CaptionPairSource, Cascade, CBoW, CrossEncoder, Inference, PairInference
 from rungwise.relevance.combine import CascadeReport
 
 Captions = tuple[list[str], list[int]]
@@ -70,7 +70,8 @@ def stand_in(folder: Path) -> Path:
 
 def cascade_of(asked: argparse.Namespace, captions: Captions, coarse: BiEncoder, model: str, cache: Path) -> Cascade:
     scale = tuple(map(float, asked.scale.split(","))) if "," in asked.scale else asked.scale
-    fine = CrossEncoder(*captions, model, scale=scale, symmetric=True, precision=asked.precision)
+    pairs = PairInference(precision=asked.precision)
+    fine = CrossEncoder(*captions, model, scale=scale, symmetric=True, inference=pairs)
     latest = time.monotonic()
 
     def progress(report: CascadeReport) -> None:
@@ -115,7 +116,7 @@ def main() -> None:
     if asked.data is None:
         raise SystemExit("RUNGWISE_DATA is not set: no real data here")
     captions = test_captions(Path(asked.data), asked.images)
-    coarse = BiEncoder(*captions, batch_size=256)
+    coarse = BiEncoder(*captions, inference=Inference(batch_size=256))
     if asked.child:
         cascade_of(asked, captions, coarse, asked.fine, Path(asked.child)).dense()
         return

@@ -26,7 +26,7 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from rungwise.data import ImageCaptions, read
-from rungwise.relevance import BiEncoder, CBoW, CIDErD, DocumentFrequencies, HumanJudgements, TfIdf
+from rungwise.relevance import BiEncoder, CBoW, CIDErD, DocumentFrequencies, HumanJudgements, Inference, TfIdf
 from rungwise.relevance.combine import Kind, fit_table, pair_degrees
 
 Values = NDArray[np.float64]
@@ -92,7 +92,7 @@ def main() -> None:
     coco = read(folder / "coco5k" / "captions.tsv", captions_only=True)
     known = (coco.captions, coco.image_of_caption)
     words = TfIdf(*known), CBoW(*known, folder / "weights" / "glove.6B.50d.caption_words.txt")
-    sources = (*words, BiEncoder(*known, batch_size=256))
+    sources = (*words, BiEncoder(*known, inference=Inference(batch_size=256)))
 
     pairs, grades = caption_pairs(folder / "coco5k" / "sts_test_half.csv", coco)
     alone = CIDErD(

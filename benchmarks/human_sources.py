@@ -21,6 +21,9 @@ from rungwise.relevance import (
     CIDErD,
     CrossEncoder,
     DocumentFrequencies,
+    FactWeights,
+    Inference,
+    PairInference,
     Spice,
     TfIdf,
 )
@@ -30,7 +33,7 @@ from rungwise.relevance.embedding import WordSimilarity, by_sentences
 Values = dict[str, NDArray[np.float64]]
 REFERENCES = ("max", "mean")
 STEMS = "English stems"
-SPICE_TUNED = {"measure": "precision", "weights": (1.0, 0.5, 0.3), "unbound": 0.3}
+SPICE_TUNED = {"measure": "precision", "weights": FactWeights(1.0, 0.5, 0.3, unbound=0.3)}
 """Chosen on CxC's ratings of caption pairs."""
 
 # The closed classes of English: what carries no content of a scene.
@@ -86,14 +89,13 @@ class Sources:
             "TfIdf": TfIdf(*known),
             f"TfIdf, {STEMS}": TfIdf(*known, stemming="english"),
             "CBoW": CBoW(*known, models.vectors, stop_words=STOP_WORDS),
-            "MiniLM": BiEncoder(*known, batch_size=256),
+            "MiniLM": BiEncoder(*known, inference=Inference(batch_size=256)),
         }
         for name, folder in models.sentences.items():
-            self.pairs[name] = BiEncoder(*known, folder, batch_size=256)
+            self.pairs[name] = BiEncoder(*known, folder, inference=Inference(batch_size=256))
         for name, folder in models.cross_encoders.items():
-            self.pairs[name] = CrossEncoder(
-                *known, folder, scale="sigmoid", precision="bfloat16", cache=models.cache, batch_size=128
-            )
+            pairs = PairInference(128, "bfloat16", cache=models.cache)
+            self.pairs[name] = CrossEncoder(*known, folder, scale="sigmoid", inference=pairs)
         for base in self.pairs.values():
             getattr(base, "vectors", None)  # made before it is copied, so that it is made once
 

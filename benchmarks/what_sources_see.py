@@ -25,7 +25,7 @@ from rich.table import Table
 from scipy.stats import kendalltau
 
 from rungwise.data import ImageCaptions
-from rungwise.relevance import BiEncoder, CBoW, CIDErD, CrossEncoder, Degrees, Spice, TfIdf
+from rungwise.relevance import BiEncoder, CBoW, CIDErD, CrossEncoder, Degrees, FactWeights, Spice, TfIdf
 from rungwise.relevance.embedding import by_sentences
 from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
@@ -48,7 +48,7 @@ CROSS_ENCODER = "cross-encoder"
 
 
 def sources(vectors: Path | None, cross_encoder: Path | None) -> Made:
-    likeness = by_sentences()
+    likeness, unbound = by_sentences(), FactWeights(unbound=1)
     made: Made = {
         "CIDEr-D": CIDErD,
         "TfIdf": TfIdf,
@@ -56,8 +56,10 @@ def sources(vectors: Path | None, cross_encoder: Path | None) -> Made:
         "Spice": Spice,
         "Spice, soft": lambda captions, owners: Spice(captions, owners, likeness=likeness),
         "Spice, precision": lambda captions, owners: Spice(captions, owners, measure="precision"),
-        "Spice, unbound": lambda captions, owners: Spice(captions, owners, unbound=1),
-        "Spice, precision, unbound": lambda captions, owners: Spice(captions, owners, measure="precision", unbound=1),
+        "Spice, unbound": lambda captions, owners: Spice(captions, owners, weights=unbound),
+        "Spice, precision, unbound": lambda captions, owners: Spice(
+            captions, owners, measure="precision", weights=unbound
+        ),
     }
     if vectors:
         made["CBoW"] = lambda captions, owners: CBoW(captions, owners, vectors)

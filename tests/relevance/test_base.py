@@ -60,7 +60,7 @@ def test_the_paired_caption_can_be_given():
     draw = np.random.default_rng(0)
     table, owners = draw.normal(size=(6, 6)), [0, 0, 1, 1, 2, 2]
     paired = [1, -1, 4]
-    source = Table(table, owners, reference="paired", paired=paired)
+    source = Table(table, owners, reference=paired)
     np.testing.assert_allclose(source.dense(), by_hand(table, owners, 3, "paired", False, paired), rtol=1e-5)
 
 
@@ -92,10 +92,13 @@ def test_a_source_is_a_relevance():
     [
         ([0, -1], {}, "positions must lie in 0"),
         ([0, 5], {"images": 3}, "there are 3 images"),
-        ([0, 1], {"reference": "best"}, "reference must be 'paired', 'max' or 'mean', got 'best'"),
-        ([0, 1], {"paired": [0, 1]}, "goes with reference='paired'"),
-        ([0, 1], {"reference": "paired", "paired": [0]}, "give one"),
-        ([0, 1], {"reference": "paired", "paired": [0, 2]}, "names caption 2"),
+        (
+            [0, 1],
+            {"reference": "best"},
+            "reference must be 'paired', 'max', 'mean' or positions of captions, got 'best'",
+        ),
+        ([0, 1], {"reference": [0]}, "give one"),
+        ([0, 1], {"reference": [0, 2]}, "names caption 2"),
     ],
 )
 def test_bad_input_gets_one_line(owners, options, message):

@@ -30,7 +30,7 @@ def sources(**options):
 def test_degrees_of_a_batch_are_those_by_the_paired_caption():
     """R(t_q, t_p): with one caption in each image's place, R by image is R by that caption."""
     for paired in ([0, 2], [1, 3], [1, 2]):
-        for source in sources(reference="paired", paired=paired):
+        for source in sources(reference=paired):
             np.testing.assert_allclose(source.pair_block(paired, paired), source.block([0, 1], paired), rtol=1e-6)
 
 

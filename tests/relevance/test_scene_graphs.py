@@ -6,7 +6,7 @@ import pytest
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.language.scene_graphs import _synonyms as synonyms
-from rungwise.relevance import Spice
+from rungwise.relevance import FactWeights, Spice
 from rungwise.relevance.config import Building, SpiceConfig, source_config
 from rungwise.relevance.embedding import by_word_vectors
 
@@ -26,8 +26,9 @@ def built(**options):
 
 def test_it_is_the_source_with_its_options():
     source, said = built(measure="precision", weights=[1, 0.5, 0.5], leave_one_out=True)
+    weights = FactWeights(1, 0.5, 0.5)
     expected = Spice(
-        DATA.captions, DATA.image_of_caption, measure="precision", weights=(1, 0.5, 0.5), leave_one_out=True, images=2
+        DATA.captions, DATA.image_of_caption, measure="precision", weights=weights, leave_one_out=True, images=2
     )
     np.testing.assert_array_equal(source.dense(), expected.dense())
     assert source.content_hash() == expected.content_hash()

@@ -12,7 +12,9 @@ from ._captions import hash_of_captions as hash_of_captions
 from .combine import Cascade as Cascade
 from .combine import Combined as Combined
 from .embedding import CBoW as CBoW
+from .embedding import Inference as Inference
 from .embedding import ModelScores as ModelScores
+from .embedding import PairInference as PairInference
 from .embedding import Visual as Visual
 from .embedding.bi_encoder import BiEncoder as BiEncoder
 from .embedding.cross_encoder import CrossEncoder as CrossEncoder
@@ -24,4 +26,5 @@ from .lexical import DocumentFrequencies as DocumentFrequencies
 from .lexical import TfIdf as TfIdf
 from .precomputed import SavedDegrees as SavedDegrees
 from .precomputed import load as load
+from .scene_graph import FactWeights as FactWeights
 from .scene_graph import Spice as Spice

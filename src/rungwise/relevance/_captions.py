@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError, digest_of_parts
 from rungwise.relevance._base import CHUNK_BYTES, Block, Degrees, Positions, Reference
+
+References = Reference | Sequence[int] | NDArray[np.integer]
+"""Which captions stand for an image: a rule, or (images,) the position of the one that does, -1 for none."""
 
 
 class CaptionSource(Degrees):
@@ -72,7 +75,8 @@ class CaptionPairSource(CaptionSource):
 
     R(i, t) needs captions that stand for image i (``reference``):
 
-    * ``"paired"``: one caption t_q of the image (Zhou et al. 2020): its first, or the one in ``paired``;
+    * ``"paired"``: one caption t_q of the image (Zhou et al. 2020): its first, or the one whose position is given in
+      place of the word;
     * ``"max"``: the caption of G_i that t is most like;
     * ``"mean"``: the average over G_i.
 
@@ -82,8 +86,8 @@ class CaptionPairSource(CaptionSource):
     Args:
         captions: (captions,) texts.
         image_of_caption: (captions,) the position of each caption's image.
-        reference: Which captions stand for an image, as listed above.
-        paired: (images,) the caption that stands for each image, -1 for none; only with ``reference="paired"``.
+        reference: Which captions stand for an image, as listed above; or (images,) the position of the caption that
+            stands for each image, -1 for none.
         leave_one_out: A caption is no reference for itself; a pair without any other reference gets 0.
         images: Number of images, where the last ones have no caption.
 
@@ -104,24 +108,21 @@ class CaptionPairSource(CaptionSource):
         captions: Sequence[str] | None,
         image_of_caption: Sequence[int] | ArrayLike,
         *,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, images=images)
-        if reference not in ("paired", "max", "mean"):
-            raise UserError(f"reference must be 'paired', 'max' or 'mean', got {reference!r}")
-        self.reference = reference
+        if isinstance(reference, str) and reference not in ("paired", "max", "mean"):
+            raise UserError(f"reference must be 'paired', 'max', 'mean' or positions of captions, got {reference!r}")
+        self.reference: Reference = reference if isinstance(reference, str) else "paired"
         self.leave_one_out = leave_one_out
-        if reference == "paired":
-            self._order, self._starts = self._one_each(paired)
-        elif paired is not None:
-            raise UserError(f"paired= goes with reference='paired', not with {reference!r}")
+        if self.reference == "paired":
+            self._order, self._starts = self._one_each(None if isinstance(reference, str) else reference)
 
     @property
     def paired(self) -> Positions:
-        """(images,) the caption that stands for each image with ``reference="paired"``, -1 for none."""
+        """(images,) the caption that stands for each image where one does, -1 for none."""
         chosen = np.full(self.shape[0], -1, np.int64)
         has = np.diff(self._starts) > 0
         chosen[has] = self._order[self._starts[:-1][has]]
@@ -184,10 +185,10 @@ class CaptionPairSource(CaptionSource):
         given = np.asarray(paired, np.int64)
         if given.shape != (self.shape[0],):
             raise UserError(
-                f"paired has shape {given.shape} but there are {self.shape[0]} images; give one caption each"
+                f"reference has shape {given.shape} but there are {self.shape[0]} images; give one caption each"
             )
         if given.max(initial=-1) >= self.shape[1]:
-            raise UserError(f"paired names caption {given.max()} but there are {self.shape[1]} captions")
+            raise UserError(f"reference names caption {given.max()} but there are {self.shape[1]} captions")
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
 
 

@@ -12,6 +12,7 @@ from rungwise.core import UserError
 from rungwise.data import read
 from rungwise.language.sentence_models import PACKAGED_MODEL, load_sentence_model
 from rungwise.relevance.combine import Cascade
+from rungwise.relevance.embedding import Inference
 from rungwise.relevance.embedding.bi_encoder import BiEncoder
 from tests.scored import tiny_sentence_model
 
@@ -57,7 +58,7 @@ def test_equals_the_model_s_own_cosine(source, model):
 
 def test_encodes_equal_texts_once_and_only_when_asked(model):
     counted = []
-    source = BiEncoder(CAPTIONS, OWNERS, model, progress=counted.append)
+    source = BiEncoder(CAPTIONS, OWNERS, model, inference=Inference(progress=counted.append))
     assert source.content_hash()
     assert counted == []
     source.block([0], [1])
@@ -66,7 +67,7 @@ def test_encodes_equal_texts_once_and_only_when_asked(model):
 
 
 def test_half_precision_is_close_and_has_a_hash_of_its_own(model, source):
-    low = BiEncoder(CAPTIONS, OWNERS, model, precision="bfloat16")
+    low = BiEncoder(CAPTIONS, OWNERS, model, inference=Inference(precision="bfloat16"))
     np.testing.assert_allclose(low.dense(), source.dense(), atol=0.03)
     assert low.content_hash() != source.content_hash()
 
@@ -81,7 +82,7 @@ def test_what_was_saved_in_half_precision_computes_in_single(model, tmp_path):
 
 def test_a_folder_and_a_name_are_one_model(model, source, tmp_path):
     model.save(str(tmp_path / "model"))
-    again = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", device="cpu")
+    again = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", inference=Inference(device="cpu"))
     assert again.content_hash() == source.content_hash()
 
 
@@ -127,7 +128,7 @@ def test_the_hash_follows_what_weights_do_not_tell(model, source, tmp_path, name
     text = file.read_text(encoding="utf-8")
     assert change(text) != text
     file.write_text(change(text), encoding="utf-8")
-    other = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", device="cpu")
+    other = BiEncoder(CAPTIONS, OWNERS, tmp_path / "model", inference=Inference(device="cpu"))
     assert other.fingerprint != source.fingerprint
     assert other.content_hash() != source.content_hash()
 

@@ -9,7 +9,7 @@ import pytest
 from rungwise.core import UserError
 from rungwise.language import WordVectors
 from rungwise.relevance.combine import Cascade
-from rungwise.relevance.embedding import CBoW
+from rungwise.relevance.embedding import CBoW, PairInference
 from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 
 transformers = pytest.importorskip("transformers")
@@ -59,7 +59,7 @@ def all_pairs():
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_batches_do_not_change_scores(model, batch_size):
-    source = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", batch_size=batch_size)
+    source = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", inference=PairInference(batch_size))
     everything = np.arange(4)
     wanted = one_by_one(model, all_pairs())[:, 0].reshape(4, 4)
     assert wanted.std() > 0.01, "a model that says the same of all pairs tests nothing"
@@ -90,7 +90,9 @@ def test_scales(model, judge):
 
 def test_symmetric_scores_one_order(model):
     counted = []
-    source = CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", symmetric=True, progress=counted.append)
+    source = CrossEncoder(
+        CAPTIONS, OWNERS, model, scale="raw", symmetric=True, inference=PairInference(progress=counted.append)
+    )
     block = source.pair_block(np.arange(4), np.arange(4))
     np.testing.assert_array_equal(block, block.T)
     assert sum(counted) == 3 * 4 // 2, "three different texts"
@@ -101,7 +103,8 @@ def test_fingerprint_follows_model_and_scale(model, judge):
         return CrossEncoder(captions, OWNERS, folder, **options).fingerprint
 
     base = fingerprint(model, scale="raw")
-    assert base == fingerprint(str(model), CAPTIONS[::-1], scale="raw", batch_size=1, reference="mean")
+    alone = PairInference(batch_size=1)
+    assert base == fingerprint(str(model), CAPTIONS[::-1], scale="raw", inference=alone, reference="mean")
     others = {fingerprint(model, scale="sigmoid"), fingerprint(judge, scale="raw"), fingerprint(judge, scale="softmax")}
     assert len(others | {base}) == 4
 
@@ -171,9 +174,8 @@ def test_fingerprint_follows_the_vocabulary_and_the_configuration(model, tmp_pat
 def test_runs_of_a_block_change_neither_scores_nor_their_number(model, monkeypatch, symmetric, chunk_bytes):
     captions = [*CAPTIONS, "cat", "red mat", "dog"]
     counted = []
-    source = CrossEncoder(
-        captions, range(7), model, scale="raw", symmetric=symmetric, batch_size=2, progress=counted.append
-    )
+    pairs = PairInference(batch_size=2, progress=counted.append)
+    source = CrossEncoder(captions, range(7), model, scale="raw", symmetric=symmetric, inference=pairs)
     first, second = np.array([6, 0, 3, 4, 1]), np.array([1, 4, 5, 2, 4, 0])
     wanted = source.pair_scores(np.repeat(first, 6), np.tile(second, 5)).reshape(5, 6)
     once = sum(counted)
@@ -195,7 +197,7 @@ def test_runs_of_a_block_change_neither_scores_nor_their_number(model, monkeypat
 def test_memory_of_a_block_is_bounded(model, monkeypatch):
     monkeypatch.setattr("rungwise.relevance.embedding.cross_encoder.CHUNK_BYTES", 10**6, raising=False)
     captions = [str(number) for number in range(500)]
-    source = CrossEncoder(captions, range(500), model, scale="raw", batch_size=10_000)
+    source = CrossEncoder(captions, range(500), model, scale="raw", inference=PairInference(batch_size=10_000))
     monkeypatch.setattr(source, "_run", lambda pairs: [0.0] * len(pairs))
     tracemalloc.start()
     source.pair_block(np.arange(500), np.arange(500))
@@ -210,7 +212,8 @@ def test_a_cache_spares_every_pair_that_was_scored(model, tmp_path, symmetric):
 
     def source(**options):
         ran.clear()
-        return CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", symmetric=symmetric, progress=ran.append, **options)
+        pairs = PairInference(progress=ran.append, **options)
+        return CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", symmetric=symmetric, inference=pairs)
 
     wanted = source().pair_block([2, 0, 1], [0, 1])
     first = source(cache=tmp_path / "scores")
@@ -223,7 +226,7 @@ def test_a_cache_spares_every_pair_that_was_scored(model, tmp_path, symmetric):
 
 
 def test_a_cascade_finds_the_scores_of_its_cross_encoder(model, tmp_path):
-    cached = CrossEncoder(CAPTIONS, OWNERS, model, scale="sigmoid", cache=tmp_path / "scores")
+    cached = CrossEncoder(CAPTIONS, OWNERS, model, scale="sigmoid", inference=PairInference(cache=tmp_path / "scores"))
     everything = cached.pair_block(range(4), range(4))
     vectors = WordVectors({word: row for row, word in enumerate(WORDS)}, np.eye(len(WORDS), dtype=np.float32))
     words = CBoW(CAPTIONS, OWNERS, vectors)
@@ -235,5 +238,4 @@ def test_a_cascade_finds_the_scores_of_its_cross_encoder(model, tmp_path):
 
 def test_a_device_that_is_not_there_is_refused(model):
     with pytest.raises(UserError, match="device 'cuda:99' is not on this machine"):
-        CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", device="cuda:99")
-    assert CrossEncoder(CAPTIONS, OWNERS, model, scale="raw").device in ("cpu", "cuda")
+        CrossEncoder(CAPTIONS, OWNERS, model, scale="raw", inference=PairInference(device="cuda:99"))

@@ -146,7 +146,7 @@ def random_collection(captions=300, images=60, words=40, seed=0):
 @pytest.mark.parametrize("leave_one_out", [False, True])
 def test_every_block_has_the_same_bits(source, clipped, leave_one_out):
     texts, owners = random_collection()
-    asked = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out, images=62, threads=3)
+    asked = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out, images=62)
     whole = np.ascontiguousarray(asked.dense())
     draw = np.random.default_rng(1)
     for images, captions in ((1, 1), (7, 30), (62, 300), (100, 5), (0, 4), (4, 0)):
@@ -159,7 +159,7 @@ def test_every_block_has_the_same_bits(source, clipped, leave_one_out):
 def test_topk_is_the_top_of_the_whole_matrix_ties_by_position(source, clipped, leave_one_out, k, monkeypatch):
     monkeypatch.setattr("rungwise.relevance.lexical._inverted_index._BUFFER", 500)
     texts, owners = random_collection(words=12)
-    asked = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out, threads=2)
+    asked = source(texts, owners, tokenizer=str.split, leave_one_out=leave_one_out)
     for direction, matrix in (("i2t", asked.dense()), ("t2i", asked.dense().T)):
         indices, values = asked.topk(k, direction)
         expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]

@@ -53,7 +53,7 @@ SOURCES = {
         *data, tokenizer=str.split, images=IMAGES, reference="mean", leave_one_out=True, orders=2
     ),
     "tfidf, paired": lambda *data: TfIdf(
-        *data, tokenizer=str.split, images=IMAGES, reference="paired", paired=np.r_[-1, 5:298:5, np.arange(4)]
+        *data, tokenizer=str.split, images=IMAGES, reference=np.r_[-1, 5:298:5, np.arange(4)]
     ),
     "vectors": lambda *data: Embedded(*data, images=IMAGES),
     "vectors, apart": lambda *data: Embedded(*data, images=IMAGES, reference="mean", leave_one_out=True),

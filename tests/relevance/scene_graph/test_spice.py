@@ -16,7 +16,7 @@ from rungwise.data import read
 from rungwise.language import WordVectors
 from rungwise.language.scene_graphs import Synonyms, canonical, chunking
 from rungwise.losses import Ladder
-from rungwise.relevance import CaptionSource, Cascade, Spice, TfIdf, answers_caption_pairs, load
+from rungwise.relevance import CaptionSource, Cascade, FactWeights, Spice, TfIdf, answers_caption_pairs, load
 from rungwise.relevance.embedding import by_word_vectors
 from rungwise.relevance.scene_graph._facts import FactNumbers, alike, answered
 from rungwise.scenes import SceneConfig, generate
@@ -112,7 +112,7 @@ def source_of(texts=GRAPHS, owners=OWNERS, **options):
 def test_degrees_are_those_of_nested_loops(measure, least, weights, unbound):
     likeness = None if least is None else by_word_vectors(VECTORS, least=least)
     options = {"measure": measure, "weights": weights, "unbound": unbound}
-    found = source_of(likeness=likeness, images=6, **options)
+    found = source_of(likeness=likeness, images=6, measure=measure, weights=FactWeights(*weights, unbound))
     for image, caption in product(range(6), range(len(GRAPHS))):
         references = [said(text) for text, owner in zip(GRAPHS, OWNERS, strict=True) if owner == image]
         expected = slow_degree(references, said(GRAPHS[caption]), least=least, **options)
@@ -156,11 +156,11 @@ SEVERAL = ("kid; child; child on dog; kid on dog", "cat; dog; pup; pup red", "ca
     ("synonyms", "least", "measure", "options"),
     [
         (SYNONYMS, None, "f", {}),
-        (SYNONYMS, 0.2, "precision", {"unbound": 0.3, "weights": (1, 0.5, 0.3)}),
+        (SYNONYMS, 0.2, "precision", {"weights": FactWeights(1, 0.5, 0.3, unbound=0.3)}),
         (CHAIN, None, "precision", {}),
-        (CHAIN, 0.2, "f", {"unbound": 0.3, "weights": (1, 0.5, 0.3)}),
+        (CHAIN, 0.2, "f", {"weights": FactWeights(1, 0.5, 0.3, unbound=0.3)}),
         (CHAIN, 0.2, "precision", {}),
-        (CHAIN, None, "f", {"unbound": 0.3, "weights": (1, 0.5, 0.3)}),
+        (CHAIN, None, "f", {"weights": FactWeights(1, 0.5, 0.3, unbound=0.3)}),
     ],
 )
 def test_degrees_lie_between_0_and_1_and_a_caption_is_itself(synonyms, least, measure, options):
@@ -266,14 +266,17 @@ def test_words_of_a_family_are_exact_however_near_their_vectors_are():
 def test_an_unbound_attribute_counts_whatever_has_it():
     texts = ["dog; dog red", "cat; cat red", "cat; cat small"]
     assert source_of(texts, range(3)).dense()[0].tolist() == [1, 0, 0]
-    degrees = source_of(texts, range(3), unbound=0.5).dense()[0]
+    degrees = source_of(texts, range(3), weights=FactWeights(unbound=0.5)).dense()[0]
     assert degrees.tolist() == pytest.approx([1, 2 * 0.5 / (2.5 + 2.5), 0])
 
 
 def test_whatever_has_an_attribute_is_like_no_thing():
     vectors = WordVectors({"something": 0, "dog": 1, "cat": 2}, np.array([[1, 0], [1, 0], [0, 1]], np.float32))
     texts = ["cat; cat red", "dog; dog red"]
-    exact, soft = (source_of(texts, range(2), unbound=0.5, likeness=one) for one in (None, by_word_vectors(vectors)))
+    weights = FactWeights(unbound=0.5)
+    exact, soft = (
+        source_of(texts, range(2), weights=weights, likeness=one) for one in (None, by_word_vectors(vectors))
+    )
     assert soft.dense().tolist() == exact.dense().tolist()
     assert soft.explain(0, 1).missed == (("dog",), ("dog", "red"))
 
@@ -298,8 +301,8 @@ def test_the_hash_tells_options_and_captions_apart():
     base = source_of()
     others = [
         source_of(measure="precision"),
-        source_of(weights=(1, 1, 0)),
-        source_of(unbound=0.5),
+        source_of(weights=FactWeights(relation=0)),
+        source_of(weights=FactWeights(unbound=0.5)),
         source_of(likeness=by_word_vectors(VECTORS)),
         source_of(synonyms=Synonyms({}, "none")),
         source_of(leave_one_out=True),
@@ -334,8 +337,8 @@ def test_equal_captions_are_parsed_once():
 
 @pytest.mark.parametrize("scale", [1e-60, 1e60])
 def test_weights_count_by_their_proportions(scale):
-    degrees = source_of(weights=(scale, scale / 2, 0), unbound=scale / 4).dense()
-    np.testing.assert_allclose(degrees, source_of(weights=(1, 0.5, 0), unbound=0.25).dense(), atol=1e-6)
+    degrees = source_of(weights=FactWeights(scale, scale / 2, 0, scale / 4)).dense()
+    np.testing.assert_allclose(degrees, source_of(weights=FactWeights(1, 0.5, 0, 0.25)).dense(), atol=1e-6)
 
 
 def test_a_thing_that_a_parser_calls_something_is_a_thing():
@@ -343,20 +346,23 @@ def test_a_thing_that_a_parser_calls_something_is_a_thing():
     assert source.dense().tolist() == [[1, 0], [0, 1]]
 
 
+def test_a_measure_that_there_is_not_is_refused():
+    with pytest.raises(UserError, match="measure must be 'f' or 'precision', got 'recall'"):
+        source_of(measure="recall")
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("weights", "message"),
     [
-        ({"measure": "recall"}, "measure must be 'f' or 'precision', got 'recall'"),
-        ({"weights": (1, 1)}, "weights must be three numbers"),
-        ({"weights": (0, 0, 0)}, "not all 0"),
-        ({"weights": (1, -1, 1)}, "that are not negative"),
-        ({"weights": (1, float("nan"), 1)}, "that are not negative"),
-        ({"unbound": -1}, "unbound must be a number that is not negative"),
+        ((0, 0, 0), "not all 0"),
+        ((1, -1, 1), "that are not negative"),
+        ((1, float("nan"), 1), "that are not negative"),
+        ((1, 1, 1, -1), "unbound must be a number that is not negative"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options, message):
+def test_weights_that_mean_nothing_are_refused(weights, message):
     with pytest.raises(UserError, match=message):
-        source_of(**options)
+        FactWeights(*weights)
 
 
 def test_alike_facts_are_symmetric_and_hold_themselves():

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
 from rungwise.core.output import format_duration
-from rungwise.relevance._base import Frequencies, Positions, Reference, joint_frequencies
+from rungwise.relevance._base import Frequencies, Positions, joint_frequencies
 from rungwise.relevance._caption_pairs import caption_positions
-from rungwise.relevance._captions import CaptionPairSource
+from rungwise.relevance._captions import CaptionPairSource, References
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
 Below = Literal["zero", "coarse"]
@@ -100,7 +100,6 @@ class Cascade(CaptionPairSource):
         cache: File of refined scores, written every few seconds; it is made when missing and serves any number of
             sources and collections. None keeps scores as long as this object lives.
         reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         progress: Called with a report after every run of pairs.
 
@@ -133,8 +132,7 @@ class Cascade(CaptionPairSource):
         threshold: float = 0.8,
         below: Below = "zero",
         cache: Path | str | None = None,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         progress: Callable[[CascadeReport], None] | None = None,
     ) -> None:
@@ -155,7 +153,6 @@ class Cascade(CaptionPairSource):
             coarse.captions,
             coarse.image_of_caption,
             reference=reference,
-            paired=paired,
             leave_one_out=leave_one_out,
             images=coarse.shape[0],
         )

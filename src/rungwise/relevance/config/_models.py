@@ -39,10 +39,11 @@ class SourceModelConfig(Bounded, CaptionPairsConfig):
     device: str | None = None
     precision: Precision = "float32"
 
-    def _of_model(self, data: ImageCaptions, building: Building) -> dict[str, Any]:
+    def _device(self, building: Building) -> str:
+        """The device that the model runs on, which the user is told."""
         device = choose_device(self.device)
         building.say(f"{self.kind}: the model runs on {device}")
-        return {**self.of_captions(data), "device": device, "precision": self.precision}
+        return device
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class BiEncoderConfig(SourceModelConfig):
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.language import sentence_models
-        from rungwise.relevance.embedding import bi_encoder
+        from rungwise.relevance.embedding import Inference, bi_encoder
 
         distinct = len(set(data.captions))
         counted = Counter(building, f"of {distinct:,} captions encoded", distinct)
@@ -69,9 +70,8 @@ class BiEncoderConfig(SourceModelConfig):
             data.captions,
             data.image_of_caption,
             self.model or sentence_models.PACKAGED_MODEL,
-            batch_size=self.batch_size,
-            progress=counted,
-            **self._of_model(data, building),
+            inference=Inference(self.batch_size, self.precision, self._device(building), counted),
+            **self.of_captions(data),
         )
         # At once, so that a model that fails does so here and not in the middle of what comes after.
         captions, width = source.vectors.shape
@@ -134,7 +134,7 @@ class PairModelConfig(SourceModelConfig):
         cache: Path | None = None,
     ) -> CrossEncoder:
         """The cross-encoder itself, which a cascade uses as its fine source."""
-        from rungwise.relevance.embedding import cross_encoder
+        from rungwise.relevance.embedding import PairInference, cross_encoder
 
         assert self.model is not None, "missing() says so before"
         return cross_encoder.CrossEncoder(
@@ -143,10 +143,8 @@ class PairModelConfig(SourceModelConfig):
             self.model,
             scale=_scale(self.scale or said_scale(self.model) or "", building.option("scale")),
             symmetric=self.symmetric,
-            batch_size=self.batch_size,
-            progress=progress,
-            cache=cache,
-            **self._of_model(data, building),
+            inference=PairInference(self.batch_size, self.precision, self._device(building), progress, cache=cache),
+            **self.of_captions(data),
         )
 
 

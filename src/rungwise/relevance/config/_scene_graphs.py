@@ -51,7 +51,7 @@ class SpiceConfig(CaptionsConfig):
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         self._check(building)
         from rungwise.language.scene_graphs import chunking, dependency_parser
-        from rungwise.relevance.scene_graph import Spice
+        from rungwise.relevance.scene_graph import FactWeights, Spice
 
         likeness, synonyms = self._likeness(building), self._synonyms(building)
         source = Spice(
@@ -61,8 +61,7 @@ class SpiceConfig(CaptionsConfig):
             synonyms=synonyms,
             likeness=likeness,
             measure=self.measure,
-            weights=self.weights,
-            unbound=self.unbound,
+            weights=FactWeights(*self.weights, self.unbound),
             leave_one_out=self.leave_one_out,
             images=len(data),
             progress=Counter(building, f"of {len(data.captions):,} captions parsed", len(data.captions)),

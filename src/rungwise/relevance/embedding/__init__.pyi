@@ -1,5 +1,7 @@
 from ._base import VectorSource as VectorSource
 from ._cbow import CBoW as CBoW
+from ._inference import Inference as Inference
+from ._inference import PairInference as PairInference
 from ._model_scores import ModelScores as ModelScores
 from ._picture_vectors import read_picture_vectors as read_picture_vectors
 from ._picture_vectors import require_ending as require_ending

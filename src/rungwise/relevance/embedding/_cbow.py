@@ -26,7 +26,7 @@ from rungwise.core import UserError, digest_of_parts, user_path
 from rungwise.core.disk import digest_of
 from rungwise.language import WordVectors, load_word_vectors
 from rungwise.language.tokenisers import ptb, unicode_words, whitespace
-from rungwise.relevance._base import Reference
+from rungwise.relevance._captions import References
 from rungwise.relevance.embedding._base import VectorSource
 from rungwise.similarity import unit_rows
 
@@ -50,7 +50,6 @@ class CBoW(VectorSource):
             makes one of a part-of-speech tagger.
         noun_weight: Weight of a noun; the authors take 2.
         reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
 
@@ -78,14 +77,11 @@ class CBoW(VectorSource):
         stop_words: Collection[str] = (),
         nouns: Nouns = (),
         noun_weight: float = 2.0,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         images: int | None = None,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
+        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
         stopped = frozenset(stop_words)
         self._given = vectors
         # What a function of the user's does with other texts is not known.

@@ -6,7 +6,7 @@ colours and who does what to whom. A model costs one pass per caption, so all pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.language.sentence_models import PACKAGED_MODEL, Precision, load_sentence_model, weights_hash, wiring
-from rungwise.relevance._base import Reference
+from rungwise.language.sentence_models import PACKAGED_MODEL, load_sentence_model, weights_hash, wiring
+from rungwise.relevance._captions import References
 from rungwise.relevance.embedding._base import VectorSource
+from rungwise.relevance.embedding._inference import Inference
 from rungwise.similarity import unit_rows
 
 if TYPE_CHECKING:
@@ -39,13 +40,9 @@ class BiEncoder(VectorSource):
         image_of_caption: (captions,) the position of each caption's image.
         model: A name on the Hugging Face hub, a local folder, :data:`PACKAGED_MODEL`, or a model that is loaded.
         reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
-        batch_size: Captions per pass.
-        precision: ``"bfloat16"`` is about twice as fast where the processor has it, at a cosine of .998 to float32.
-        device: Device such as ``"cuda"``; None takes ``"cuda"`` where there is one. A loaded model stays where it is.
-        progress: Called with the number of captions that were encoded since the last call.
+        inference: How the model is run: captions per pass, precision, device, progress.
 
     Raises:
         UserError: If sentence-transformers is not installed or the model cannot be loaded.
@@ -63,22 +60,14 @@ class BiEncoder(VectorSource):
         image_of_caption: Sequence[int] | ArrayLike,
         model: str | Path | SentenceTransformer = PACKAGED_MODEL,
         *,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         images: int | None = None,
-        batch_size: int = 128,
-        precision: Precision = "float32",
-        device: str | None = None,
-        progress: Callable[[int], None] | None = None,
+        inference: Inference | None = None,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
-        self.model = load_sentence_model(model, device) if isinstance(model, str | Path) else model
-        self.batch_size = batch_size
-        self.precision = precision
-        self._progress = progress
+        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
+        self.inference = inference or Inference()
+        self.model = load_sentence_model(model, self.inference.device) if isinstance(model, str | Path) else model
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
@@ -86,17 +75,16 @@ class BiEncoder(VectorSource):
         import torch
 
         texts = sorted(dict.fromkeys(self.captions), key=len, reverse=True)
-        kind = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
-        parts = []
-        with torch.autocast(self.model.device.type, dtype=kind, enabled=self.precision != "float32"):
+        run, parts = self.inference, []
+        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=run.precision == "bfloat16"):
             for start in range(0, len(texts), _RUN):
                 some = texts[start : start + _RUN]
                 encoded = self.model.encode(
-                    some, batch_size=self.batch_size, convert_to_tensor=True, show_progress_bar=False
+                    some, batch_size=run.batch_size, convert_to_tensor=True, show_progress_bar=False
                 )
                 parts.append(encoded.float().cpu().numpy())
-                if self._progress is not None:
-                    self._progress(len(some))
+                if run.progress is not None:
+                    run.progress(len(some))
         row = {text: number for number, text in enumerate(texts)}
         distinct = np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
         return unit_rows(distinct)[[row[text] for text in self.captions]]
@@ -114,7 +102,7 @@ class BiEncoder(VectorSource):
         config = getattr(getattr(self.model[0], "auto_model", None), "config", None)
         return weights_hash(
             self.model.state_dict(),
-            f"{modules} {prompt!r} {self.model.max_seq_length} {self.precision}"
+            f"{modules} {prompt!r} {self.model.max_seq_length} {self.inference.precision}"
             f" {wiring(config, getattr(self.model, 'tokenizer', None))}",
         )
 

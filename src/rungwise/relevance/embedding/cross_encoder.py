@@ -8,7 +8,7 @@ chooses.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core import UserError
 from rungwise.core.compute import choose_device
 from rungwise.language import load_pair_model
-from rungwise.language.sentence_models import Precision, weights_hash, wiring
-from rungwise.relevance._base import CHUNK_BYTES, Positions, Reference
+from rungwise.language.sentence_models import weights_hash, wiring
+from rungwise.relevance._base import CHUNK_BYTES, Positions
 from rungwise.relevance._caption_pairs import caption_positions
-from rungwise.relevance._captions import CaptionPairSource
+from rungwise.relevance._captions import CaptionPairSource, References
+from rungwise.relevance.embedding._inference import PairInference
 from rungwise.relevance.storage.pair_cache import Keys, PairCache
 
 __all__ = ["CrossEncoder", "Scale"]
@@ -55,16 +56,9 @@ class CrossEncoder(CaptionPairSource):
         symmetric: Give every pair in one order (sorted), whichever caption is the reference, so that (a, b) and (b, a)
             cost one run. False keeps the reference first, as the paper's (t_q, t_p).
         reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
-        batch_size: Pairs per pass; pairs of like length go together.
-        max_length: Tokens of a pair beyond which both are cut; None takes the model's own limit.
-        precision: ``"bfloat16"`` is two to three times as fast where the processor has it.
-        device: Device such as ``"cuda"``; None takes ``"cuda"`` where there is one.
-        cache: File of scores, made when missing, so that no pair is scored twice: not in a second run, and not in the
-            next epoch of a training. None caches nothing.
-        progress: Called with the number of pairs that were scored since the last call.
+        inference: How the model is run: pairs per pass, longest pair, precision, device, file of scores, progress.
 
     Raises:
         UserError: If transformers is not installed, the model cannot be loaded, or ``scale`` and ``output`` do not fit.
@@ -83,36 +77,24 @@ class CrossEncoder(CaptionPairSource):
         scale: Scale,
         output: int = 0,
         symmetric: bool = False,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         images: int | None = None,
-        batch_size: int = 64,
-        max_length: int | None = None,
-        precision: Precision = "float32",
-        device: str | None = None,
-        cache: Path | str | None = None,
-        progress: Callable[[int], None] | None = None,
+        inference: PairInference | None = None,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
+        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
         _check_scale(scale)
         self.scale = scale
         self.output = output
         self.symmetric = symmetric
-        self.batch_size = batch_size
-        self.precision = precision
-        self.device = choose_device(device)
-        self._progress = progress
-        self._cache = None if cache is None else PairCache(Path(cache).expanduser())
+        self.inference = run = inference or PairInference()
+        self._cache = None if run.cache is None else PairCache(Path(run.cache).expanduser())
         self._texts = sorted(set(self.captions))
         number = {text: place for place, text in enumerate(self._texts)}
         self._text = np.array([number[text] for text in self.captions], np.int64)
         self._lengths = np.array([len(text) for text in self._texts], np.int64)
         self._name = str(model)
-        self._model = load_pair_model(model, device=self.device, max_length=max_length)
-        self.max_length = self._model.max_length
+        self._model = load_pair_model(model, device=choose_device(run.device), max_length=run.max_length)
         outputs = self._model.outputs
         if not 0 <= output < outputs:
             raise UserError(f"{model}: output={output} but the model has {outputs}; choose one of 0..{outputs - 1}")
@@ -122,7 +104,7 @@ class CrossEncoder(CaptionPairSource):
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the model, its tokenizer and of what makes its output a score, whatever the collection."""
-        besides = f"{self.scale} {self.output} {self.symmetric} {self.max_length} {self.precision}"
+        besides = f"{self.scale} {self.output} {self.symmetric} {self._model.max_length} {self.inference.precision}"
         network = self._model.network
         model = f"{type(network).__name__} {wiring(network.config, self._model.tokenizer)}"
         return weights_hash(network.state_dict(), f"{model} {besides}")
@@ -134,7 +116,7 @@ class CrossEncoder(CaptionPairSource):
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """(len(first), len(second)) float32 scores; the model runs for every pair of different texts once.
 
-        Without a ``cache`` nothing is remembered from one call to the next.
+        Without a file of scores nothing is remembered from one call to the next.
         """
         references, captions = caption_positions(first, second, self.shape[1])
         rows, row = np.unique(self._text[references], return_inverse=True)
@@ -182,19 +164,20 @@ class CrossEncoder(CaptionPairSource):
         """(n,) float32 scores of pairs of text numbers; pairs of like length go together, the longest first."""
         order = np.argsort(-(self._lengths[first] + self._lengths[second]), kind="stable")
         scores = np.empty(len(order), np.float32)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+        size, progress = self.inference.batch_size, self.inference.progress
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
             pairs = zip(first[batch].tolist(), second[batch].tolist(), strict=True)
             scores[batch] = self._run([(self._texts[a], self._texts[b]) for a, b in pairs])
-            if self._progress is not None:
-                self._progress(len(batch))
+            if progress is not None:
+                progress(len(batch))
         return scores
 
     def _run(self, pairs: list[tuple[str, str]]) -> list[float]:
         import torch
 
         with torch.inference_mode():
-            logits = self._model.logits([a for a, _ in pairs], [b for _, b in pairs], self.precision)
+            logits = self._model.logits([a for a, _ in pairs], [b for _, b in pairs], self.inference.precision)
         if not logits.isfinite().all():
             raise UserError(
                 f"{self._name}: gives a pair of captions a score that is NaN or infinite; copy the model anew, or take"

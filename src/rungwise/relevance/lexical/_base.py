@@ -129,7 +129,6 @@ class RowsSource(CaptionSource):
         image_of_caption: (captions,) the position of each caption's image.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: Number of threads; None takes one for each core.
     """
 
     _rows: SparseCaptions
@@ -141,11 +140,9 @@ class RowsSource(CaptionSource):
         *,
         leave_one_out: bool = False,
         images: int | None = None,
-        threads: int | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, images=images)
         self.leave_one_out = leave_one_out
-        self._threads = threads
         self._latest: tuple[Positions, InvertedIndex] | None = None
         self._own = np.zeros(self.shape[1], np.float32)
         self._known = np.zeros(self.shape[0], np.bool_)
@@ -204,7 +201,7 @@ class RowsSource(CaptionSource):
     def _index_of(self, images: Positions) -> InvertedIndex:
         references = np.concatenate([self.references_of(image) for image in images] or [self._order[:0]])
         counts = self._starts[images + 1] - self._starts[images]
-        return InvertedIndex(self._rows, references, counts, self._threads)
+        return InvertedIndex(self._rows, references, counts)
 
     def _leave_out(self, images: Positions, captions: Positions, scores: Block) -> None:
         """Give captions their score without themselves, where their own image (ascending positions) is asked."""
@@ -251,7 +248,6 @@ class ConsensusSource(RowsSource):
         document_frequencies: Frequencies counted in another corpus; None counts the images of these captions.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: Number of threads; None takes one for each core.
         share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
     """
 
@@ -267,10 +263,9 @@ class ConsensusSource(RowsSource):
         document_frequencies: DocumentFrequencies | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
-        threads: int | None = None,
         share: Share = in_turn,
     ) -> None:
-        super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images, threads=threads)
+        super().__init__(captions, image_of_caption, leave_one_out=leave_one_out, images=images)
         self.stemming = stemming
         self._tokenizer = tokeniser_choice(tokenizer)
         self._counted = Counted(

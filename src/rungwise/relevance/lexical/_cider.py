@@ -42,7 +42,6 @@ class CIDEr(ConsensusSource):
             their images.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: Number of threads; None takes one for each core.
         share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
 
     >>> CIDEr(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1]).dense().round(2)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,38 @@ _BUFFER = 1 << 19
 """Number of scores that one thread holds at a time while it looks for the best."""
 
 
-Folded = tuple[Block, Block]
-"""Postings for captions of one length: their values, and the columns that are laid out in full."""
+class _Postings(NamedTuple):
+    """The references' entries by column, those of one document and column in one posting.
+
+    Attributes:
+        slot: (width,) int32 number, from 1, of each column that a reference has; 0 for the others.
+        column_starts: (columns + 1,) int64, where the postings of each column begin.
+        document: (postings,) int32 document of each posting.
+        entry_starts: (postings + 1,) int64, where the entries of each posting begin.
+        value: (entries,) float32 answers, each divided by the number of its document's references.
+        reference_length: (entries,) int32 length of the reference.
+    """
+
+    slot: NDArray[np.int32]
+    column_starts: Positions
+    document: NDArray[np.int32]
+    entry_starts: Positions
+    value: Block
+    reference_length: NDArray[np.int32]
+
+
+class _Folded(NamedTuple):
+    """Postings for captions of one length.
+
+    Attributes:
+        values: (postings,) float32 values, penalties included.
+        full: (columns laid out in full, documents) float32 values.
+        full_of: (columns,) int32 row of each column in ``full``; -1 where it has none.
+    """
+
+    values: Block
+    full: Block
+    full_of: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -81,7 +112,7 @@ class InvertedIndex:
         self._rows = rows
         self._documents = len(counts)
         self._threads = threads
-        self._index = _build(
+        self._postings: _Postings = _build(
             rows.starts,
             rows.columns,
             rows.answers,
@@ -90,8 +121,7 @@ class InvertedIndex:
             np.ascontiguousarray(counts, np.int64),
             np.zeros(rows.width, np.int32),
         )
-        _, self._column_starts, self._document, *_ = self._index
-        sizes = np.diff(self._column_starts)
+        sizes = np.diff(self._postings.column_starts)
         self._full = np.flatnonzero(sizes * _FULL_SHARE >= max(1, self._documents))
         self._full_of = np.full(len(sizes), -1, np.int32)
         self._full_of[self._full] = np.arange(len(self._full))
@@ -101,7 +131,7 @@ class InvertedIndex:
         out = np.empty((len(captions), self._documents), np.float32)
         for places, folded in self._by_length(captions):
 
-            def score(low: int, high: int, places: Positions = places, folded: Folded = folded) -> None:
+            def score(low: int, high: int, places: Positions = places, folded: _Folded = folded) -> None:
                 self._score(captions, places[low:high], folded, out, places[low:high])
 
             in_threads(score, len(places), len(places) * self._documents, self._threads)
@@ -122,7 +152,7 @@ class InvertedIndex:
         # Buffers are handed around: where memory is mapped anew for every part, that takes longer than the scores.
         buffers: SimpleQueue[Block] = SimpleQueue()
 
-        def rank(places: Positions, folded: Folded) -> None:
+        def rank(places: Positions, folded: _Folded) -> None:
             buffer = np.empty((run, self._documents), np.float32) if buffers.empty() else buffers.get()
             for start in range(0, len(places), run):
                 part = places[start : start + run]
@@ -134,7 +164,7 @@ class InvertedIndex:
 
         for places, folded in self._by_length(captions):
 
-            def work(low: int, high: int, places: Positions = places, folded: Folded = folded) -> None:
+            def work(low: int, high: int, places: Positions = places, folded: _Folded = folded) -> None:
                 rank(places[low:high], folded)
 
             in_threads(work, len(places), len(places) * self._documents, self._threads)
@@ -150,7 +180,7 @@ class InvertedIndex:
         run = max(1, 4 * (self._threads or cores()) * _BUFFER // max(1, self._documents))
         buffer = np.empty((run, self._documents), np.float32)
 
-        def offer(places: Positions, folded: Folded) -> None:
+        def offer(places: Positions, folded: _Folded) -> None:
             scores = buffer[: len(places)]
 
             def score(low: int, high: int) -> None:
@@ -168,7 +198,7 @@ class InvertedIndex:
         in_threads(partial(_sort_heaps, values, indices), self._documents, SORTING * values.size, self._threads)
         return indices, values
 
-    def _by_length(self, captions: Positions) -> Iterator[tuple[Positions, Folded]]:
+    def _by_length(self, captions: Positions) -> Iterator[tuple[Positions, _Folded]]:
         """For each length: places in ``captions`` of that length, with the postings folded for it."""
         lengths = self._rows.lengths[captions]
         order = np.argsort(lengths, kind="stable")
@@ -176,31 +206,16 @@ class InvertedIndex:
         for low, high in pairwise(edges):
             yield order[low:high], self._folded(int(lengths[order[low]]))
 
-    def _folded(self, length: int) -> Folded:
-        _, column_starts, document, entry_starts, value, reference_length = self._index
-        folded = np.empty(len(document), np.float32)
-        _fold(entry_starts, value, reference_length, self._rows.penalty, length, folded)
+    def _folded(self, length: int) -> _Folded:
+        values = np.empty(len(self._postings.document), np.float32)
+        _fold(self._postings, self._rows.penalty, length, values)
         full = np.zeros((len(self._full), self._documents), np.float32)
-        _lay_out(self._full, column_starts, document, folded, full)
-        return folded, full
+        _lay_out(self._full, self._postings, values, full)
+        return _Folded(values, full, self._full_of)
 
-    def _score(self, captions: Positions, places: Positions, folded: Folded, out: Block, into: Positions) -> None:
+    def _score(self, captions: Positions, places: Positions, folded: _Folded, out: Block, into: Positions) -> None:
         rows = self._rows
-        slot, column_starts, document, *_ = self._index
-        asked = captions[places]
-        _score_rows(
-            asked,
-            rows.starts,
-            rows.columns,
-            rows.asked,
-            slot,
-            column_starts,
-            document,
-            *folded,
-            self._full_of,
-            out,
-            into,
-        )
+        _score_rows(captions[places], rows.starts, rows.columns, rows.asked, self._postings, folded, out, into)
 
 
 @kernel
@@ -249,11 +264,12 @@ def _build(starts, columns, answers, lengths, references, counts, slot):  # type
     document_of = np.empty(postings, np.int32)
     for posting in range(postings):
         document_of[posting] = owner[entry_starts[posting]]
-    return slot, column_starts, document_of, entry_starts[: postings + 1].copy(), value, reference_length
+    return _Postings(slot, column_starts, document_of, entry_starts[: postings + 1].copy(), value, reference_length)
 
 
 @kernel
-def _fold(entry_starts, value, reference_length, penalty, length, folded):  # type: ignore[no-untyped-def]
+def _fold(postings, penalty, length, folded):  # type: ignore[no-untyped-def]
+    entry_starts, value, reference_length = postings.entry_starts, postings.value, postings.reference_length
     for posting in range(len(folded)):
         total = np.float32(0)
         for entry in range(entry_starts[posting], entry_starts[posting + 1]):
@@ -262,16 +278,17 @@ def _fold(entry_starts, value, reference_length, penalty, length, folded):  # ty
 
 
 @kernel
-def _lay_out(chosen, column_starts, document, folded, full):  # type: ignore[no-untyped-def]
+def _lay_out(chosen, postings, folded, full):  # type: ignore[no-untyped-def]
+    column_starts, document = postings.column_starts, postings.document
     for row in range(len(chosen)):
         for posting in range(column_starts[chosen[row]], column_starts[chosen[row] + 1]):
             full[row, document[posting]] = folded[posting]
 
 
 @kernel
-def _score_rows(  # type: ignore[no-untyped-def]
-    asked, starts, columns, weights, slot, column_starts, document, folded, full, full_of, out, into
-):
+def _score_rows(asked, starts, columns, weights, postings, folded, out, into):  # type: ignore[no-untyped-def]
+    slot, column_starts, document = postings.slot, postings.column_starts, postings.document
+    posted, full, full_of = folded.values, folded.full, folded.full_of
     for row in range(len(asked)):
         scores = out[into[row]]
         scores[:] = 0
@@ -286,7 +303,7 @@ def _score_rows(  # type: ignore[no-untyped-def]
                     scores[each] += weight * values[each]
             else:
                 for posting in range(column_starts[column], column_starts[column + 1]):
-                    scores[document[posting]] += weight * folded[posting]
+                    scores[document[posting]] += weight * posted[posting]
 
 
 @kernel

@@ -11,19 +11,18 @@ from numpy.typing import ArrayLike
 from rungwise.core.compute import Share, in_turn
 from rungwise.language import stemmed
 from rungwise.language.tokenisers import Tokeniser, ptb
-from rungwise.relevance._base import Block, Direction, Frequencies, Reference
+from rungwise.relevance._base import Block, Direction, Frequencies
 from rungwise.relevance._caption_pairs import caption_positions
-from rungwise.relevance._captions import CaptionPairSource
+from rungwise.relevance._captions import CaptionPairSource, References
 from rungwise.relevance.lexical._base import Counted, NgramWeights, sparse_rows, tokeniser_choice, unit
 from rungwise.relevance.lexical._inverted_index import InvertedIndex, SparseCaptions
 from rungwise.relevance.lexical._ngrams import DocumentFrequencies, NgramCounts
 
 
 class PairRows(CaptionPairSource):
-    """Base of the sources whose score of two captions is a product of sparse rows: set ``_rows`` and ``_threads``."""
+    """Base of the sources whose score of two captions is a product of sparse rows: set ``_rows``."""
 
     _rows: SparseCaptions
-    _threads: int | None
 
     def grain(self, direction: Direction) -> int:
         """1: a pair has the same bits in every block."""
@@ -37,7 +36,7 @@ class PairRows(CaptionPairSource):
     def pair_block(self, first: ArrayLike, second: ArrayLike) -> Block:
         """(len(first), len(second)) float32 cosine of captions."""
         references, captions = caption_positions(first, second, self.shape[1])
-        index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64), self._threads)
+        index = InvertedIndex(self._rows, references, np.ones(len(references), np.int64))
         return np.ascontiguousarray(index.scores(captions).T)
 
 
@@ -54,10 +53,8 @@ class TfIdf(PairRows):
         document_frequencies: Frequencies counted in another corpus; None counts the images of these captions.
         orders: Length of the longest n-gram; 1 takes single words.
         reference: Which captions stand for an image, as in :class:`~rungwise.relevance.CaptionPairSource`.
-        paired: (images,) the caption that stands for each image, with ``reference="paired"``.
         leave_one_out: A caption is no reference for itself.
         images: Number of images, where the last ones have no caption.
-        threads: Number of threads; None takes one for each core.
         share: Executor that counts the captions' n-grams and weighs them, some captions at a time.
 
     >>> TfIdf(["a dog runs", "a dog sits", "the cat sleeps"], [0, 0, 1], reference="mean").dense().round(2)
@@ -74,20 +71,15 @@ class TfIdf(PairRows):
         stemming: str | None = None,
         document_frequencies: DocumentFrequencies | None = None,
         orders: int = 1,
-        reference: Reference = "max",
-        paired: ArrayLike | None = None,
+        reference: References = "max",
         leave_one_out: bool = False,
         images: int | None = None,
-        threads: int | None = None,
         share: Share = in_turn,
     ) -> None:
-        super().__init__(
-            captions, image_of_caption, reference=reference, paired=paired, leave_one_out=leave_one_out, images=images
-        )
+        super().__init__(captions, image_of_caption, reference=reference, leave_one_out=leave_one_out, images=images)
         self.orders = orders
         self.stemming = stemming
         self._tokenizer = tokeniser_choice(tokenizer)
-        self._threads = threads
         self._counted = Counted(
             self.captions,
             self.image_of_caption,

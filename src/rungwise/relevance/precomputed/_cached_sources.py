@@ -186,7 +186,6 @@ class CachedPairRows(_Facts, PairRows):
         **choices: Any,
     ) -> None:
         super().__init__(captions, image_of_caption, **choices)
-        self._threads = None
         self._take(kept, self.shape[1])
 
 

@@ -119,9 +119,7 @@ def ranking(source: Degrees, k: int, direction: Direction) -> Ranking:
         )
     options["leave_one_out"] = source.leave_one_out
     if not isinstance(source, RowsSource):
-        options["reference"] = source.reference
-        if source.reference == "paired":
-            options["paired"] = source.paired
+        options["reference"] = source.paired if source.reference == "paired" else source.reference
     return Ranking(kind, kept, source.image_of_caption, options, k, direction)
 
 

@@ -1,4 +1,7 @@
-"""Compiled loops over facts of scene graphs, called by :mod:`rungwise.relevance.scene_graph._facts`."""
+"""Compiled loops over facts of scene graphs, called by :mod:`rungwise.relevance.scene_graph._facts`.
+
+Rows come and go as its ``Sparse``.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,19 @@ from rungwise.core.compute import kernel
 
 
 @kernel
-def alike_facts(
-    parts: Any,
-    holder_starts: Any,
-    holders: Any,
-    starts: Any,
-    words: Any,
-    degrees: Any,
-    least: float,
-    out_starts: Any,
-    out_facts: Any,
-    out_degrees: Any,
-    fill: bool,
-) -> None:
+def alike_facts(parts: Any, holder_starts: Any, holders: Any, near: Any, least: float, found: Any, fill: bool) -> None:
     """For each fact the facts that it is like: the product of the degrees of its parts is at least ``least``.
 
     Args:
         parts: (facts, 3) int32 words of each fact, -1 where it is shorter.
         holder_starts: (words + 1,) int64, where the facts begin whose first part is a given word.
         holders: (facts,) int32, facts by their first part.
-        starts: (words + 1,) int64, where the words begin that a word is like; the word itself is among them.
-        words: int32, words that are alike, by ``starts``.
-        degrees: float32, likeness of each of these words.
+        near: Rows by word: the words that it is like, itself among them.
         least: The lowest product that counts.
-        out_starts: (facts + 1,) int64; counts are written without ``fill``, and read with it.
-        out_facts: int32, written with ``fill``.
-        out_degrees: float32, written with ``fill``.
+        found: Rows by fact: counts are written into its starts without ``fill``, columns and values with it.
         fill: Write the facts; else count them.
     """
+    starts, words, degrees = near.starts, near.columns, near.values
     size = len(starts) - 1
     second = np.zeros(size, np.float32)
     third = np.zeros(size, np.float32)
@@ -49,7 +37,7 @@ def alike_facts(
         if last >= 0:
             for at in range(starts[last], starts[last + 1]):
                 third[words[at]] = degrees[at]
-        place = out_starts[fact] if fill else 0
+        place = found.starts[fact] if fill else 0
         for at in range(starts[first], starts[first + 1]):
             word = words[at]
             for position in range(holder_starts[word], holder_starts[word + 1]):
@@ -63,11 +51,11 @@ def alike_facts(
                     degree *= third[parts[other, 2]]
                 if degree >= least:
                     if fill:
-                        out_facts[place] = other
-                        out_degrees[place] = degree
+                        found.columns[place] = other
+                        found.values[place] = degree
                     place += 1
         if not fill:
-            out_starts[fact + 1] = place
+            found.starts[fact + 1] = place
         if middle >= 0:
             for at in range(starts[middle], starts[middle + 1]):
                 second[words[at]] = 0
@@ -77,17 +65,16 @@ def alike_facts(
 
 
 @kernel
-def different_facts(owners: Any, facts: Any, starts: Any, others: Any, degrees: Any, different: Any) -> None:
+def different_facts(owners: Any, facts: Any, near: Any, different: Any) -> None:
     """Which facts of each set say what no different one before them says; the others only repeat one by synonyms.
 
     Args:
         owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
         facts: int32, rising within a set, so that nothing depends on the order of captions.
-        starts: (facts + 1,) int64, where the facts begin that a fact is like.
-        others: int32, facts that are alike, by ``starts``.
-        degrees: float32, likeness of each of these facts.
+        near: Rows by fact: the facts that it is like.
         different: (facts,) bool, written.
     """
+    starts, others, degrees = near.starts, near.columns, near.values
     said = np.full(len(starts) - 1, -1, np.int64)
     for group in range(len(owners) - 1):
         for place in range(owners[group], owners[group + 1]):
@@ -100,30 +87,17 @@ def different_facts(owners: Any, facts: Any, starts: Any, others: Any, degrees: 
 
 
 @kernel
-def merged_facts(
-    owners: Any,
-    facts: Any,
-    starts: Any,
-    others: Any,
-    degrees: Any,
-    out_starts: Any,
-    out_facts: Any,
-    out_degrees: Any,
-    fill: bool,
-) -> None:
+def merged_facts(owners: Any, facts: Any, near: Any, merged: Any, fill: bool) -> None:
     """For each set of references the facts that they answer, each with the highest degree that one of theirs gives it.
 
     Args:
         owners: (sets + 1,) int64, where the facts of each set begin in ``facts``.
         facts: int32, facts of all references.
-        starts: (facts + 1,) int64, where the facts begin that a fact is like.
-        others: int32, facts that are alike, by ``starts``.
-        degrees: float32, likeness of each of these facts.
-        out_starts: (sets + 1,) int64; counts are written without ``fill``, and read with it.
-        out_facts: int32, written with ``fill``.
-        out_degrees: float32, written with ``fill``.
+        near: Rows by fact: the facts that it is like.
+        merged: Rows by set: counts are written into its starts without ``fill``, columns and values with it.
         fill: Write the facts; else count them.
     """
+    starts, others, degrees = near.starts, near.columns, near.values
     best = np.zeros(len(starts) - 1, np.float32)
     touched = np.empty(len(starts) - 1, np.int32)
     for group in range(len(owners) - 1):
@@ -138,12 +112,12 @@ def merged_facts(
                 if degrees[at] > best[other]:
                     best[other] = degrees[at]
         if fill:
-            begin = out_starts[group]
+            begin = merged.starts[group]
             found = np.sort(touched[:count])
             for at in range(count):
-                out_facts[begin + at] = found[at]
-                out_degrees[begin + at] = best[found[at]]
+                merged.columns[begin + at] = found[at]
+                merged.values[begin + at] = best[found[at]]
         else:
-            out_starts[group + 1] = count
+            merged.starts[group + 1] = count
         for at in range(count):
             best[touched[at]] = 0

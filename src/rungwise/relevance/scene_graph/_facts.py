@@ -7,8 +7,9 @@ numbers, sizes and places are exact families: red is no bit of blue, however nea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,7 @@ _LEAST_FACT = 0.05
 """Lowest likeness of two facts that counts, so that rows stay short."""
 
 
-@dataclass(frozen=True)
-class Sparse:
+class Sparse(NamedTuple):
     """Rows of numbers, most of them 0.
 
     Attributes:
@@ -89,14 +89,8 @@ def alike(facts: Sequence[Fact], synonyms: Synonyms, likeness: WordSimilarity | 
     holders = np.argsort(parts[:, 0], kind="stable").astype(np.int32)
     counts = np.bincount(parts[:, 0], minlength=len(words)) if len(facts) else np.zeros(len(words), np.int64)
     holder_starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    starts = np.zeros(len(facts) + 1, np.int64)
-    given = (parts, holder_starts, holders, near.starts, near.columns, near.values, np.float32(_LEAST_FACT))
-    nothing = np.empty(0, np.int32), np.empty(0, np.float32)
-    fact_kernels.alike_facts(*given, starts, *nothing, False)
-    np.cumsum(starts, out=starts)
-    columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
-    fact_kernels.alike_facts(*given, starts, columns, values, True)
-    return Sparse(starts, columns, values)
+    given = parts, holder_starts, holders, near, np.float32(_LEAST_FACT)
+    return _in_two_passes(partial(fact_kernels.alike_facts, *given), len(facts))
 
 
 def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], weights: Block) -> tuple[Sparse, Block]:
@@ -114,13 +108,8 @@ def answered(numbers: FactNumbers, near: Sparse, groups: Sequence[Positions], we
     from rungwise.relevance.scene_graph import _fact_kernels as fact_kernels
 
     owners, facts = once(numbers, groups)
-    starts = np.zeros(len(groups) + 1, np.int64)
-    given = (owners, facts, near.starts, near.columns, near.values, starts)
-    fact_kernels.merged_facts(*given, np.empty(0, np.int32), np.empty(0, np.float32), False)
-    np.cumsum(starts, out=starts)
-    columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
-    fact_kernels.merged_facts(*given, columns, values, True)
-    return Sparse(starts, columns, values), sums(weights[facts] * different(owners, facts, near), owners)
+    rows = _in_two_passes(partial(fact_kernels.merged_facts, owners, facts, near), len(groups))
+    return rows, sums(weights[facts] * different(owners, facts, near), owners)
 
 
 def once(numbers: FactNumbers, groups: Sequence[Positions]) -> tuple[Positions, NDArray[np.int32]]:
@@ -159,7 +148,7 @@ def different(starts: Positions, facts: NDArray[np.int32], near: Sparse) -> NDAr
     from rungwise.relevance.scene_graph import _fact_kernels as fact_kernels
 
     counted = np.zeros(len(facts), np.bool_)
-    fact_kernels.different_facts(starts, facts, near.starts, near.columns, near.values, counted)
+    fact_kernels.different_facts(starts, facts, near, counted)
     return counted
 
 
@@ -168,6 +157,16 @@ def sums(values: Block, starts: Positions) -> Block:
     rows = len(starts) - 1
     row_of = np.repeat(np.arange(rows), np.diff(starts))
     return np.bincount(row_of, weights=values, minlength=rows).astype(np.float32)
+
+
+def _in_two_passes(kernel: Callable[[Sparse, bool], object], rows: int) -> Sparse:
+    """Rows of a kernel that counts their entries first, and writes them when it is told to fill."""
+    starts = np.zeros(rows + 1, np.int64)
+    kernel(Sparse(starts, np.empty(0, np.int32), np.empty(0, np.float32)), False)
+    np.cumsum(starts, out=starts)
+    found = Sparse(starts, np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32))
+    kernel(found, True)
+    return found
 
 
 def _alike_words(words: Sequence[str], synonyms: Synonyms, likeness: WordSimilarity | None) -> Sparse:

@@ -21,6 +21,7 @@ beside a blue square.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,10 +43,48 @@ from rungwise.relevance.scene_graph._facts import SOMETHING, FactNumbers, Sparse
 Measure = Literal["f", "precision"]
 """What is measured of the facts in common: their share of both sides, or of the caption's facts alone."""
 
-KindWeights = tuple[float, float, float]
-"""Weights of an object, an attribute and a relation."""
-
 _PARSED = 1024
+
+
+@dataclass(frozen=True)
+class FactWeights:
+    """What a fact counts, by its kind; only the proportions matter.
+
+    Attributes:
+        object: Weight of an object.
+        attribute: Weight of an attribute of an object.
+        relation: Weight of a relation of two objects.
+        unbound: Weight of an attribute whatever has it: with 0, as SPICE has it, a red star and a red heart have
+            nothing in common; with more, they are both something red.
+
+    Raises:
+        UserError: If a weight is negative or not finite, or all three kinds weigh 0.
+
+    >>> FactWeights(relation=0, unbound=0.5)
+    FactWeights(object=1.0, attribute=1.0, relation=0, unbound=0.5)
+    """
+
+    object: float = 1.0
+    attribute: float = 1.0
+    relation: float = 1.0
+    unbound: float = 0.0
+
+    def __post_init__(self) -> None:
+        kinds = self.object, self.attribute, self.relation
+        if not all(0 <= weight < math.inf for weight in kinds) or not any(kinds):
+            raise UserError(f"weights must be three numbers that are not negative, not all 0, got {kinds}")
+        if not 0 <= self.unbound < math.inf:
+            raise UserError(f"unbound must be a number that is not negative, got {self.unbound}")
+
+    def of(self, facts: Sequence[Fact]) -> Block:
+        """(facts,) weights scaled to at most 1: float32 cannot hold the largest and smallest weights of a user."""
+        highest = max(self.object, self.attribute, self.relation, self.unbound)
+        by_length = [weight / highest for weight in (0.0, self.object, self.attribute, self.relation)]
+        unbound = self.unbound / highest
+        loose = [self.unbound > 0 and len(fact) == 2 and fact[0] == SOMETHING for fact in facts]
+        return np.array(
+            [unbound if one else by_length[len(fact)] for one, fact in zip(loose, facts, strict=True)], np.float32
+        )
 
 
 @dataclass(frozen=True)
@@ -108,12 +147,9 @@ class Spice(CaptionSource):
             is exact.
         measure: ``"f"`` is SPICE's; ``"precision"`` asks only whether what the caption says is so, and does not mind
             what it leaves out.
-        weights: Weights of an object, an attribute and a relation; SPICE weighs all alike.
-        unbound: Weight of an attribute whatever has it: with 0, as SPICE has it, a red star and a red heart have
-            nothing in common; with more, they are both something red.
+        weights: What an object, an attribute and a relation count; SPICE weighs all alike.
         leave_one_out: A caption is no reference for itself; without another reference its own image scores 0.
         images: Number of images, where the last ones have no caption.
-        threads: Number of threads; None takes one for each core.
         progress: Called with the number of captions that were parsed since the last call.
 
     Attributes:
@@ -142,31 +178,23 @@ class Spice(CaptionSource):
         synonyms: Synonyms | None = None,
         likeness: WordSimilarity | None = None,
         measure: Measure = "f",
-        weights: KindWeights = (1.0, 1.0, 1.0),
-        unbound: float = 0.0,
+        weights: FactWeights | None = None,
         leave_one_out: bool = False,
         images: int | None = None,
-        threads: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, images=images)
         if measure not in ("f", "precision"):
             raise UserError(f"measure must be 'f' or 'precision', got {measure!r}")
-        if len(weights) != 3 or not all(0 <= weight < float("inf") for weight in weights) or not any(weights):
-            raise UserError(f"weights must be three numbers that are not negative, not all 0, got {weights}")
-        if not 0 <= unbound < float("inf"):
-            raise UserError(f"unbound must be a number that is not negative, got {unbound}")
         self.measure = measure
-        self.weights = tuple(map(float, weights))
-        self.unbound = float(unbound)
+        self.weights = weights or FactWeights()
         self.leave_one_out = leave_one_out
-        self._threads = threads
         self._synonyms = Synonyms.installed() if synonyms is None else synonyms
         self._likeness = likeness
         self._parser = parser
         self.graphs = _parsed(self.captions, parser, progress)
-        self._numbers = FactNumbers([_counted(graph, self.unbound > 0) for graph in self.graphs])
-        self._weights = self._weights_of(self._numbers.facts)
+        self._numbers = FactNumbers([_counted(graph, self.weights.unbound > 0) for graph in self.graphs])
+        self._weights = self.weights.of(self._numbers.facts)
         self._near = alike(self._numbers.facts, self._synonyms, likeness)
         self._counted = different(self._numbers.starts, self._numbers.columns, self._near)
         self._said: Block = self._weights[self._numbers.columns] * self._counted
@@ -249,21 +277,11 @@ class Spice(CaptionSource):
         likeness = None if self._likeness is None else [self._likeness.fingerprint, self._likeness.least]
         return {
             "measure": self.measure,
-            "weights": list(self.weights),
-            "unbound": self.unbound,
+            "weights": [float(self.weights.object), float(self.weights.attribute), float(self.weights.relation)],
+            "unbound": float(self.weights.unbound),
             "synonyms": self._synonyms.fingerprint,
             "likeness": likeness,
         }
-
-    def _weights_of(self, facts: Sequence[Fact]) -> Block:
-        """(facts,) weights scaled to at most 1: float32 cannot hold the largest and smallest weights of a user."""
-        highest = max(*self.weights, self.unbound)
-        by_length = [weight / highest for weight in (0.0, *self.weights)]
-        unbound = self.unbound / highest
-        loose = [self.unbound > 0 and len(fact) == 2 and fact[0] == SOMETHING for fact in facts]
-        return np.array(
-            [unbound if one else by_length[len(fact)] for one, fact in zip(loose, facts, strict=True)], np.float32
-        )
 
     def _places_of(self, caption: int) -> slice:
         """Slice of a caption's facts in the columns."""
@@ -285,7 +303,7 @@ class Spice(CaptionSource):
             len(self._numbers.facts),
         )
         references = np.arange(len(captions), len(captions) + len(groups))
-        index = InvertedIndex(both, references, np.ones(len(groups), np.int64), self._threads)
+        index = InvertedIndex(both, references, np.ones(len(groups), np.int64))
         common = index.scores(np.arange(len(captions))).T
         return np.ascontiguousarray(self._measured(common, self._sizes[captions][None, :], sizes[:, None]))
 
