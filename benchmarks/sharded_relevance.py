@@ -82,6 +82,7 @@ def case(way: str, captions: Captions, k: int, direction: str) -> dict[str, Any]
     """From texts to lists on the disk."""
     from rungwise.core.compute import OnWorkers, Share, cluster, in_turn
     from rungwise.data import ImageCaptions
+    from rungwise.relevance import write_degrees
     from rungwise.relevance.config import Building, source_config
     from rungwise.relevance.precomputed import write_in_shards
 
@@ -98,7 +99,7 @@ def case(way: str, captions: Captions, k: int, direction: str) -> dict[str, Any]
         source = source_config("cider-d").build(data, building=Building(share=share))
         built = time.perf_counter() - start
         if way == "at once":
-            source.write(place / "degrees", k=k, direction=direction)
+            write_degrees(source, place / "degrees", k=k, direction=direction)
         else:
             shards = write_in_shards(
                 source, place / "degrees", place / "work", k=k, direction=direction, shards=SHARDS, share=share

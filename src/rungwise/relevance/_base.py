@@ -251,46 +251,41 @@ class Degrees(ABC):
                 process writes there now.
         """
         with saved.replacing(Path(path)) as draft:
-            self.write(draft, k=k, direction=direction)
+            write_degrees(self, draft, k=k, direction=direction)
 
-    def write(self, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
-        """Write the files of :meth:`save` into an empty folder."""
-        if k is None:
-            every = (part for _, part in self.chunks())
-            saved.write(folder, self.saved_header(None, direction), every, image_of_caption=self.image_of_caption)
-        else:
-            indices, values = self.topk(k, direction)
-            self.write_lists(folder, k, direction, [values], [indices])
 
-    def write_lists(
-        self, folder: Path, k: int, direction: Direction, values: Iterable[Block], indices: Iterable[NDArray[Any]]
-    ) -> None:
-        """Write what :meth:`topk` gave for all queries, as :meth:`write` does.
+def write_degrees(source: Degrees, folder: Path, *, k: int | None = None, direction: Direction = "i2t") -> None:
+    """Write the files of :meth:`Degrees.save` into an empty folder.
 
-        Args:
-            folder: An empty folder.
-            k: Candidates for each query that were asked for.
-            direction: Direction of the queries.
-            values: Consecutive parts of the degrees, in order of the queries.
-            indices: Consecutive parts of the positions, in order of the queries.
-        """
-        saved.write(folder, self.saved_header(k, direction), values, indices, self.image_of_caption)
+    Args:
+        source: Source of the degrees.
+        folder: An empty folder.
+        k: Number of candidates kept for each query; None keeps all pairs.
+        direction: Direction of the queries; without ``k`` of no effect.
+    """
+    if k is None:
+        every = (part for _, part in source.chunks())
+        saved.write(folder, saved_header(source, None, direction), every, image_of_caption=source.image_of_caption)
+    else:
+        indices, values = source.topk(k, direction)
+        saved.write(folder, saved_header(source, k, direction), [values], [indices], source.image_of_caption)
 
-    def saved_header(self, k: int | None, direction: Direction) -> dict[str, Any]:
-        """The header of a folder of saved degrees."""
-        return {
-            "source": self.source_name,
-            "options": dict(self.options()),
-            "called": self.called,
-            "content_hash": self.content_hash(),
-            "captions_hash": self.captions_hash,
-            "complete": self.complete,
-            "frequencies_from": self.frequencies_from,
-            "models": sorted(self.models),
-            "shape": list(self.shape),
-            "k": k,
-            "direction": direction,
-        }
+
+def saved_header(source: Degrees, k: int | None, direction: Direction) -> dict[str, Any]:
+    """The header of a folder of saved degrees."""
+    return {
+        "source": source.source_name,
+        "options": dict(source.options()),
+        "called": source.called,
+        "content_hash": source.content_hash(),
+        "captions_hash": source.captions_hash,
+        "complete": source.complete,
+        "frequencies_from": source.frequencies_from,
+        "models": sorted(source.models),
+        "shape": list(source.shape),
+        "k": k,
+        "direction": direction,
+    }
 
 
 def joint_frequencies(parts: Iterable[Frequencies | None]) -> Frequencies | None:

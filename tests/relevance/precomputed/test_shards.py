@@ -11,7 +11,7 @@ import pytest
 
 from rungwise.core import UserError, digest_of_json
 from rungwise.core.compute import OnWorkers, cluster, in_turn
-from rungwise.relevance import CIDEr, CIDErD, Labels, TfIdf
+from rungwise.relevance import CIDEr, CIDErD, Labels, TfIdf, write_degrees
 from rungwise.relevance.config import KINDS
 from rungwise.relevance.embedding import VectorSource
 from rungwise.relevance.embedding import _base as vectors
@@ -66,7 +66,7 @@ def files_of(folder):
 
 def at_once(source, place, k, direction):
     place.mkdir()
-    source.write(place, k=k, direction=direction)
+    write_degrees(source, place, k=k, direction=direction)
     return files_of(place)
 
 

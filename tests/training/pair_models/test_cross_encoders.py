@@ -12,7 +12,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import check_seal
 from rungwise.data import ImageCaptions
 from rungwise.language import WordVectors, load_pair_model
-from rungwise.relevance import Cascade, CBoW, CrossEncoder
+from rungwise.relevance import Cascade, CBoW, CrossEncoder, PairInference
 from rungwise.relevance.config import source_config
 from rungwise.training.pair_models import PairTraining, TrainingObserver, pair_scores, train_cross_encoder
 from rungwise.training.pair_models._cross_encoders import texts_of
@@ -187,7 +187,8 @@ def test_a_model_that_gives_no_numbers_is_no_source(trained, tmp_path):
     with torch.no_grad():
         broken.network.classifier.weight.fill_(math.nan)
     broken.network.save_pretrained(tmp_path / "broken")
-    source = CrossEncoder(["dog cat", "boat"], [0, 1], tmp_path / "broken", scale="sigmoid", cache=tmp_path / "scores")
+    pairs = PairInference(cache=tmp_path / "scores")
+    source = CrossEncoder(["dog cat", "boat"], [0, 1], tmp_path / "broken", scale="sigmoid", inference=pairs)
     with pytest.raises(UserError, match="broken: gives a pair of captions a score that is NaN or infinite"):
         source.dense()
 

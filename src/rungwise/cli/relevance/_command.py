@@ -18,7 +18,7 @@ from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.text import near_names
 from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.relevance import Degrees, Direction
+from rungwise.relevance import Degrees, Direction, write_degrees
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import HumanJudgements
@@ -158,7 +158,7 @@ def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved:
     with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
         source = config.build(data, building=building)
         if draft is not None:
-            source.write(draft, k=saved.top, direction=direction)
+            write_degrees(source, draft, k=saved.top, direction=direction)
     return source
 
 

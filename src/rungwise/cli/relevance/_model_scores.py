@@ -25,7 +25,7 @@ from rungwise.cli.frame import (
 from rungwise.core import UserError, digest_of_parts
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
-from rungwise.relevance import Direction
+from rungwise.relevance import Direction, write_degrees
 from rungwise.relevance.embedding import require_ending, write_picture_vectors
 from rungwise.relevance.storage.saved import refuse_other, replacing
 from rungwise.runs import is_run_folder
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> int:
             made_of=model.made_of,
         )
         with replacing(asked.out) as draft:
-            source.write(draft, k=asked.top, direction=asked.direction or "i2t")
+            write_degrees(source, draft, k=asked.top, direction=asked.direction or "i2t")
         say(f"written: {asked.out} ({len(data)} images x {len(data.captions)} captions)")
         say(f"content hash: {source.content_hash()}")
     say(f"this is the opinion of model {model.fingerprint[:16]}, which is not judged by it")

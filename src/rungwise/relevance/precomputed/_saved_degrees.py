@@ -69,8 +69,9 @@ class SavedDegrees(Degrees):
         indices: (queries, k) which candidate each value belongs to; None where all pairs are there.
         image_of_caption: (captions,) the position of each caption's image; None where it is not known.
 
+    >>> from rungwise.relevance._base import saved_header
     >>> from rungwise.relevance.human import Labels
-    >>> header = Labels("ab", [0, 1, 1]).saved_header(1, "i2t")
+    >>> header = saved_header(Labels("ab", [0, 1, 1]), 1, "i2t")
     >>> SavedDegrees(header, np.array([[0.5], [0.25]], np.float32), np.array([[2], [0]])).dense()
     array([[0.  , 0.  , 0.5 ],
            [0.25, 0.  , 0.  ]], dtype=float32)

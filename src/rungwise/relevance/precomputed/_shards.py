@@ -26,7 +26,7 @@ from rungwise.core.compute import Share, in_turn, peak_within
 from rungwise.core.disk import SEAL
 from rungwise.core.disk.folders import refuse_strangers
 from rungwise.core.disk.staging import is_draft, sweep
-from rungwise.relevance._base import Block, Degrees, Direction, Positions
+from rungwise.relevance._base import Block, Degrees, Direction, Positions, saved_header
 from rungwise.relevance.embedding import VectorSource
 from rungwise.relevance.lexical import PairRows, RowsSource
 from rungwise.relevance.precomputed._cached_sources import (
@@ -36,7 +36,7 @@ from rungwise.relevance.precomputed._cached_sources import (
     kept_rows,
     kept_vectors,
 )
-from rungwise.relevance.storage import HEADER, CachedSource, KeptFolder
+from rungwise.relevance.storage import HEADER, CachedSource, KeptFolder, saved
 
 KEPT = "kept"
 """Folder in the work folder where the numbers that a source computes may be kept, for a run that goes on."""
@@ -150,7 +150,7 @@ def write_in_shards(
     share: Share = in_turn,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ShardRecord]:
-    """Write what :meth:`~rungwise.relevance.Degrees.write` writes with the same ``k`` and direction, in shards.
+    """Write what :func:`~rungwise.relevance.write_degrees` writes with the same ``k`` and direction, in shards.
 
     Args:
         source: Source that counts words or compares vectors.
@@ -176,7 +176,8 @@ def write_in_shards(
     stand = _Shards(work, source, asked, spans, min(k, candidates), say)
     found = stand.open()
     _make(asked, spans, stand, found, share, say)
-    source.write_lists(folder, k, direction, stand.column(_VALUES), stand.column(_INDICES))
+    header = saved_header(source, k, direction)
+    saved.write(folder, header, stand.column(_VALUES), stand.column(_INDICES), source.image_of_caption)
     return [found[number] for number in range(len(spans))]
 
 

@@ -106,7 +106,7 @@ def write(
 
     Args:
         folder: An empty folder.
-        header: Header from :meth:`rungwise.relevance.Degrees.saved_header`.
+        header: Header that says what the degrees are, such as their source, shape and hashes.
         values: Consecutive parts of the values, some rows each.
         indices: Consecutive parts of the (queries, k) indices, some rows each.
         image_of_caption: (captions,) the position of each caption's image.
