@@ -61,7 +61,7 @@ def test_it_is_the_fine_stage_of_a_cascade(trained, tmp_path):
     captions, owners = ["dog cat", "cat dog", "boat horse", "dog boat"], [0, 0, 1, 2]
     vectors = WordVectors({word: row for row, word in enumerate(WORDS)}, np.eye(len(WORDS), dtype=np.float32))
     coarse = CBoW(captions, owners, vectors)
-    fine = CrossEncoder(captions, owners, trained.folder, scale="sigmoid", device="cpu")
+    fine = CrossEncoder(captions, owners, trained.folder, scale="sigmoid", inference=PairInference(device="cpu"))
     cascade = Cascade(coarse, fine, threshold=0.4, cache=tmp_path / "scores")
     everything = np.arange(4)
     passes = coarse.pair_block(everything, everything) >= 0.4

@@ -73,11 +73,8 @@ class Subspace(TwoTower):
 
     def __getattr__(self, name: str) -> Any:
         if name in _PARTS and name not in self._modules:
-            raise self._not_fitted()
+            raise _not_fitted(self.kind)
         return super().__getattr__(name)
-
-    def _not_fitted(self) -> UserError:
-        return UserError(f"a model of kind {self.kind!r} that is not fitted yet; call fit first")
 
     @abstractmethod
     def solve(self, views: Views) -> Directions:
@@ -130,7 +127,7 @@ class Subspace(TwoTower):
         widths = model.backbone.features, model.text_encoder.width
         model.image_projection, model.text_projection = (
             nn.Sequential(
-                *model._lift(KernelRows(landmarks, width) if landmarks else None),
+                *_lift(config.roots, KernelRows(landmarks, width) if landmarks else None),
                 *model.blank_head(landmarks or width, found),
             )
             for width, landmarks in zip(widths, (found.image_landmarks, found.text_landmarks), strict=True)
@@ -199,11 +196,13 @@ class Subspace(TwoTower):
                 self.issues = (Issue("no label", where, f"left out of what {self.kind} reads of labels"),)
         if self.needs_labels:
             own = views.labelled
-            self._check_count(len(own), "items with a label")
+            _check_count(self.kind, len(own), "items with a label")
         for name, spread in (("image", own.moments.image), ("text", own.moments.text)):
             if not np.trace(spread) > 0:
                 raise UserError(f"{name} features do not vary: every row is the same; give some that tell items apart")
         heads = self.heads(own.reduced(self.config.pca))
+        first = heads[0][0]
+        assert isinstance(first, Centred)
         device = next((one.device for one in self.backbone.parameters()), None)
         for name, view, head in zip(("image", "text"), (views.image, views.text), heads, strict=True):
             setattr(self, f"{name}_projection", nn.Sequential(*copy.deepcopy(view.lift), *head).to(device))
@@ -212,7 +211,7 @@ class Subspace(TwoTower):
         self.config = replace(
             self.config,
             fitted=Fitted(
-                self._components(heads[0]),
+                int(first.directions.shape[1]),
                 () if classes is None else classes.names,
                 classes is None or classes.are_single,
                 *marks,
@@ -229,24 +228,18 @@ class Subspace(TwoTower):
         """One of :meth:`heads` without numbers, to be filled from a folder; ``width`` is that of lifted rows."""
         return (Centred(width, found.components),)
 
-    @staticmethod
-    def _components(head: Sequence[nn.Module]) -> int:
-        first = head[0]
-        assert isinstance(first, Centred)
-        return int(first.directions.shape[1])
-
     @property
     def device(self) -> torch.device:
         """The device of the fitted numbers."""
         if self.config.fitted is None and next(self.parameters(), None) is None:
-            raise self._not_fitted()
+            raise _not_fitted(self.kind)
         return super().device
 
     @property
     def dimension(self) -> int:
         """Width of the common space, at most the one asked for."""
         if self.config.fitted is None:
-            raise self._not_fitted()
+            raise _not_fitted(self.kind)
         return int(self.config.fitted.components)
 
     def encode_image(
@@ -264,7 +257,7 @@ class Subspace(TwoTower):
     def _views(self, image: ImageInputs, text: ImageInputs, image_of_item: Positions, labels: Labels | None) -> Views:
         classes = None if labels is None else Classes.of(labels)
         items = len(image_of_item)
-        self._check_count(items, "items")
+        _check_count(self.kind, items, "items")
         if classes is not None and len(classes) != items:
             raise UserError(f"labels: {len(classes)} of them for {items} rows of features; give one for each")
 
@@ -278,23 +271,29 @@ class Subspace(TwoTower):
         first, second = (self._view(rows, width, items) for rows, width in sides)
         return Views(first, second, np.arange(items), classes)
 
-    def _check_count(self, items: int, what: str) -> None:
-        if items < 2:
-            raise UserError(f"{self.kind} is fitted to at least two {what}, got {items}; give more")
-
     def _view(self, rows: Callable[[Positions], Tensor], width: int, items: int) -> ViewRows:
         """One side with its lift; the kernel's landmarks are drawn from the items."""
-        view = ViewRows(rows, width, nn.Sequential(*self._lift(None)))
+        view = ViewRows(rows, width, nn.Sequential(*_lift(self.config.roots, None)))
         kernel = self.config.kernel
         if not isinstance(kernel, Gaussian):
             return view
         drawn = np.random.default_rng(kernel.seed).permutation(items)[: kernel.landmarks]
         mapped = KernelRows.fitted(view.read(np.sort(drawn)), kernel)
-        return ViewRows(rows, len(drawn), nn.Sequential(*self._lift(mapped)))
+        return ViewRows(rows, len(drawn), nn.Sequential(*_lift(self.config.roots, mapped)))
 
-    def _lift(self, mapped: KernelRows | None) -> list[nn.Module]:
-        """The modules before centring: square roots and the kernel's map, where asked for."""
-        return [*([Roots()] if self.config.roots else []), *([mapped] if mapped is not None else [])]
+
+def _not_fitted(kind: str) -> UserError:
+    return UserError(f"a model of kind {kind!r} that is not fitted yet; call fit first")
+
+
+def _check_count(kind: str, items: int, what: str) -> None:
+    if items < 2:
+        raise UserError(f"{kind} is fitted to at least two {what}, got {items}; give more")
+
+
+def _lift(roots: bool, mapped: KernelRows | None) -> list[nn.Module]:
+    """The modules before centring: square roots and the kernel's map, where asked for."""
+    return [*([Roots()] if roots else []), *([mapped] if mapped is not None else [])]
 
 
 def centred(views: Views, found: Directions) -> tuple[Centred, Centred]:

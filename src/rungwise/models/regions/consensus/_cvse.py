@@ -54,7 +54,6 @@ from rungwise.models.regions._config import (
 )
 from rungwise.models.regions._self_attention import SelfAttention
 from rungwise.models.regions.consensus._concepts import (
-    ConceptConfig,
     Concepts,
     ConceptTexts,
     co_occurrence,
@@ -103,6 +102,16 @@ class Levels:
     consensus: Tensor
     scores: Tensor
 
+    @classmethod
+    def of(cls, instance: Tensor, consensus: Tensor, scores: Tensor, alpha: float) -> Self:
+        """Levels whose fused vectors hold the share ``alpha`` of the instance level."""
+        return cls(F.normalize(torch.lerp(consensus, instance, alpha), dim=1), instance, consensus, scores)
+
+    def at(self, level: str) -> Tensor:
+        """(n, D) vectors of one level, by its name."""
+        vectors: Tensor = getattr(self, level)
+        return vectors
+
 
 class CVSE(TwoTower):
     """Consensus-aware visual-semantic embedding (Wang et al. 2020).
@@ -127,6 +136,8 @@ class CVSE(TwoTower):
     config_type: ClassVar[type[ModelConfig]] = CVSEConfig
     reads_regions: ClassVar[bool] = True
     exportable: ClassVar[bool] = False
+    adds_losses = True  # three levels are scored, and the concepts of a pair are compared
+    _texts_are_rows = False  # a text is a set of words, so no vector of it is kept
 
     def __init__(self, config: CVSEConfig, image: ImageSide, text: Callable[[], TextSide], concepts: Concepts) -> None:
         """Put the parts together.
@@ -181,7 +192,11 @@ class CVSE(TwoTower):
         asked = replace(asked, count=len(concepts), width=width)
         config = with_regions(replace(config, concepts=asked), image, features)
         model = cls(config, image, lambda: config.text.build(texts, config.dimension), concepts)
-        model._begin(co_occurrence(found, len(concepts)))
+        with torch.no_grad():
+            model.graph.adjacency.copy_(torch.from_numpy(correlation(co_occurrence(found, len(concepts)), asked)))
+        if asked.word_vectors is not None:
+            rows = {word: number for number, word in enumerate(concepts.words)}
+            model.coverage = initialise(model.graph.nodes, rows, load_word_vectors(asked.word_vectors, rows))
         return model
 
     @classmethod
@@ -199,16 +214,6 @@ class CVSE(TwoTower):
         regions_of(image, cls.kind)
         return cls(config, image, lambda: config.text.restore(folder, config.dimension), concepts)
 
-    def _begin(self, together: NDArray[np.int64]) -> None:
-        """Fill in the graph's edges, and the vectors of the concepts that a file has."""
-        asked: ConceptConfig = self.config.concepts
-        with torch.no_grad():
-            self.graph.adjacency.copy_(torch.from_numpy(correlation(together, asked)))
-        if asked.word_vectors is not None:
-            rows = {word: number for number, word in enumerate(self.concepts.words)}
-            vectors = load_word_vectors(asked.word_vectors, rows)
-            self.coverage = initialise(self.graph.nodes, rows, vectors)
-
     def files(self) -> Mapping[str, str]:
         """Files of both encoders, and the concepts."""
         return {**super().files(), CONCEPTS: "".join(f"{word}\n" for word in self.concepts.words)}
@@ -223,16 +228,6 @@ class CVSE(TwoTower):
     def _identity(self) -> list[Any]:
         """The identity of a pair of encoders, with the concepts."""
         return [*super()._identity(), list(self.concepts.words)]
-
-    @property
-    def adds_losses(self) -> bool:
-        """True: three levels are scored, and the concepts of a pair are compared."""
-        return True
-
-    @property
-    def _texts_are_rows(self) -> bool:
-        """False: a text is a set of words, so no vector of it is kept."""
-        return False
 
     def image_levels(self, rows: Tensor) -> Levels:
         """Vectors of pictures, from (n, R, features) features, pixels, or rows of features.
@@ -258,7 +253,7 @@ class CVSE(TwoTower):
         with torch.autocast(regions.device.type, enabled=False):
             instance, concepts = self.image_attention(regions), self.graph()
             scores = self.image_concepts(instance, concepts)
-            return self._levels(instance, consensus_vectors(scores.exp(), concepts), scores)
+            return Levels.of(instance, consensus_vectors(scores.exp(), concepts), scores, self.config.alpha)
 
     def levels_of_words(self, words: Tensor, lengths: Tensor, labels: Tensor) -> Levels:
         """Vectors of texts from their words (n, longest, D) of length 1, of which only the first ``lengths`` count."""
@@ -266,15 +261,11 @@ class CVSE(TwoTower):
             instance, concepts = self.text_attention(words, lengths), self.graph()
             scores = self.text_concepts(instance, concepts)
             mixed = with_labels(scores, labels.to(scores), self.config.label_share, self.config.smoothing)
-            return self._levels(instance, consensus_vectors(mixed, concepts), mixed)
-
-    def _levels(self, instance: Tensor, consensus: Tensor, scores: Tensor) -> Levels:
-        fused = F.normalize(torch.lerp(consensus, instance, self.config.alpha), dim=1)
-        return Levels(fused, instance, consensus, scores)
+            return Levels.of(instance, consensus_vectors(mixed, concepts), mixed, self.config.alpha)
 
     def embed_images(self, rows: Tensor) -> Tensor:
         """(n, D) vectors of pictures, of the level that the configuration chose."""
-        return self._chosen(self.image_levels(rows))
+        return self.image_levels(rows).at(self.config.level)
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Refuse: a text has concepts besides its tokens, so :meth:`text_levels` is needed."""
@@ -283,7 +274,7 @@ class CVSE(TwoTower):
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
         """(n, D) vectors of both sides of a batch, of the level that the configuration chose."""
         images, texts = self._levels_of(batch)
-        return self._chosen(images), self._chosen(texts)
+        return images.at(self.config.level), texts.at(self.config.level)
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
         """Scores of a batch on all levels, and the divergence between the concepts of its pairs."""
@@ -307,10 +298,6 @@ class CVSE(TwoTower):
     def _levels_of(self, batch: EncoderBatch) -> tuple[Levels, Levels]:
         assert isinstance(batch, ConceptBatch) and batch.lengths is not None  # noqa: PT018 - as batch() made it
         return self.image_levels(batch.rows), self.text_levels(batch.texts, batch.lengths, batch.labels)
-
-    def _chosen(self, levels: Levels) -> Tensor:
-        vectors: Tensor = getattr(levels, self.config.level)
-        return vectors
 
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
@@ -338,7 +325,7 @@ class CVSE(TwoTower):
         assert isinstance(tokens, ConceptTexts)  # as read() and encode_text() make them
         padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
         labels = tokens.labels(some, len(self.concepts)).to(self.device)
-        return self._chosen(self.text_levels(padded.to(self.device), lengths, labels))
+        return self.text_levels(padded.to(self.device), lengths, labels).at(self.config.level)
 
 
 def _start_as_torch(attention: SelfAttention) -> None:
