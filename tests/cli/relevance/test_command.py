@@ -402,19 +402,13 @@ def test_people_say_how_sources_are_combined(tmp_path, capsys):
     assert "give the same sources with the same options" in capsys.readouterr().err
 
 
-def without_device(options):
-    """What a stand-in for a model can be told; the model's own options do nothing to it."""
-    without = ("device", "precision", "batch_size", "cache", "symmetric")
-    return {name: value for name, value in options.items() if name not in without}
-
-
 class Sentences(VectorSource):
     """Stands for sentence embeddings: which of four words a caption has, the last being the model's name."""
 
     vectors = fingerprint = None
 
-    def __init__(self, captions, owners, model="mat", *, progress, **options):
-        super().__init__(captions, owners, **without_device(options))
+    def __init__(self, captions, owners, model="mat", *, inference=None, **options):
+        super().__init__(captions, owners, **options)
         words = ("dog", "cat", "man", model)
         found = np.array([[word in text for word in words] for text in self.captions], np.float32)
         self.vectors, self.fingerprint = unit_rows(found), model
@@ -425,8 +419,8 @@ class Pairs(CaptionPairSource):
 
     symmetric = False
 
-    def __init__(self, captions, owners, model, *, scale, progress, **options):
-        super().__init__(captions, owners, **without_device(options))
+    def __init__(self, captions, owners, model, *, scale, inference=None, symmetric=False, **options):
+        super().__init__(captions, owners, **options)
         self.fingerprint, self.scale = f"{model} {scale}", scale
 
     def options(self):
