@@ -446,11 +446,11 @@ def _models(monkeypatch):
 
 
 def sentences(**options):
-    return Sentences(TEXTS, OWNERS, progress=None, **options)
+    return Sentences(TEXTS, OWNERS, **options)
 
 
 def pairs(**options):
-    return Pairs(TEXTS, OWNERS, "letters", scale=(0.0, 5.0), progress=None, **options)
+    return Pairs(TEXTS, OWNERS, "letters", scale=(0.0, 5.0), **options)
 
 
 @pytest.mark.usefixtures("_models")
