@@ -35,6 +35,7 @@ from rungwise.models import JointEmbedding, VSEConfig, family, load
 from rungwise.models.io._families import REGIONS
 from rungwise.models.regions._config import RegionConfig
 from rungwise.relevance.config import CONFIGS, degrees_of, names_source, source_config
+from rungwise.relevance.embedding import PairInference
 from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
 from rungwise.training.config import TrainConfig, config_of
@@ -238,7 +239,9 @@ class Walk:
             load_sentence_model(sound, "cpu").encode(["a dog"], show_progress_bar=False)
 
         def pairs() -> None:
-            CrossEncoder(CAPTIONS, (0, 1, 1), grader, scale="raw", device="cpu").pair_block([0], [1])
+            CrossEncoder(CAPTIONS, (0, 1, 1), grader, scale="raw", inference=PairInference(device="cpu")).pair_block(
+                [0], [1]
+            )
 
         sound, grader = self.home / "sentences", self.home / "grader"
         configured.sentence_model(sound)

@@ -306,9 +306,9 @@ def _of_scorer(folder: Path) -> Any:
 
 
 def _of_pair_model(folder: Path) -> Any:
-    from rungwise.relevance import CrossEncoder
+    from rungwise.relevance import CrossEncoder, PairInference
 
-    source = CrossEncoder(world.CAPTIONS[:3], [0, 1, 2], folder, scale="sigmoid", device="cpu")
+    source = CrossEncoder(world.CAPTIONS[:3], [0, 1, 2], folder, scale="sigmoid", inference=PairInference(device="cpu"))
     return [source.fingerprint, answers.digest(source.pair_block([0, 1], [1, 2]))]
 
 

@@ -228,7 +228,7 @@ def _folders(root: Path) -> list[Writer]:
     from rungwise.core.disk.folders import entries
     from rungwise.core.disk.staging import sweep
     from rungwise.data import read
-    from rungwise.relevance import CIDErD, CrossEncoder
+    from rungwise.relevance import CIDErD, CrossEncoder, PairInference
     from rungwise.relevance.precomputed import kept_rows, remove, write_in_shards
     from rungwise.relevance.storage import KeptFolder, saved
     from rungwise.scenes import SceneConfig, generate
@@ -312,7 +312,9 @@ def _folders(root: Path) -> list[Writer]:
 
     def state_of_pair_model(place: Path) -> Any:
         check_seal(place / "grader")
-        found = CrossEncoder(["a dog", "a cat"], [0, 1], place / "grader", scale="sigmoid", device="cpu")
+        found = CrossEncoder(
+            ["a dog", "a cat"], [0, 1], place / "grader", scale="sigmoid", inference=PairInference(device="cpu")
+        )
         return [found.fingerprint, (place / "grader" / "README.md").read_text()]
 
     scenes = SceneConfig(pictures=4, side=32)
