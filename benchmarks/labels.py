@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from labels_data import Labelled, scenes, wikipedia
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import Result, evaluate, matching, positives_from_labels
+from rungwise.evaluation import EvaluationSettings, Result, evaluate, matching, positives_from_labels
 from rungwise.evaluation.statistics import bootstrap, interval_of
 from rungwise.models import load
 from rungwise.models.io import FITTED
@@ -303,9 +303,9 @@ def by_labels(part: ImageCaptions, degrees: Any = None, **scores: Any) -> Result
         **scores,
         image_of_caption=part.image_of_caption,
         protocol="labels",
-        positives=positives_from_labels(part.labels, part.image_of_caption),
         measures=["MAP", "MAP@50", *([] if degrees is None else ["nDCG@10"])],
         relevance=degrees,
+        settings=EvaluationSettings(positives=positives_from_labels(part.labels, part.image_of_caption)),
     )
 
 

@@ -37,7 +37,7 @@ import torch
 from rungwise.core import from_plain, to_plain
 from rungwise.core.compute import cores
 from rungwise.data import ImageCaptions, read
-from rungwise.evaluation import Result, compare, evaluate
+from rungwise.evaluation import Provenance, Result, compare, evaluate
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CBoW, CIDErD, Degrees, TfIdf
 from rungwise.relevance.description.describe import thresholds
@@ -129,9 +129,9 @@ def measured(folder: Path, test: ImageCaptions, sources: Mapping[str, Degrees]) 
             **scores.for_evaluation(),
             **known,
             relevance=source,
-            relevance_name=name,
             measures=[COHERENT],
             protocol="one-caption-per-image",
+            provenance=Provenance(relevance_name=name),
         )
         for name, source in sources.items()
     }

@@ -30,7 +30,7 @@ import numpy as np
 
 from rungwise.data import ImageCaptions, read, with_splits
 from rungwise.encoders import computed_in
-from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation import Provenance, Result, evaluate
 from rungwise.evaluation.statistics import bootstrap, interval_of
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CIDErD
@@ -187,7 +187,7 @@ def _measure(data: ImageCaptions, folder: Path, degrees: dict[str, Any]) -> None
             image_of_caption=test.image_of_caption,
             measures=["R@1", "R@5", "R@10", "rsum", *GRADED],
             relevance=degrees[name],
-            dataset="flickr8k",
+            provenance=Provenance(dataset="flickr8k"),
         )
         result.to_json(folder / file, per_query=True)
 

@@ -70,7 +70,7 @@ class Watched(threading.Thread):
 
 def evaluated(way: str, folder: Path, shards: int) -> tuple[dict[str, float], float, float, float]:
     """Numbers, seconds, and the highest memory in bytes of this process and of a worker."""
-    from rungwise.evaluation import Shards, evaluate
+    from rungwise.evaluation import EvaluationSettings, Shards, evaluate
     from rungwise.evaluation.inputs import read_embeddings
 
     watched = Watched()
@@ -84,7 +84,7 @@ def evaluated(way: str, folder: Path, shards: int) -> tuple[dict[str, float], fl
         image_embeddings=image,
         text_embeddings=text,
         image_of_caption=np.load(folder / "owners.npy"),
-        shards=None if way == "piece" else Shards(shards, ADDRESS[way], WORKERS),
+        settings=EvaluationSettings(shards=None if way == "piece" else Shards(shards, ADDRESS[way], WORKERS)),
     )
     seconds = time.perf_counter() - start
     return dict(result.numbers), seconds, peak(), max(watched.highest.values(), default=float("nan"))

@@ -81,8 +81,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "sentence_transformers", "halves", "sides",
     ),
     "evaluation": (
-        "inputs", "protocols", "sharding", "statistics", "judgements", "result_file", "result", "comparison",
-        "evaluate", "tables", "analysis", "report",
+        "inputs", "protocols", "sharding", "statistics", "judgements", "evaluation_settings", "result_file", "result",
+        "comparison", "evaluate", "tables", "analysis", "report",
     ),
     "index": (
         "filters", "stores", "items", "query", "ranking", "answers", "update", "layout", "reader", "index", "cutoff",

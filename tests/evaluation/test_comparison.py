@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rungwise.core import UserError
-from rungwise.evaluation import compare, evaluate, render_comparison
+from rungwise.evaluation import EvaluationSettings, Provenance, compare, evaluate, render_comparison
 from rungwise.evaluation._comparison import holm
 from rungwise.evaluation.judgements._positives import positives_from_lists
 from rungwise.metrics import parse
@@ -17,18 +17,25 @@ from rungwise.relevance import CIDErD, TfIdf
 OWNERS = np.repeat(np.arange(30), 3)
 
 
-def evaluated(noise=1.0, seed=0, measures=("R@1", "R@5", "R@10", "MedR", "rsum", "CS@5"), **more):
+def evaluated(
+    noise=1.0,
+    seed=0,
+    measures=("R@1", "R@5", "R@10", "MedR", "rsum", "CS@5"),
+    data_hash="d1",
+    caption_ids=tuple(f"c{n}" for n in range(90)),
+    **more,
+):
     world = np.random.default_rng(7)
     image, text = world.standard_normal((30, 6)), world.standard_normal((90, 6))
     generator = np.random.default_rng(seed)
     similarity = image @ (image[OWNERS] + text).T + noise * generator.standard_normal((30, 90))
-    arguments = {"data_hash": "d1", "caption_ids": [f"c{n}" for n in range(90)]} | more
     return evaluate(
         similarity=similarity,
         image_of_caption=OWNERS,
         relevance=np.abs(image @ text.T),
         measures=measures,
-        **arguments,
+        provenance=Provenance(data_hash=data_hash, caption_ids=caption_ids),
+        **more,
     )
 
 
@@ -127,7 +134,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(other, message):
 
 
 def test_other_galleries_and_missing_values_are_refused(tmp_path):
-    small = evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], data_hash="d1")
+    small = evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], provenance=Provenance(data_hash="d1"))
     with pytest.raises(UserError, match=r"gallery i2t 3 and t2i 3 against i2t 90 and t2i 30"):
         compare(evaluated(), small)
     evaluated().to_json(tmp_path / "short.json")
@@ -196,7 +203,11 @@ def test_numbers_without_a_value_are_listed_and_not_compared():
     def result(seed):
         similarity = np.random.default_rng(seed).random((30, 90))
         return evaluate(
-            similarity=similarity, image_of_caption=OWNERS, measures=["MAP"], protocol="labels", positives=right
+            similarity=similarity,
+            image_of_caption=OWNERS,
+            measures=["MAP"],
+            protocol="labels",
+            settings=EvaluationSettings(positives=right),
         )
 
     found = compare(result(0), result(1))
@@ -218,7 +229,12 @@ def test_other_right_answers_are_refused():
             "t2i": positives_from_lists([[owner] for owner in OWNERS]),
         }
         similarity = np.random.default_rng(0).random((30, 90))
-        return evaluate(similarity=similarity, image_of_caption=OWNERS, protocol="labels", positives=right)
+        return evaluate(
+            similarity=similarity,
+            image_of_caption=OWNERS,
+            protocol="labels",
+            settings=EvaluationSettings(positives=right),
+        )
 
     assert compare(result(0), result(0)).unchecked
     with pytest.raises(UserError, match=r"right answers: items that share a class label, hash \w+ against items that"):

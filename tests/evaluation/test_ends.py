@@ -14,6 +14,8 @@ from rich.console import Console
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import (
+    EvaluationSettings,
+    Provenance,
     RankedLists,
     Result,
     compare,
@@ -51,21 +53,26 @@ def world():
 
 @pytest.fixture(scope="module")
 def result(world):
-    return evaluate(**world, measures=MEASURES, ends=Above(0.5), image_ids=[f"i{n}" for n in range(12)])
+    return evaluate(
+        **world,
+        measures=MEASURES,
+        provenance=Provenance(image_ids=[f"i{n}" for n in range(12)]),
+        settings=EvaluationSettings(ends=Above(0.5)),
+    )
 
 
 def test_a_good_method_is_told_from_a_bad_one(world, result):
     assert result["t2i/CutF1(t=0.5)"] == 100
     assert result["t2i/NoneAUROC(t=0.5)"] == 1
     assert result.units["t2i/ECE"] == "fraction"
-    worse = evaluate(**world, measures=MEASURES, ends=Above(0.3))
+    worse = evaluate(**world, measures=MEASURES, settings=EvaluationSettings(ends=Above(0.3)))
     assert worse["t2i/CutPrecision(t=0.5)"] < result["t2i/CutPrecision(t=0.5)"]
     assert result.remarks["t2i/NoneAUROC(t=0.5)"]["have nothing relevant"] > 0
 
 
 def test_a_result_says_which_method_it_is_of(world, result):
     assert result.ends == "Above(least=0.5, seen=())"
-    assert evaluate(**world, measures=["R@1"], ends=Above(0.5)).ends == ""
+    assert evaluate(**world, measures=["R@1"], settings=EvaluationSettings(ends=Above(0.5))).ends == ""
 
 
 def test_values_that_are_rows_survive_a_file(result, tmp_path):
@@ -104,9 +111,19 @@ def test_rows_that_do_not_fit_are_found(result, tmp_path, name, values, words):
 
 
 def test_errors_that_fall_are_better(world, result):
-    worse = evaluate(**world, measures=MEASURES, ends=Above(0.3), image_ids=[f"i{n}" for n in range(12)])
+    worse = evaluate(
+        **world,
+        measures=MEASURES,
+        provenance=Provenance(image_ids=[f"i{n}" for n in range(12)]),
+        settings=EvaluationSettings(ends=Above(0.3)),
+    )
     blurred = dict(world, similarity=np.sqrt(world["similarity"]))
-    louder = evaluate(**blurred, measures=MEASURES, ends=Above(0.75), image_ids=[f"i{n}" for n in range(12)])
+    louder = evaluate(
+        **blurred,
+        measures=MEASURES,
+        provenance=Provenance(image_ids=[f"i{n}" for n in range(12)]),
+        settings=EvaluationSettings(ends=Above(0.75)),
+    )
     assert louder["t2i/ECE"] > result["t2i/ECE"]
     found = compare(result, louder, draws=200)
     assert found["t2i/ECE"].improved is False
@@ -125,7 +142,12 @@ def test_errors_that_fall_are_better(world, result):
 @pytest.mark.parametrize("by", ["ECE", "NoneAUROC(t=0.5)"])
 def test_queries_are_listed_by_one_number_each(world, result, by):
     blurred = dict(world, similarity=np.sqrt(world["similarity"]))
-    louder = evaluate(**blurred, measures=MEASURES, ends=Above(0.75), image_ids=[f"i{n}" for n in range(12)])
+    louder = evaluate(
+        **blurred,
+        measures=MEASURES,
+        provenance=Provenance(image_ids=[f"i{n}" for n in range(12)]),
+        settings=EvaluationSettings(ends=Above(0.75)),
+    )
     found = compare(result, louder, [f"t2i/{by}"], draws=50, by=by)
     if by == "ECE":
         assert len(found.worse["t2i"]) == 36
@@ -143,7 +165,10 @@ def test_beliefs_on_another_scale_are_no_difference(world):
             return JudgedQueries(judged.cuts, 1000 + 5 * judged.beliefs, judged.degrees)
 
     noisy = dict(world, similarity=np.random.default_rng(1).random(world["relevance"].shape) + world["relevance"] / 2)
-    one, other = (evaluate(**noisy, measures=[NoneAUROC(0.5)], ends=method(0.5)) for method in (Above, Louder))
+    one, other = (
+        evaluate(**noisy, measures=[NoneAUROC(0.5)], settings=EvaluationSettings(ends=method(0.5)))
+        for method in (Above, Louder)
+    )
     found = compare(one, other, draws=99)
     for name in found.differences:
         assert name.p == 1.0
@@ -153,7 +178,12 @@ def test_beliefs_on_another_scale_are_no_difference(world):
 def test_a_method_is_told_where_queries_stand_in_all_of_the_data(world):
     seen = []
     rule = ConsecutiveFolds("halves", 2, 6)
-    result = evaluate(**world, measures=["CutF1(0.5)"], ends=Above(0.5, (seen,)), protocol=rule, chunk=100)
+    result = evaluate(
+        **world,
+        measures=["CutF1(0.5)"],
+        protocol=rule,
+        settings=EvaluationSettings(ends=Above(0.5, (seen,)), chunk=100),
+    )
     assert [(way, queries[0], queries[-1]) for way, queries in seen] == [
         ("i2t", 0, 5),
         ("t2i", 0, 17),
@@ -165,16 +195,16 @@ def test_a_method_is_told_where_queries_stand_in_all_of_the_data(world):
 
 def test_judgements_with_gaps_are_taken_by_measures_that_can(world):
     gappy = dict(world, relevance=np.where(np.random.default_rng(0).random((12, 36)) < 0.5, world["relevance"], np.nan))
-    result = evaluate(**gappy, measures=[CutF1(0.5), Brier()], ends=Above(0.5))
+    result = evaluate(**gappy, measures=[CutF1(0.5), Brier()], settings=EvaluationSettings(ends=Above(0.5)))
     assert result["t2i/CutF1(t=0.5)"] == 100
     with pytest.raises(UserError, match="every value must be a finite number"):
-        evaluate(**gappy, measures=["CutF1(0.5)", "nDCG@5"], ends=Above(0.5))
+        evaluate(**gappy, measures=["CutF1(0.5)", "nDCG@5"], settings=EvaluationSettings(ends=Above(0.5)))
 
 
 def test_ranked_lists_have_no_similarities_to_judge(world):
     lists = RankedLists({"t2i": [list(range(12))] * 36}, (12, 36))
     with pytest.raises(UserError, match=r"CutF1\(t=0.5\) reads similarities, and ranked lists have none"):
-        evaluate(**dict(world, similarity=lists), measures=["CutF1(0.5)"], ends=Above(0.5))
+        evaluate(**dict(world, similarity=lists), measures=["CutF1(0.5)"], settings=EvaluationSettings(ends=Above(0.5)))
 
 
 def test_tables_say_that_errors_are_best_at_0(result):

@@ -6,7 +6,14 @@ import torch
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from rungwise.core import UserError
-from rungwise.evaluation import Reranked, evaluate, refuse_own_opinion, similarity_source
+from rungwise.evaluation import (
+    EvaluationSettings,
+    Provenance,
+    Reranked,
+    evaluate,
+    refuse_own_opinion,
+    similarity_source,
+)
 from rungwise.metrics import _streaming as streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
 from rungwise.relevance.combine import mean
@@ -121,7 +128,7 @@ def test_graded_measures_ask_the_relevance_once_or_for_long_lists_twice(monkeypa
         image_of_caption=owners,
         relevance=source,
         measures=["NCS@1", "CS@5", "SR@3"],
-        chunk=7,
+        settings=EvaluationSettings(chunk=7),
     )
     assert source.asked == 30 * 90  # short lists of captions are kept while the images go by
     monkeypatch.setattr(streaming, "_KEPT", 20)
@@ -151,8 +158,10 @@ def test_embeddings_that_are_not_normalised_are_warned_of_with_their_norms():
 
 def test_queries_carry_the_ids_that_were_given():
     image, text, owners = world()
-    names = {"image_ids": [f"i{n}.jpg" for n in range(30)], "caption_ids": range(100, 190)}
-    result = evaluate(similarity=image @ text.T, image_of_caption=owners, protocol="one-caption-per-image", **names)
+    known = Provenance(image_ids=[f"i{n}.jpg" for n in range(30)], caption_ids=range(100, 190))
+    result = evaluate(
+        similarity=image @ text.T, image_of_caption=owners, protocol="one-caption-per-image", provenance=known
+    )
     assert result.query_ids("i2t")[:2] == ("i0.jpg", "i1.jpg")
     assert result.query_ids("t2i")[:2] == ("100", "103")
     np.testing.assert_array_equal(result.image_of_query("t2i"), np.arange(30))
@@ -169,11 +178,15 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ({"similarity": np.zeros((2, 5)), "image_of_caption": [0, 0, 0, 1, 1, 1]}, "names 6 captions"),
         ({"similarity": np.zeros(6), "image_of_caption": [0] * 6}, "two axes"),
         (
-            {"similarity": np.eye(3), "image_of_caption": [0, 1, 2], "image_ids": ["a", "b", "a"]},
+            {
+                "similarity": np.eye(3),
+                "image_of_caption": [0, 1, 2],
+                "provenance": Provenance(image_ids=["a", "b", "a"]),
+            },
             "image_ids: 'a' stands 2 times, at 0 and 2",
         ),
         (
-            {"similarity": np.eye(3), "image_of_caption": [0, 1, 2], "caption_ids": ["a", "b"]},
+            {"similarity": np.eye(3), "image_of_caption": [0, 1, 2], "provenance": Provenance(caption_ids=["a", "b"])},
             "caption_ids name 2 captions but there are 3",
         ),
         ({"similarity": np.eye(3), "image_of_caption": [0, 1, 3]}, "caption 2: image 3 does not exist among 3 images"),
@@ -223,8 +236,6 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ({**GOOD, "measures": ["CS@2"]}, "CS@2 needs relevance degrees"),
         ({**GOOD, "measures": ["Q@2"]}, "measure 'Q@2' is not known"),
         ({**GOOD, "protocol": "half"}, "protocol 'half' is not known"),
-        ({**GOOD, "chunk": 0}, "chunk must be at least 1"),
-        ({**GOOD, "images": 4}, "image_of_caption|images=4"),
     ],
 )
 def test_each_mistake_gets_its_one_line(given, message):
@@ -235,12 +246,10 @@ def test_each_mistake_gets_its_one_line(given, message):
 
 def test_a_scorer_may_have_images_without_captions_at_the_end():
     similarity = np.array([[0.9, 0.1], [0.2, 0.3], [0.95, 0.1]])
-    result = evaluate(
-        similarity=lambda images, captions: similarity[np.ix_(images, captions)],
-        image_of_caption=[0, 1],
-        images=3,
-        measures=["R@1"],
+    source = similarity_source(
+        similarity=lambda images, captions: similarity[np.ix_(images, captions)], image_of_caption=[0, 1], images=3
     )
+    result = evaluate(similarity=source, image_of_caption=[0, 1], measures=["R@1"])
     assert result["t2i/R@1"] == 50.0
     assert result.remarks == {"i2t/R@1": {"no positive, left out": 1}}
 
@@ -251,10 +260,10 @@ def test_a_model_is_not_judged_by_its_own_opinion():
     words = TfIdf([f"caption {n}" for n in range(90)], owners)
     asked = {"image_embeddings": image, "text_embeddings": text, "image_of_caption": owners, "measures": ["CS@10"]}
     for relevance in (own, mean([words, own]), Visual(image, owners, through=mean([own, words]))):
-        assert evaluate(relevance=relevance, model_hash="other", **asked).model_hash == "other"
+        assert evaluate(relevance=relevance, **asked, provenance=Provenance(model_hash="other")).model_hash == "other"
         with pytest.raises(UserError, match=r"the opinion of the model that is judged \(5eed\)"):
-            evaluate(relevance=relevance, model_hash="5eed", **asked)
-    assert evaluate(relevance=words, model_hash="5eed", **asked)["i2t/CS@10"]
+            evaluate(relevance=relevance, **asked, provenance=Provenance(model_hash="5eed"))
+    assert evaluate(relevance=words, **asked, provenance=Provenance(model_hash="5eed"))["i2t/CS@10"]
     first = similarity_source(similarity=image @ text.T, image_of_caption=owners)
     both = Reranked(first, image @ text.T, second_hash="5eed")
     with pytest.raises(UserError, match="the opinion of the model"):

@@ -6,7 +6,7 @@ import pytest
 
 import rungwise
 from rungwise.core import UserError
-from rungwise.evaluation import Result, evaluate
+from rungwise.evaluation import Provenance, Result, evaluate
 from rungwise.evaluation._protocols import ConsecutiveFolds
 from tests.odd_files import on_posix, put
 
@@ -18,10 +18,7 @@ def result():
         image_of_caption=[0, 1, 1],
         relevance=np.eye(3),
         measures=["R@1", "rsum", "CS@3"],
-        data_name="tiny",
-        data_hash="d4",
-        model_hash="m0",
-        seed=7,
+        provenance=Provenance(data_name="tiny", data_hash="d4", model_hash="m0", seed=7),
     )
 
 

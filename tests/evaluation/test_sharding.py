@@ -12,7 +12,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.core import UserError
 from rungwise.core.formats import NpyRows
-from rungwise.evaluation import RankedLists, Shards, evaluate
+from rungwise.evaluation import EvaluationSettings, RankedLists, Shards, evaluate
 from rungwise.evaluation import _sharding as sharding
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.metrics import _sources as sources
@@ -54,7 +54,7 @@ def test_shards_find_what_one_piece_finds(tmp_path: Path, count: int, monkeypatc
     told: list[tuple[int, int]] = []
     given = world(tmp_path)
     shards = Shards(count, progress=lambda done, total: told.append((done, total)))
-    assert_same(evaluate(**given, shards=shards), evaluate(**given))
+    assert_same(evaluate(**given, settings=EvaluationSettings(shards=shards)), evaluate(**given))
     assert told == [(done, 2 * count) for done in range(1, 2 * count + 1)]
 
 
@@ -64,19 +64,20 @@ def test_folds_and_positives_and_a_matrix_in_shards(tmp_path: Path, monkeypatch:
     image, text = draw.standard_normal((5000, 3)), draw.standard_normal((25_000, 3))
     folds = {"image_embeddings": image, "text_embeddings": text, "image_of_caption": np.repeat(np.arange(5000), 5)}
     assert_same(
-        evaluate(**folds, protocol="coco-1k-5fold", shards=Shards(3)), evaluate(**folds, protocol="coco-1k-5fold")
+        evaluate(**folds, protocol="coco-1k-5fold", settings=EvaluationSettings(shards=Shards(3))),
+        evaluate(**folds, protocol="coco-1k-5fold"),
     )
     given = world(tmp_path)
     matrix = np.asarray(given["image_embeddings"], np.float32) @ np.asarray(given["text_embeddings"], np.float32).T
     np.save(tmp_path / "s.npy", matrix)
     scores = {"similarity": np.load(tmp_path / "s.npy", mmap_mode="r"), "image_of_caption": given["image_of_caption"]}
-    assert_same(evaluate(**scores, shards=Shards(7)), evaluate(**scores))
+    assert_same(evaluate(**scores, settings=EvaluationSettings(shards=Shards(7))), evaluate(**scores))
 
 
 @pytest.mark.slow
 def test_workers_of_ray_find_the_same(tmp_path: Path, two_workers: None) -> None:
     given = world(tmp_path, images=2100, captions=9000)
-    assert_same(evaluate(**given, shards=Shards(2, "local")), evaluate(**given))
+    assert_same(evaluate(**given, settings=EvaluationSettings(shards=Shards(2, "local"))), evaluate(**given))
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_workers_read_saved_degrees(stored: SavedDegrees, two_workers: None) -> 
         "relevance": stored,
         "measures": ("R@1", "nDCG@3"),
     }
-    assert_same(evaluate(**given, shards=Shards(2, "local")), evaluate(**given))
+    assert_same(evaluate(**given, settings=EvaluationSettings(shards=Shards(2, "local"))), evaluate(**given))
 
 
 class Deadly:
@@ -124,7 +125,7 @@ class Deadly:
 def test_a_killed_worker_changes_nothing(tmp_path: Path, two_workers: None) -> None:
     given = world(tmp_path)
     given["relevance"] = Deadly(tmp_path / "killed", np.array(given["relevance"]), os.getpid())
-    found = evaluate(**given, shards=Shards(2, "local"))
+    found = evaluate(**given, settings=EvaluationSettings(shards=Shards(2, "local")))
     assert (tmp_path / "killed").exists()
     assert_same(found, evaluate(**given))
 
@@ -135,7 +136,7 @@ def test_what_a_worker_refuses_is_one_line(tmp_path: Path, two_workers: None) ->
     degrees = np.array(given["relevance"])
     degrees[3, 4] = np.nan
     with pytest.raises(UserError, match="^relevance, row 3: a value is nan; every value must be a finite number$"):
-        evaluate(**given | {"relevance": degrees}, shards=Shards(2, "local"))
+        evaluate(**given | {"relevance": degrees}, settings=EvaluationSettings(shards=Shards(2, "local")))
 
 
 def test_files_are_read_in_parts_and_sent_as_paths(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_what_cannot_be_cut_is_refused() -> None:
     lists = RankedLists({"i2t": [[0, 1]]}, (1, 2))
     for scores in (lists, lambda images, captions: np.zeros((len(images), len(captions)))):
         with pytest.raises(UserError, match="shards are cut from embeddings or from a similarity matrix"):
-            evaluate(similarity=scores, image_of_caption=[0, 0], shards=Shards(2))
+            evaluate(similarity=scores, image_of_caption=[0, 0], settings=EvaluationSettings(shards=Shards(2)))
 
 
 def prints_and_writes_the_same(more: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

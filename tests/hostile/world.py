@@ -260,6 +260,7 @@ def make_own(root: Path) -> None:
     from rungwise import evaluate
     from rungwise.data import read
     from rungwise.encoders.row_cache import RowStore
+    from rungwise.evaluation import Provenance
     from rungwise.index import Index
     from rungwise.models import ModelFacts
     from rungwise.models._lazy_model import write_facts
@@ -275,7 +276,9 @@ def make_own(root: Path) -> None:
     data = read(root / "csv")
     train(run_config(), data, root / "run", cache=root / "cache", device="cpu")
     fingerprint = model_in(root / "run/model").fingerprint
-    result = evaluate(similarity=np.eye(8), image_of_caption=np.arange(8), split="test", model_hash=fingerprint)
+    result = evaluate(
+        similarity=np.eye(8), image_of_caption=np.arange(8), provenance=Provenance(split="test", model_hash=fingerprint)
+    )
     result.to_json(root / "run/results/result.json", per_query=True)
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
@@ -293,7 +296,9 @@ def make_own(root: Path) -> None:
     DocumentFrequencies.of(data.captions, data.image_of_caption).save(root / "words/frequencies.npz")
     for seed, name in enumerate(("first", "second")):
         scores = np.random.default_rng(seed).normal(size=(8, 8))
-        result = evaluate(similarity=scores, image_of_caption=np.arange(8), data_name="colours", data_hash="00")
+        result = evaluate(
+            similarity=scores, image_of_caption=np.arange(8), provenance=Provenance(data_name="colours", data_hash="00")
+        )
         result.to_json(root / f"evaluation/{name}.json", per_query=True)
     calibration().save(root / "calibrations/calibration.json")
     write_fit(learned(0), root / "calibrations/fit.json")

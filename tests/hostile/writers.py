@@ -86,7 +86,7 @@ def _files(root: Path) -> list[Writer]:
     from rungwise.core.disk.sealed_lines import hash_of_text
     from rungwise.data import read
     from rungwise.data.pictures import contact_sheet
-    from rungwise.evaluation import Result, compare, evaluate
+    from rungwise.evaluation import Provenance, Result, compare, evaluate
     from rungwise.relevance.agreement import Agreed
     from rungwise.relevance.agreement._protocols import AgreementPart
     from rungwise.relevance.agreement._scoring import Estimate
@@ -97,7 +97,11 @@ def _files(root: Path) -> list[Writer]:
 
     def result(seed: int) -> Result:
         scores = np.random.default_rng(seed).normal(size=(40, 40))
-        return evaluate(similarity=scores, image_of_caption=np.arange(40), data_name="colours", data_hash="00")
+        return evaluate(
+            similarity=scores,
+            image_of_caption=np.arange(40),
+            provenance=Provenance(data_name="colours", data_hash="00"),
+        )
 
     def frequencies(words: str) -> Step:
         return lambda place: DocumentFrequencies.of([words, "a cat"], [0, 1]).save(place / "counts.npz")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.evaluation import Result, compare, evaluate
+from rungwise.evaluation import EvaluationSettings, Result, compare, evaluate
 from rungwise.evaluation.judgements import positives_from_labels
 from rungwise.metrics import AP11, DIRECTIONS, MAP, P, R, parse, rank_all
 
@@ -38,8 +38,7 @@ def test_measures_of_labels_equal_their_definitions_under_ties(world, chunk):
         image_of_caption=owners,
         measures=NAMES,
         protocol="labels",
-        positives=positives_from_labels(labels, owners),
-        chunk=chunk,
+        settings=EvaluationSettings(positives=positives_from_labels(labels, owners), chunk=chunk),
     )
     of_caption = [labels[owner] for owner in owners]
     for way in DIRECTIONS:
@@ -106,7 +105,7 @@ def test_rows_of_eleven_are_kept_compared_and_given_intervals(tmp_path):
     owners = np.arange(21)
     same = np.array([[float(a == b) for b in labels] for a in labels])
     given = {"image_of_caption": owners, "measures": ["AP11"], "protocol": "labels"}
-    given["positives"] = positives_from_labels(labels, owners)
+    given["settings"] = EvaluationSettings(positives=positives_from_labels(labels, owners))
     results = []
     for noise in (3.0, 0.3):
         one = evaluate(similarity=same + noise * generator.standard_normal(same.shape), **given)

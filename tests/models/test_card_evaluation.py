@@ -9,7 +9,7 @@ from rungwise.core.disk import check_seal
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig
 from rungwise.encoders.texts import GRUConfig
-from rungwise.evaluation import Result, card_facts, evaluate
+from rungwise.evaluation import Provenance, Result, card_facts, evaluate
 from rungwise.models import JointEmbedding, VSEConfig, add_evaluation, load
 from rungwise.models.io._card import tables_of
 
@@ -31,8 +31,7 @@ def result_of(folder: Path, **more: str) -> Result:
         image_embeddings=images,
         text_embeddings=model.encode_text(CAPTIONS),  # type: ignore[attr-defined]
         image_of_caption=[0, 1, 2],
-        model_hash=model.fingerprint,
-        **{"data_name": "three | pictures", **more},
+        provenance=Provenance(**{"data_name": "three | pictures", "model_hash": model.fingerprint, **more}),
     )
 
 

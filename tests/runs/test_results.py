@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from rungwise.core import UserError
-from rungwise.evaluation import evaluate
+from rungwise.evaluation import Provenance, evaluate
 from rungwise.models import load
 from rungwise.runs import is_run_folder, keep_result
 from rungwise.runs._results import RESULTS, kept_results
@@ -23,11 +23,17 @@ def run(trained):
         path.unlink()
 
 
-def result_of(run, data, **more):
+def result_of(run, data, *, split="val", data_hash=None, **more):
     model = load(run / "model", "cpu")
     scores = model.on(data.split("val"))
-    asked = {"data_hash": scores.data.content_hash(), "split": "val", "model_hash": model.fingerprint} | more
-    return evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption, **asked)
+    return evaluate(
+        **scores.for_evaluation(),
+        image_of_caption=scores.data.image_of_caption,
+        provenance=Provenance(
+            data_hash=data_hash or scores.data.content_hash(), split=split, model_hash=model.fingerprint
+        ),
+        **more,
+    )
 
 
 def test_a_result_is_kept_and_read_again(run, coloured):

@@ -6,6 +6,8 @@ from ._evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
 from ._evaluate import evaluate as evaluate
 from ._evaluate import evaluate_with_people as evaluate_with_people
 from ._evaluate import refuse_own_opinion as refuse_own_opinion
+from ._evaluation_settings import EvaluationSettings as EvaluationSettings
+from ._evaluation_settings import Provenance as Provenance
 from ._protocols import PROTOCOLS as PROTOCOLS
 from ._protocols import Fold as Fold
 from ._protocols import Protocol as Protocol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,15 @@ from rungwise.calibration import Calibration
 from rungwise.core import UserError, digest_of_parts
 from rungwise.core.formats import in_file
 from rungwise.core.version import __version__
+from rungwise.evaluation._evaluation_settings import EvaluationSettings, Provenance
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation._result import Reranking, Result
-from rungwise.evaluation._sharding import Shards, check_divisible, measuring
+from rungwise.evaluation._sharding import check_divisible, measuring
 from rungwise.evaluation.inputs import RankOnly, Reranked, checked_degrees, checked_owners, similarity_source
 from rungwise.evaluation.judgements import HumanPositives, RightAnswers, check_positives
 from rungwise.metrics import (
     DIRECTIONS,
+    CheckedDegrees,
     Direction,
     Ends,
     JudgedQueries,
@@ -54,22 +56,9 @@ def evaluate(
     relevance: Any = None,
     measures: Iterable[str | Measure | Total] | None = None,
     protocol: str | Protocol = "full",
-    positives: RightAnswers | None = None,
-    called_right: HumanPositives | None = None,
     similarity_function: Callable[[Any, Any], Any] | Similarity | None = None,
-    ends: Ends | None = None,
-    images: int | None = None,
-    chunk: int | None = None,
-    data_name: str = "",
-    data_hash: str = "",
-    dataset: str = "",
-    split: str = "",
-    model_hash: str = "",
-    relevance_name: str = "",
-    seed: int | None = None,
-    image_ids: Sequence[str] | None = None,
-    caption_ids: Sequence[str] | None = None,
-    shards: Shards | None = None,
+    provenance: Provenance | None = None,
+    settings: EvaluationSettings | None = None,
 ) -> Result:
     """Measure the rankings of a model, in both directions.
 
@@ -82,7 +71,8 @@ def evaluate(
             when a graded measure reads the lists of caption queries. Also a
             :class:`~rungwise.evaluation.inputs.RankedLists`, where a direction without lists is not
             reported; a :class:`~rungwise.evaluation.inputs.Reranked`, whose first candidates another model
-            orders anew; or a source from :func:`~rungwise.evaluation.inputs.similarity_source`.
+            orders anew; or a source from :func:`~rungwise.evaluation.inputs.similarity_source`, which also takes the
+            number of images where a scorer does not tell and the last ones may have no caption.
         image_embeddings: (images, D) array, or what :func:`~rungwise.evaluation.inputs.read_embeddings` returns.
         text_embeddings: (captions, D) array, or what ``read_embeddings`` returns.
         image_of_caption: (captions,) position of each caption's image.
@@ -90,29 +80,12 @@ def evaluate(
             it. NaN marks a pair without a degree, which only measures of where relevance ends accept.
         measures: Measures or their names, each taken in both directions. Default: the protocol's.
         protocol: A protocol or its name.
-        positives: Right candidates per direction, for the protocols ``cxc``, ``eccv`` and ``labels``; made by the
-            functions of :mod:`rungwise.evaluation.judgements._positives`.
-        called_right: Human positives, which count beside what the protocol calls right.
         similarity_function: Function of two blocks of embeddings, (a, D) and (b, D) of the kind that was given, that
             returns (a, b); or a :class:`~rungwise.similarity.Similarity`, for which the embeddings are prepared
             vectors. Default: the float32 inner product of the embeddings as given, which is the cosine if they are
             normalised.
-        ends: Method that says where relevance ends, for measures such as ``CutF1(0.5)``: a
-            :class:`~rungwise.calibration.Calibration`, a baseline of :mod:`rungwise.calibration._baselines`, or any
-            object with their ``judge``. Default: ``Calibration.unsupervised()``.
-        images: Number of images, where a scorer does not tell and the last ones may have no caption.
-        chunk: Number of queries measured at a time; no number depends on it.
-        data_name: Name of the data, stored in the result.
-        data_hash: Hash of the data, stored in the result.
-        dataset: Name of the published dataset, such as ``"coco"``, stored in the result.
-        split: Split of the data, stored in the result.
-        model_hash: Hash of the model, stored in the result.
-        relevance_name: Name of the degrees, stored in the result. Default: what their source says of itself.
-        seed: The model's training seed, stored in the result.
-        image_ids: (images,) ids of the images, for the result's lists of queries.
-        caption_ids: (captions,) ids of the captions.
-        shards: Measure the queries in parts, here or by workers of Ray; no number depends on it. Works with embeddings
-            and with a matrix. Those mapped from a ``.npy`` file stay there, and may be larger than memory.
+        provenance: Names and hashes of data, model and degrees, stored in the result.
+        settings: What counts as right beside the annotation, where relevance ends, and how the work is divided.
 
     Returns:
         Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
@@ -128,11 +101,10 @@ def evaluate(
     >>> result["i2t/R@1"], result["t2i/MedR"], result.per_query("t2i/R@1")
     (100.0, 1.0, array([100., 100., 100., 100.]))
     """
-    if chunk is not None and chunk < 1:
-        raise UserError(f"chunk must be at least 1, got {chunk}")
-    refuse_own_opinion(relevance, model_hash, similarity)
+    provenance, settings = provenance or Provenance(), settings or EvaluationSettings()
+    refuse_own_opinion(relevance, provenance.model_hash, similarity)
     owners = checked_owners(image_of_caption)
-    if shards is not None:
+    if settings.shards is not None:
         similarity, image_embeddings, text_embeddings, relevance = map(
             in_file, (similarity, image_embeddings, text_embeddings, relevance)
         )
@@ -142,46 +114,25 @@ def evaluate(
         text_embeddings=text_embeddings,
         image_of_caption=owners,
         similarity_function=similarity_function,
-        images=images,
     )
-    if shards is not None:
+    if settings.shards is not None:
         check_divisible(source)
-    count = source.shape[0]
-    ids = {"i2t": _ids(image_ids, source.shape[0], "image"), "t2i": _ids(caption_ids, source.shape[1], "caption")}
+    query_ids = _query_ids(provenance, source.shape)
     rule = protocol_named(protocol)
     asked = parse_all(rule.measures if measures is None else measures)
     single = tuple(dict.fromkeys(m for one in asked for m in (one.terms if isinstance(one, Total) else (one,))))
     gaps = all(measure.takes_gaps for measure in single if measure.graded)
     degrees = checked_degrees(relevance, source.shape, gaps)
-    if not any(measure.reads_ends for measure in single):
-        ends = None
-    elif ends is None:
-        ends = Calibration.unsupervised()
-    rule.check_positives(positives is not None)
-    if positives is not None:
-        check_positives(positives, *source.shape)
+    rule.check_positives(settings.positives is not None)
+    if settings.positives is not None:
+        check_positives(settings.positives, *source.shape)
+    folds = rule.folds(owners, source.shape[0])
+    ends = _ends(settings, single)
+    measured = _measured(source, owners, folds, single, degrees, replace(settings, ends=ends))
     directions = source.directions if isinstance(source, RankOnly) else DIRECTIONS
-    folds = rule.folds(owners, count)
-    passes, parts, added = [], [], Counter[str]()
-    with measuring(shards) as measure:
-        for fold in folds:
-            whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
-            part = source if whole else source.select(fold.images, fold.captions)
-            parts.append(part)
-            of_caption = np.searchsorted(fold.images, owners[fold.captions])
-            right = positives
-            if called_right is not None:
-                annotated = positives or positives_of(of_caption, len(fold.images))
-                right = called_right.beside(annotated, fold)
-                added.update({way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS})
-            if isinstance(part, RankOnly):
-                _refuse_unanswered(part, single, right or positives_of(of_caption, len(fold.images)))
-            graded = degrees.select(fold.images, fold.captions) if degrees else None
-            method = ends if whole or ends is None else _InFold(ends, fold)
-            passes.append(measure(part, of_caption, single, graded, chunk, right, method))
-    numbers, units = _numbers(asked, passes, directions)
-    per_image = np.concatenate([np.bincount(owners[fold.captions], minlength=count)[fold.images] for fold in folds])
+    numbers, units = _numbers(asked, measured.passes, directions)
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
+    human = settings.human_positives
     return Result(
         numbers=numbers,
         units=units,
@@ -194,36 +145,32 @@ def evaluate(
             "i2t": sum(len(fold.images) for fold in folds),
             "t2i": sum(len(fold.captions) for fold in folds),
         },
-        captions_per_image={
-            "min": float(per_image.min()),
-            "mean": float(per_image.mean()),
-            "max": float(per_image.max()),
-        },
-        remarks=_remarks(passes, reported),
-        right=_right(rule, positives, called_right),
-        relevance=(relevance_name or _title(relevance)) if any(measure.graded for measure in single) else "",
+        captions_per_image=_captions_per_image(owners, folds, source.shape[0]),
+        remarks=_remarks(measured.passes, reported),
+        right=_right(rule, settings.positives, human),
+        relevance=(provenance.relevance_name or _title(relevance)) if any(one.graded for one in single) else "",
         ends="" if ends is None else name_of_ends(ends),
-        data_name=data_name,
-        data_hash=data_hash,
-        dataset=dataset,
-        split=split,
-        model_hash=model_hash,
-        seed=seed,
+        data_name=provenance.data_name,
+        data_hash=provenance.data_hash,
+        dataset=provenance.dataset,
+        split=provenance.split,
+        model_hash=provenance.model_hash,
+        seed=provenance.seed,
         version=__version__,
-        reranking=_reranking(parts),
-        judgements=None if called_right is None else called_right.judging(added),
+        reranking=_reranking(measured.parts),
+        judgements=None if human is None else human.judging(measured.added),
         warnings=_warnings(source),
         _image_of_query={
             "i2t": np.concatenate([fold.images for fold in folds]),
             "t2i": np.concatenate([owners[fold.captions] for fold in folds]),
         },
         _query_ids={
-            way: tuple(ids[way][place] for fold in folds for place in (fold.images if way == "i2t" else fold.captions))
-            for way in DIRECTIONS
-            if ids[way]
+            way: tuple(ids[place] for fold in folds for place in (fold.images if way == "i2t" else fold.captions))
+            for way, ids in query_ids.items()
+            if ids
         },
         _per_query={
-            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in passes])
+            f"{way}/{measure}": np.concatenate([one.values[way, measure] for one in measured.passes])
             for way in DIRECTIONS
             for measure in single
             if f"{way}/{measure}" in reported
@@ -231,7 +178,9 @@ def evaluate(
     )
 
 
-def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Result:
+def evaluate_with_people(
+    human_positives: HumanPositives, *, settings: EvaluationSettings | None = None, **arguments: Any
+) -> Result:
     """Evaluate with human positives and with the annotation alone, with arguments as for :func:`evaluate`.
 
     The result holds the numbers of both.
@@ -242,8 +191,9 @@ def evaluate_with_people(called_right: HumanPositives, **arguments: Any) -> Resu
     >>> found["i2t/R@1"], found.judgements.before["i2t/R@1"], found.judgements.added
     (100.0, 50.0, {'i2t': 1, 't2i': 1})
     """
-    before = evaluate(**arguments)
-    after = evaluate(**arguments, called_right=called_right)
+    settings = settings or EvaluationSettings()
+    before = evaluate(**arguments, settings=replace(settings, human_positives=None))
+    after = evaluate(**arguments, settings=replace(settings, human_positives=human_positives))
     assert after.judgements is not None
     return replace(after, judgements=replace(after.judgements, before=dict(before.numbers)))
 
@@ -274,10 +224,65 @@ def refuse_own_opinion(relevance: Any, model_hash: str, similarity: Any = None) 
         )
 
 
-def _refuse_unanswered(source: RankOnly, measures: Iterable[Measure], positives: RightAnswers) -> None:
-    for measure in measures:
-        if why := source.reads(measure, positives):
-            raise UserError(why)
+@dataclass(frozen=True)
+class _Measured:
+    """Values of every query, gallery by gallery.
+
+    Attributes:
+        passes: Values of the queries of each gallery.
+        parts: Scores of each gallery.
+        added: Per direction, the number of right answers that people added to the annotation's.
+    """
+
+    passes: list[QueryValues] = field(default_factory=list)
+    parts: list[SimilaritySource] = field(default_factory=list)
+    added: Counter[str] = field(default_factory=Counter)
+
+
+def _measured(
+    source: SimilaritySource,
+    owners: NDArray[np.int64],
+    folds: Sequence[Fold],
+    measures: tuple[Measure, ...],
+    degrees: CheckedDegrees | None,
+    settings: EvaluationSettings,
+) -> _Measured:
+    """Values of the measures for every query of every gallery."""
+    measured, ends, human = _Measured(), settings.ends, settings.human_positives
+    with measuring(settings.shards) as measure:
+        for fold in folds:
+            whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
+            part = source if whole else source.select(fold.images, fold.captions)
+            measured.parts.append(part)
+            of_caption = np.searchsorted(fold.images, owners[fold.captions])
+            right = settings.positives
+            if human is not None:
+                annotated = right or positives_of(of_caption, len(fold.images))
+                right = human.beside(annotated, fold)
+                measured.added.update(
+                    {way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS}
+                )
+            if isinstance(part, RankOnly):
+                for one in measures:
+                    if why := part.reads(one, right or positives_of(of_caption, len(fold.images))):
+                        raise UserError(why)
+            graded = degrees.select(fold.images, fold.captions) if degrees else None
+            method = ends if whole or ends is None else _InFold(ends, fold)
+            measured.passes.append(measure(part, of_caption, measures, graded, settings.chunk, right, method))
+    return measured
+
+
+def _ends(settings: EvaluationSettings, measures: Iterable[Measure]) -> Ends | None:
+    """Method that says where relevance ends; None where no measure reads that."""
+    if not any(measure.reads_ends for measure in measures):
+        return None
+    return Calibration.unsupervised() if settings.ends is None else settings.ends
+
+
+def _captions_per_image(owners: NDArray[np.int64], folds: Sequence[Fold], images: int) -> dict[str, float]:
+    """``min``, ``mean`` and ``max`` over the images of all galleries."""
+    counts = np.concatenate([np.bincount(owners[fold.captions], minlength=images)[fold.images] for fold in folds])
+    return {"min": float(counts.min()), "mean": float(counts.mean()), "max": float(counts.max())}
 
 
 def _warnings(source: SimilaritySource) -> tuple[str, ...]:
@@ -335,6 +340,14 @@ def _remarks(passes: list[QueryValues], reported: set[str]) -> Mapping[str, Mapp
     return {name: dict(counts) for name, counts in sorted(total.items())}
 
 
+def _query_ids(provenance: Provenance, shape: tuple[int, int]) -> dict[Direction, tuple[str, ...]]:
+    """Ids of the queries of each direction by position in the data; empty where none were given."""
+    return {
+        "i2t": _ids(provenance.image_ids, shape[0], "image"),
+        "t2i": _ids(provenance.caption_ids, shape[1], "caption"),
+    }
+
+
 def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
     ids = tuple(str(one) for one in given) if given is not None else ()
     if given is not None and len(ids) != count:
@@ -348,9 +361,9 @@ def _ids(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
     return ids
 
 
-def _right(rule: Protocol, positives: RightAnswers | None, called_right: HumanPositives | None) -> str:
+def _right(rule: Protocol, positives: RightAnswers | None, human_positives: HumanPositives | None) -> str:
     annotated = rule.right if positives is None else f"{rule.right}, hash {_hash(positives)[:16]}"
-    return annotated if called_right is None else f"{annotated}, and {called_right}"
+    return annotated if human_positives is None else f"{annotated}, and {human_positives}"
 
 
 def _hash(positives: RightAnswers) -> str:

@@ -69,10 +69,10 @@ class Shards:
         workers: Number of workers on this machine; None takes all of its cores.
         progress: Callback for each finished shard.
 
-    >>> from rungwise.evaluation._evaluate import evaluate
+    >>> from rungwise.evaluation import EvaluationSettings, evaluate
     >>> vectors = np.eye(3)
     >>> given = {"image_embeddings": vectors, "text_embeddings": vectors, "image_of_caption": [0, 1, 2]}
-    >>> evaluate(**given) == evaluate(**given, shards=Shards(2))
+    >>> evaluate(**given) == evaluate(**given, settings=EvaluationSettings(shards=Shards(2)))
     True
     """
 

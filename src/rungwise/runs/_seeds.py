@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rungwise.core import UserError, digest_of_json, read_json, to_plain
 from rungwise.core.disk import replacing
 from rungwise.data import ImageCaptions, dataset_of
-from rungwise.evaluation import Result, evaluate, positives_from_labels, protocol_named
+from rungwise.evaluation import EvaluationSettings, Provenance, Result, evaluate, positives_from_labels, protocol_named
 from rungwise.models import load
 from rungwise.runs._results import is_run_folder, keep_result
 from rungwise.training import CONFIG, MODEL, is_begun
@@ -283,15 +283,10 @@ def _tested(folder: Path, data: ImageCaptions, seed: int, cache: Path | None, de
             **scores.for_evaluation(),
             image_of_caption=scores.data.image_of_caption,
             protocol=protocol,
-            positives=positives_from_labels(scores.data.labels, scores.data.image_of_caption) if labelled else None,
-            data_name=scores.data.name,
-            data_hash=scores.data.content_hash(),
-            dataset=dataset,
-            split="test",
-            model_hash=model.fingerprint,
-            seed=seed,
-            image_ids=scores.data.image_ids,
-            caption_ids=scores.data.caption_ids,
+            provenance=Provenance.of(scores.data, split="test", model_hash=model.fingerprint, seed=seed),
+            settings=EvaluationSettings(
+                positives=positives_from_labels(scores.data.labels, scores.data.image_of_caption) if labelled else None
+            ),
         )
         keep_result(folder, result)
         results.append(result)

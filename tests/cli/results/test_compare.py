@@ -3,12 +3,17 @@ import json
 import numpy as np
 
 from rungwise.cli import main
-from rungwise.evaluation import evaluate
+from rungwise.evaluation import Provenance, evaluate
 
 
-def saved(path, noise, **more):
+def saved(path, noise, image_ids=None, **more):
     similarity = np.eye(12) + noise * np.random.default_rng(0).random((12, 12))
-    result = evaluate(similarity=similarity, image_of_caption=np.arange(12), data_hash="d", **more)
+    result = evaluate(
+        similarity=similarity,
+        image_of_caption=np.arange(12),
+        provenance=Provenance(data_hash="d", image_ids=image_ids),
+        **more,
+    )
     result.to_json(path, per_query=True)
     return str(path)
 

@@ -64,7 +64,7 @@ def test_one_direction_alone_reports_nothing_of_the_other(tmp_path):
         "a Q0 one.jpg 2 0.5 me\na Q0 two.jpg 1 0.5 me\nb Q0 two.jpg 9 7 me\nc Q0 one.jpg 1 3 me\nd Q0 two.jpg 1 1 me\n"
     )
     lists = read_ranked_lists([file], IMAGES, CAPTIONS)
-    result = evaluate(similarity=lists, image_of_caption=OWNERS, images=3, measures=["R@1", "rsum"][:1])
+    result = evaluate(similarity=lists, image_of_caption=OWNERS, measures=["R@1", "rsum"][:1])
     assert result.numbers == {"t2i/R@1": 25.0}  # equal scores go by rank: two.jpg stands first for a
     assert lists.directions == ("t2i",)
 

@@ -12,7 +12,15 @@ from hypothesis.extra import numpy as arrays
 from rungwise.calibration import Calibration
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import RankedLists, Reranked, diagnose, evaluate, format_result, similarity_source
+from rungwise.evaluation import (
+    EvaluationSettings,
+    RankedLists,
+    Reranked,
+    diagnose,
+    evaluate,
+    format_result,
+    similarity_source,
+)
 from rungwise.evaluation._protocols import ConsecutiveFolds
 from rungwise.evaluation.inputs._shortlists import steps_of
 from rungwise.metrics import MatrixSource
@@ -235,7 +243,7 @@ def test_what_cannot_be_meant_is_refused():
             image_of_caption=owners,
             relevance=relevance,
             measures=["CutF1(0.5)"],
-            ends=Calibration.unsupervised(),
+            settings=EvaluationSettings(ends=Calibration.unsupervised()),
         )
     broken = Asked(np.where(np.eye(3) > 0, np.nan, second))
     with pytest.raises(UserError, match="image 0 with caption 0 scores nan"):

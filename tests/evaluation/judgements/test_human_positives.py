@@ -11,6 +11,7 @@ from rungwise.core.disk import digest_of
 from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import (
+    EvaluationSettings,
     Fold,
     HumanPositives,
     Result,
@@ -66,7 +67,12 @@ def right_sets(pairs: np.ndarray, images: range, captions: range) -> tuple[list[
 
 
 def test_numbers_are_those_of_nested_loops() -> None:
-    result = evaluate(similarity=SCORES, image_of_caption=OWNERS, measures=["R@1", "R@5", "MAP"], called_right=SAID)
+    result = evaluate(
+        similarity=SCORES,
+        image_of_caption=OWNERS,
+        measures=["R@1", "R@5", "MAP"],
+        settings=EvaluationSettings(human_positives=SAID),
+    )
     of_images, of_captions = right_sets(PAIRS, range(IMAGES), range(IMAGES * EACH))
     for k in (1, 5):
         assert result[f"i2t/R@{k}"] == pytest.approx(slow_recall(SCORES, of_images, k))
@@ -83,7 +89,13 @@ def test_numbers_are_those_of_nested_loops() -> None:
 
 def test_several_galleries_have_their_own_right_answers() -> None:
     halves = ConsecutiveFolds("halves", count=2, size=IMAGES // 2)
-    result = evaluate(similarity=SCORES, image_of_caption=OWNERS, measures=["R@1"], protocol=halves, called_right=SAID)
+    result = evaluate(
+        similarity=SCORES,
+        image_of_caption=OWNERS,
+        measures=["R@1"],
+        protocol=halves,
+        settings=EvaluationSettings(human_positives=SAID),
+    )
     recalls, added = [], 0
     for start in (0, IMAGES // 2):
         images = range(start, start + IMAGES // 2)
@@ -101,7 +113,11 @@ def test_one_caption_an_image_leaves_out_pairs_of_the_others() -> None:
     said = HumanPositives(np.array([[0, 3], [0, 4]]))  # captions 3 and 4 are the first and second of image 1
     protocol = "one-caption-per-image"
     result = evaluate(
-        similarity=SCORES, image_of_caption=OWNERS, measures=["R@1"], protocol=protocol, called_right=said
+        similarity=SCORES,
+        image_of_caption=OWNERS,
+        measures=["R@1"],
+        protocol=protocol,
+        settings=EvaluationSettings(human_positives=said),
     )
     assert result.judgements is not None
     assert result.judgements.added == {"i2t": 1, "t2i": 1}
@@ -111,9 +127,12 @@ def test_they_stand_beside_given_positives() -> None:
     labels = [str(image % 4) for image in range(IMAGES)]
     given = positives_from_labels(labels, OWNERS)
     result = evaluate(
-        similarity=SCORES, image_of_caption=OWNERS, measures=["MAP"], protocol="labels", positives=given,
-        called_right=SAID,
-    )  # fmt: skip
+        similarity=SCORES,
+        image_of_caption=OWNERS,
+        measures=["MAP"],
+        protocol="labels",
+        settings=EvaluationSettings(positives=given, human_positives=SAID),
+    )
     values = []
     for image in range(IMAGES):
         own = {caption for caption in range(IMAGES * EACH) if OWNERS[caption] % 4 == image % 4}
@@ -151,7 +170,7 @@ def test_the_numbers_of_both_are_kept_and_read_back(tmp_path: Path) -> None:
 
 def test_results_with_and_without_are_not_compared() -> None:
     plain = evaluate(similarity=SCORES, image_of_caption=OWNERS)
-    judged = evaluate(similarity=SCORES, image_of_caption=OWNERS, called_right=SAID)
+    judged = evaluate(similarity=SCORES, image_of_caption=OWNERS, settings=EvaluationSettings(human_positives=SAID))
     with pytest.raises(UserError, match="right answers"):
         compare(plain, judged)
 
@@ -161,7 +180,11 @@ def test_no_printed_row_stands_beside_them() -> None:
     own = np.arange(1000)
     plain = evaluate(similarity=scores, image_of_caption=own, protocol="one-caption-per-image", measures=["R@1"])
     judged = evaluate(
-        similarity=scores, image_of_caption=own, protocol="one-caption-per-image", measures=["R@1"], called_right=SAID
+        similarity=scores,
+        image_of_caption=own,
+        protocol="one-caption-per-image",
+        measures=["R@1"],
+        settings=EvaluationSettings(human_positives=SAID),
     )
     assert published_beside(plain, "ladder_loss", dataset="coco")
     with pytest.raises(UserError, match="printed rows count the annotation alone"):
@@ -174,8 +197,8 @@ def test_what_people_called_right_is_no_false_negative() -> None:
     degrees = np.ones((3, 3))
     said = HumanPositives(np.array([[0, 1]]))
     found = []
-    for called_right in (None, said):
-        diagnosed = diagnose({"similarity": scores}, data, relevance=degrees, called_right=called_right)
+    for human in (None, said):
+        diagnosed = diagnose({"similarity": scores}, data, relevance=degrees, human_positives=human)
         wrong = find_false_negatives(diagnosed.lists["i2t"], top=1)
         found.append([(one.query, one.candidate) for one in wrong])
     assert found == [[(0, 1), (2, 0)], [(2, 0)]]

@@ -5,7 +5,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions, read
-from rungwise.evaluation import evaluate, positives_from_json, positives_from_labels
+from rungwise.evaluation import EvaluationSettings, evaluate, positives_from_json, positives_from_labels
 from rungwise.evaluation.judgements._positives import positives_from_lists
 
 IMAGES, CAPTIONS = 5000, 6000
@@ -45,8 +45,8 @@ def test_positives_of_both_directions_are_apart_and_queries_without_any_are_left
         text_embeddings=text,
         image_of_caption=owners,
         protocol="eccv",
-        positives={way: positives_from_lists(own) for way, own in lists.items()},
         measures=["MAP", "MAP@R", "RPrecision", "R@1"],
+        settings=EvaluationSettings(positives={way: positives_from_lists(own) for way, own in lists.items()}),
     )
     similarity = image @ text.T
     for way, scores in (("i2t", similarity), ("t2i", similarity.T)):
@@ -65,7 +65,10 @@ def test_own_captions_as_positives_give_what_the_full_protocol_gives():
     given = {"image_embeddings": image, "text_embeddings": text, "image_of_caption": owners}
     measures = ["R@1", "Recall@5", "MedR", "MAP", "rsum"]
     full = evaluate(**given, measures=measures)
-    assert evaluate(**given, measures=measures, protocol="cxc", positives=own).numbers == full.numbers
+    assert (
+        evaluate(**given, measures=measures, protocol="cxc", settings=EvaluationSettings(positives=own)).numbers
+        == full.numbers
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 40])  # with two classes, a query has more positives than are counted singly
@@ -77,7 +80,7 @@ def test_labels_are_judged_over_the_full_list(classes):
         similarity=similarity,
         image_of_caption=np.arange(150),
         protocol="labels",
-        positives=positives_from_labels(labels.tolist(), np.arange(150)),
+        settings=EvaluationSettings(positives=positives_from_labels(labels.tolist(), np.arange(150))),
     )
     for way, scores in (("i2t", similarity), ("t2i", similarity.T)):
         right = [set(np.flatnonzero(labels == label).tolist()) for label in labels]
@@ -110,22 +113,24 @@ def test_ids_that_the_collection_lacks_are_listed_or_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("protocol", "positives", "said"),
     [
-        ({"protocol": "labels"}, "protocol labels needs items that share a class label; give positives="),
-        ({"protocol": "cxc"}, "protocol cxc needs CxC's positives; give positives="),
-        ({"positives": {}}, "protocol full takes the captions written for the image as right; leave positives out"),
-        ({"protocol": "labels", "positives": {}}, "there are none for i2t"),
-        ({"protocol": "labels", "positives": dict.fromkeys(("i2t", "t2i"), positives_from_lists([[0]]))}, "1 queries"),
+        ("labels", None, "protocol labels needs items that share a class label; give positives="),
+        ("cxc", None, "protocol cxc needs CxC's positives; give positives="),
+        ("full", {}, "protocol full takes the captions written for the image as right; leave positives out"),
+        ("labels", {}, "there are none for i2t"),
+        ("labels", dict.fromkeys(("i2t", "t2i"), positives_from_lists([[0]])), "1 queries"),
         (
-            {"protocol": "labels", "positives": dict.fromkeys(("i2t", "t2i"), positives_from_lists([[0], [7]]))},
+            "labels",
+            dict.fromkeys(("i2t", "t2i"), positives_from_lists([[0], [7]])),
             "candidate 7 does not exist among 2",
         ),
     ],
 )
-def test_positives_that_do_not_fit_are_refused(given, said):
+def test_positives_that_do_not_fit_are_refused(protocol, positives, said):
+    settings = EvaluationSettings(positives=positives)
     with pytest.raises(UserError, match=said):
-        evaluate(similarity=np.eye(2), image_of_caption=[0, 1], **given)
+        evaluate(similarity=np.eye(2), image_of_caption=[0, 1], protocol=protocol, settings=settings)
 
 
 def first_hundred(scores):
@@ -154,8 +159,8 @@ def test_cxc_and_eccv_equal_the_authors_program(real_data):
             text_embeddings=text,
             image_of_caption=data.image_of_caption,
             protocol=name,
-            positives=positives,
             measures=["R@1", "R@5", "MAP@R", "RPrecision"],
+            settings=EvaluationSettings(positives=positives),
         )
     image_numbers = [int(name.rpartition("_")[2].removesuffix(".jpg")) for name in data.image_ids]
     caption_numbers = np.array([int(name) for name in data.caption_ids])

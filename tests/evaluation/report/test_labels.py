@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import RankedLists, diagnose, evaluate, positives_from_labels, report_page
+from rungwise.evaluation import EvaluationSettings, RankedLists, diagnose, evaluate, positives_from_labels, report_page
 from rungwise.evaluation.report import _labels as report_labels
 from rungwise.evaluation.report import curve_measures
 from tests.evaluation.report.test_page import checked
@@ -22,11 +22,23 @@ def world(labels, per_image=1):
     return data, scores
 
 
+def evaluated(similarity, data, measures):
+    """The result by shared labels."""
+    settings = EvaluationSettings(positives=positives_from_labels(data.labels, data.image_of_caption))
+    return evaluate(
+        similarity=similarity,
+        image_of_caption=data.image_of_caption,
+        measures=measures,
+        protocol="labels",
+        settings=settings,
+    )
+
+
 def pages(data, scores, measures=("MAP",), drawn=None):
     right = positives_from_labels(data.labels, data.image_of_caption)
     given = {"protocol": "labels", "positives": right}
     more = curve_measures(*scores.shape) if drawn is None else drawn
-    whole = evaluate(similarity=scores, image_of_caption=data.image_of_caption, measures=[*measures, *more], **given)
+    whole = evaluated(scores, data, [*measures, *more])
     found = diagnose({"similarity": scores}, data, **given)
     return report_page(whole.of_measures(measures), found, curves=whole), whole
 
@@ -99,7 +111,7 @@ def test_without_labels_or_curves_what_there_is_is_shown():
     bare = ImageCaptions(data.image_ids, data.captions, data.image_of_caption)
     right = positives_from_labels(data.labels, data.image_of_caption)
     given = {"protocol": "labels", "positives": right}
-    result = evaluate(similarity=scores, image_of_caption=data.image_of_caption, measures=["AP11", "P@4"], **given)
+    result = evaluated(scores, data, ["AP11", "P@4"])
     page = report_page(result, diagnose({"similarity": scores}, bare, **given))
     checked(page)
     assert "Precision curves" in page
@@ -110,7 +122,7 @@ def test_ranked_lists_of_one_direction_are_shown():
     data, _ = world([*"abab"])
     lists = RankedLists({"t2i": [[0, 1], [1], [3, 2], [0]]}, (4, 4))
     given = {"protocol": "labels", "positives": positives_from_labels(data.labels, data.image_of_caption)}
-    result = evaluate(similarity=lists, image_of_caption=data.image_of_caption, measures=["P@1"], **given)
+    result = evaluated(lists, data, ["P@1"])
     page = report_page(result, diagnose(lists, data, **given))
     checked(page)
     assert "Caption queries" in page

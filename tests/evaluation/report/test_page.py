@@ -9,7 +9,15 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import RankedLists, diagnose, evaluate, find_false_negatives, published_beside, report_page
+from rungwise.evaluation import (
+    Provenance,
+    RankedLists,
+    diagnose,
+    evaluate,
+    find_false_negatives,
+    published_beside,
+    report_page,
+)
 from rungwise.evaluation.report import _plots as plots
 from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
@@ -102,7 +110,7 @@ def test_markup_in_captions_ids_and_names_is_text():
     data = ImageCaptions(("a" + nasty, "b"), (nasty, "dog"), np.array([0, 1]), name=nasty)
     relevance = np.array([[1.0, 0.5], [0.7, 1.0]])
     scores = {"similarity": np.array([[0.1, 0.9], [0.8, 0.2]])}
-    result = evaluate(**scores, image_of_caption=[0, 1], data_name=nasty)
+    result = evaluate(**scores, image_of_caption=[0, 1], provenance=Provenance(data_name=nasty))
     found = diagnose(scores, data, relevance=relevance)
     page = report_page(result, found, beside=found, names=(nasty, nasty))
     checked(page)

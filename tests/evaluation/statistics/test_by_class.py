@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
-from rungwise.evaluation import ByClass, RankedLists, Result, by_class, evaluate
+from rungwise.evaluation import ByClass, EvaluationSettings, RankedLists, Result, by_class, evaluate
 from rungwise.evaluation._result_file import read_as
 from rungwise.evaluation.judgements import positives_from_labels
 from rungwise.evaluation.statistics import as_json
@@ -22,7 +22,7 @@ def measured(similarity, labels, owners, measures=MEASURES):
         image_of_caption=owners,
         measures=measures,
         protocol="labels",
-        positives=positives_from_labels(labels, owners),
+        settings=EvaluationSettings(positives=positives_from_labels(labels, owners)),
     )
 
 

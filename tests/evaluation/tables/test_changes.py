@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 
-from rungwise.evaluation import HumanPositives, evaluate, evaluate_with_people, render_change
+from rungwise.evaluation import EvaluationSettings, HumanPositives, evaluate, evaluate_with_people, render_change
 from rungwise.evaluation.tables._changes import change_cells
 
 SCORES = np.array([[0.4, 0.9, 0.2], [0.1, 0.8, 0.3], [0.5, 0.6, 0.7]])
@@ -47,4 +47,9 @@ def test_the_table_fits_a_terminal_and_names_the_people() -> None:
 def test_there_is_nothing_to_show_without_both() -> None:
     plain = evaluate(similarity=SCORES, image_of_caption=[0, 1, 2])
     assert render_change(plain) is None
-    assert render_change(evaluate(similarity=SCORES, image_of_caption=[0, 1, 2], called_right=SAID)) is None
+    assert (
+        render_change(
+            evaluate(similarity=SCORES, image_of_caption=[0, 1, 2], settings=EvaluationSettings(human_positives=SAID))
+        )
+        is None
+    )

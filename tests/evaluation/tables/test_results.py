@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from rungwise.evaluation import (
+    Provenance,
     RankedLists,
     by_class,
     evaluate,
@@ -31,7 +32,7 @@ def test_directions_stand_side_by_side_in_eighty_columns():
         image_of_caption=[0, 0, 0, 1, 1, 1],
         relevance=similarity,
         measures=["R@1", "rsum", "MedR", "CS@100", "NCS@10(non_gt)", "SR@10(m=5,non_gt)", "Nsum(non_gt)"],
-        data_name="a collection",
+        provenance=Provenance(data_name="a collection"),
     )
     text = text_of(result)
     assert max(map(len, text.splitlines())) <= 80

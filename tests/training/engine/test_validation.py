@@ -6,7 +6,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import evaluate, positives_from_labels
+from rungwise.evaluation import EvaluationSettings, evaluate, positives_from_labels
 from rungwise.models import JointEmbedding, Pairs
 from rungwise.relevance import Degrees
 from rungwise.relevance._array import ArrayRelevance
@@ -87,7 +87,7 @@ def test_a_protocol_says_what_is_right(model: JointEmbedding, pairs: Pairs, colo
         **model.on(part).for_evaluation(),
         image_of_caption=part.image_of_caption,
         protocol="labels",
-        positives=positives_from_labels(part.labels, part.image_of_caption),
+        settings=EvaluationSettings(positives=positives_from_labels(part.labels, part.image_of_caption)),
     )
     assert numbers["labels/MAP"] == pytest.approx((expected["i2t/MAP"] + expected["t2i/MAP"]) / 2)
     assert numbers["labels/i2t/MAP"] == expected["i2t/MAP"]

@@ -9,7 +9,7 @@ import pytest
 
 from rungwise.core import Check, UserError
 from rungwise.data import FeatureRows, ImageCaptions
-from rungwise.evaluation import evaluate, positives_from_labels
+from rungwise.evaluation import EvaluationSettings, evaluate, positives_from_labels
 from rungwise.models import load
 from rungwise.models.subspace import CCA, LCFS
 from rungwise.runs import is_run_folder, verify_run
@@ -53,7 +53,7 @@ def test_every_method_is_fitted_kept_and_better_than_chance(kind: str, tmp_path:
         **scores.for_evaluation(),
         image_of_caption=test.image_of_caption,
         protocol="labels",
-        positives=positives_from_labels(test.labels, test.image_of_caption),
+        settings=EvaluationSettings(positives=positives_from_labels(test.labels, test.image_of_caption)),
     )
     assert model.kind == kind
     assert found.measure == "labels/MAP"

@@ -14,7 +14,7 @@ from rungwise.cli.frame import PrecisionName, encoding_in, progress_bar, read_mo
 from rungwise.core import UserError
 from rungwise.core.disk import digest_of
 from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.evaluation import refuse_own_opinion
+from rungwise.evaluation import Provenance, refuse_own_opinion
 from rungwise.evaluation.inputs import (
     TOP,
     Embeddings,
@@ -75,6 +75,14 @@ class ScoredInputs:
     def orders(self) -> PairScorer | None:
         """The model that orders the first candidates."""
         return self.reranker or self.model
+
+    @property
+    def provenance(self) -> Provenance:
+        """What a result names as its data, model and degrees."""
+        named = Provenance.of(self.data) if self.has_texts else Provenance(data_name=self.data.name)
+        return replace(
+            named, split=self.split, model_hash=self.model_hash, seed=self.seed, relevance_name=self.relevance_name
+        )
 
     def refuse_own_opinion(self, relevance: Any) -> None:
         """Refuse degrees that came from one of the evaluated models, or from a part of one."""

@@ -16,8 +16,8 @@ from rungwise.cli.frame import console, messages_apart, say
 from rungwise.core import UserError
 from rungwise.core.disk import replacing, require_writable_file, usable_cache
 from rungwise.core.output import Progress, printable
-from rungwise.data import dataset_of
 from rungwise.evaluation import (
+    EvaluationSettings,
     HumanPositives,
     Result,
     Shards,
@@ -70,28 +70,22 @@ def run(asked: Evaluate) -> int:
         scored = read_scored(asked)
         scored.refuse_own_opinion(scored.relevance)
         _refuse_missing_degrees(asked, scored, people)
-        positives, called_right = read_positives(asked, people, scored), read_people(asked, people, scored)
+        positives, human = read_positives(asked, people, scored), read_people(asked, people, scored)
         measures = _measures(asked, scored, positives)
         curves = _curves(asked, scored, positives)
         with _shards(asked) as shards:
-            whole = (evaluate if called_right is None else partial(evaluate_with_people, called_right))(
+            whole = (evaluate if human is None else partial(evaluate_with_people, human))(
                 similarity=scored.similarity,
                 image_of_caption=scored.data.image_of_caption,
                 relevance=scored.relevance,
                 measures=(*measures, *curves),
                 protocol=asked.protocol,
-                positives=positives,
-                ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
-                data_name=scored.data.name,
-                data_hash=scored.data.content_hash() if scored.has_texts else "",
-                dataset=dataset_of(scored.data) if scored.has_texts else "",
-                split=scored.split,
-                model_hash=scored.model_hash,
-                relevance_name=scored.relevance_name,
-                seed=scored.seed,
-                image_ids=scored.data.image_ids if scored.has_texts else None,
-                caption_ids=scored.data.caption_ids if scored.has_texts else None,
-                shards=shards,
+                provenance=scored.provenance,
+                settings=EvaluationSettings(
+                    positives=positives,
+                    ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
+                    shards=shards,
+                ),
             )
         result = whole.of_measures(measures) if curves else whole
         if asked.by_class:
@@ -114,7 +108,7 @@ def run(asked: Evaluate) -> int:
             add_evaluation(str(asked.model), card_facts(result, intervals))
             say(f"written: {asked.model}/{CARD}")
         if asked.report or asked.false_negatives:
-            _look_closer(asked, scored, positives, called_right, result, rows, intervals, whole)
+            _look_closer(asked, scored, positives, human, result, rows, intervals, whole)
     return 0
 
 
@@ -312,7 +306,7 @@ def _look_closer(
     asked: Evaluate,
     scored: ScoredInputs,
     positives: RightAnswers | None,
-    called_right: HumanPositives | None,
+    human: HumanPositives | None,
     result: Result,
     rows: list[PublishedRow],
     intervals: Intervals | None,
@@ -326,7 +320,7 @@ def _look_closer(
             scored.data,
             relevance=scored.relevance,
             positives=positives,
-            called_right=called_right,
+            human_positives=human,
             protocol=asked.protocol,
             thresholds=asked.thresholds,
         )
@@ -334,13 +328,13 @@ def _look_closer(
     found = diagnosed(scored.similarity)
     galleries = None if asked.false_negatives else 1  # a report shows those of the first
     # Beside judgements, --right-from is a grade of theirs.
-    right_from = asked.right_from if called_right is None else None
+    right_from = asked.right_from if human is None else None
     wrong = false_negatives_by_gallery(found, right_from=right_from, galleries=galleries)
     if asked.false_negatives:
         everywhere = in_positions_of_data(found, wrong)
         write_false_negatives(asked.false_negatives, everywhere, scored.data)
         say(f"written: {asked.false_negatives} ({len(everywhere)} candidates)")
-        if not len(everywhere) and called_right is None:
+        if not len(everywhere) and human is None:
             needed = "the degree of the query's own captions" if right_from is None else f"{right_from:g}"
             say(f"none of the candidates ranked first reaches {needed}; give a lower --right-from")
     if asked.report:

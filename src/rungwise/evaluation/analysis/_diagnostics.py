@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rungwise.core import UserError
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
+from rungwise.evaluation import EvaluationSettings
 from rungwise.evaluation._evaluate import evaluate
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
 from rungwise.evaluation.analysis._false_negatives import FalseNegative, find_false_negatives
@@ -102,7 +103,7 @@ def diagnose(
     *,
     relevance: Any = None,
     positives: RightAnswers | None = None,
-    called_right: HumanPositives | None = None,
+    human_positives: HumanPositives | None = None,
     protocol: str | Protocol = "full",
     thresholds: Sequence[float] = (),
 ) -> Diagnostics:
@@ -114,7 +115,7 @@ def diagnose(
         data: All images and captions. Captions may be without texts; only statistics of the texts are then left out.
         relevance: Degrees as ``evaluate`` takes them. Where some are NaN, the curves of CS are left out.
         positives: Right candidates per direction, as ``evaluate`` takes them.
-        called_right: Human positives, as ``evaluate`` takes them.
+        human_positives: Human positives, as ``evaluate`` takes them.
         protocol: A protocol or its name; the first of its galleries is described.
         thresholds: Falling degrees that separate the rungs. Default: 0.1, 1 and 10 % of the pairs lie above them.
 
@@ -135,8 +136,8 @@ def diagnose(
     def lists_of(fold: Fold) -> Mapping[Direction, TopCandidates]:
         part, gallery, degrees = _gallery(source, data, relevance, fold)
         owners, right = gallery.image_of_caption, positives
-        if called_right is not None:
-            right = called_right.beside(positives or positives_of(owners, len(gallery)), fold)
+        if human_positives is not None:
+            right = human_positives.beside(positives or positives_of(owners, len(gallery)), fold)
         return top_candidates_of(part, owners, degrees, right, LIST_LENGTH)
 
     part, gallery, degrees = _gallery(source, data, relevance, folds[0])
@@ -284,11 +285,10 @@ def _coherence(
     result = evaluate(
         similarity=source,
         image_of_caption=data.image_of_caption,
-        images=len(data),
         relevance=relevance,
         measures=[f"CS@{k}" for k in steps],
         protocol="full" if positives is None else "labels",
-        positives=positives,
+        settings=EvaluationSettings(positives=positives),
     )
     galleries: dict[Direction, int] = {"i2t": source.shape[1], "t2i": source.shape[0]}
     return {way: [(k, result[f"{way}/CS@{k}"]) for k in steps if k <= size] for way, size in galleries.items()}

@@ -31,8 +31,8 @@ class HumanPositives:
         hashes: SHA-256 of each judgement file, by its name.
         issues: Judgements that were left out.
 
-    >>> called_right = HumanPositives(np.array([[0, 2]]), ("Ada", "Bo"), 3.0, {"judgements.jsonl": "5eed"})
-    >>> str(called_right)
+    >>> found = HumanPositives(np.array([[0, 2]]), ("Ada", "Bo"), 3.0, {"judgements.jsonl": "5eed"})
+    >>> str(found)
     '1 pair that 2 people called right (mean grade from 3, judgements 253e2c69fc07d2cf)'
     """
 

@@ -47,12 +47,13 @@ def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> li
 
     >>> from rungwise.data import ImageCaptions
     >>> from rungwise.evaluation.analysis import diagnose
-    >>> from rungwise.evaluation._evaluate import evaluate
-    >>> from rungwise.evaluation.judgements import positives_from_labels
+    >>> from rungwise.evaluation import EvaluationSettings, evaluate, positives_from_labels
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), labels=(("dog",), ("cat",)))
-    >>> given = {"positives": positives_from_labels(data.labels, data.image_of_caption), "protocol": "labels"}
-    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MAP", "AP11"], **given)
-    >>> sections = sections_of_labels(result, diagnose({"similarity": np.eye(2)}, data, **given), result)
+    >>> right = positives_from_labels(data.labels, data.image_of_caption)
+    >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["MAP", "AP11"], protocol="labels",
+    ...     settings=EvaluationSettings(positives=right))
+    >>> found = diagnose({"similarity": np.eye(2)}, data, positives=right, protocol="labels")
+    >>> sections = sections_of_labels(result, found, result)
     >>> [section.partition("</h2>")[0].rpartition(">")[2] for section in sections]
     ['Precision curves', 'Numbers by class', 'Which class is taken for which']
     """

@@ -77,12 +77,12 @@ def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]
     Raises:
         UserError: If the result has no values per query, is of several galleries, or is of more images than labels.
 
-    >>> from rungwise.evaluation._evaluate import evaluate
-    >>> from rungwise.evaluation.judgements import positives_from_labels
+    >>> from rungwise.evaluation import EvaluationSettings, evaluate, positives_from_labels
     >>> labels, owners = ["art", "art", "sport"], [0, 1, 2]
     >>> right = positives_from_labels(labels, owners)
     >>> scores = [[0.9, 0.8, 0.1], [0.2, 0.1, 0.3], [0.1, 0.2, 0.7]]
-    >>> result = evaluate(similarity=scores, image_of_caption=owners, protocol="labels", positives=right)
+    >>> settings = EvaluationSettings(positives=right)
+    >>> result = evaluate(similarity=scores, image_of_caption=owners, protocol="labels", settings=settings)
     >>> [(one.label, one.queries, round(one.numbers["MAP"], 1)) for one in by_class(result, labels).classes["i2t"]]
     [('art', 2, 79.2), ('sport', 1, 100.0)]
     """

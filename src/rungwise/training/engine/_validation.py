@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.evaluation import SharedLabels, evaluate, positives_from_labels, protocol_named
+from rungwise.evaluation import EvaluationSettings, SharedLabels, evaluate, positives_from_labels, protocol_named
 from rungwise.metrics import DIRECTIONS, Total
 from rungwise.models import Autocast, Pairs, TrainableScorer
 from rungwise.relevance import Degrees
@@ -66,8 +66,8 @@ class Validation:
                 image_of_caption=scores.data.image_of_caption,
                 measures=[chosen.measure],
                 protocol=self.config.protocol,
-                positives=_positives(self.config, scores.data),
                 relevance=self._relevance,
+                settings=EvaluationSettings(positives=_positives(self.config, scores.data)),
             )
         if not isinstance(chosen.measure, Total):
             numbers |= {f"{prefix}{way}/{chosen.measure}": result[f"{way}/{chosen.measure}"] for way in DIRECTIONS}
@@ -83,8 +83,8 @@ class Validation:
                 image_of_caption=data.image_of_caption,
                 measures=[self.config.chosen.measure],
                 protocol=self.config.protocol,
-                positives=_positives(self.config, data),
                 relevance=degrees,
+                settings=EvaluationSettings(positives=_positives(self.config, data)),
             )
         except UserError as error:
             raise UserError(
