@@ -13,7 +13,7 @@ from rungwise.demo import _pair as pair
 from rungwise.demo import _worker as worker
 from rungwise.demo._places import NAMES
 from rungwise.scenes import SceneConfig
-from rungwise.serving import background_app
+from rungwise.serving import ServerSettings, background_app
 from tests.page.conftest import chromium, new_page
 from tests.serving.conftest import PATIENT
 
@@ -70,6 +70,7 @@ def demo(made: tuple[Places, Demo]) -> Demo:
 def address(demo: Demo) -> Iterator[str]:
     """Of a server with the demo."""
     with background_app(
-        lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=PATIENT), limits=PATIENT
+        lambda settings, _: create_demo_app(demo, settings=settings),
+        settings=ServerSettings(limits=PATIENT),
     ) as found:
         yield found

@@ -4,6 +4,7 @@ from fastapi.testclient import TestClient
 from rungwise.demo import create_demo_app
 from rungwise.demo._measurement import MEASURES
 from rungwise.demo._places import NAMES
+from rungwise.serving import ServerSettings
 from rungwise.serving.access import HEADERS
 from tests.serving.conftest import PATIENT
 
@@ -12,7 +13,9 @@ QUERY = "a small red star above a blue heart"
 
 @pytest.fixture(scope="module")
 def client(demo):
-    with TestClient(create_demo_app(demo, allowed_hosts=["testserver"], limits=PATIENT)) as client:
+    with TestClient(
+        create_demo_app(demo, settings=ServerSettings(allowed_hosts=["testserver"], limits=PATIENT))
+    ) as client:
         yield client
 
 

@@ -32,6 +32,7 @@ from rungwise.demo._measurement import MEASURES, per_query
 from rungwise.demo._parts import discard_finished_runs, first_object_of, fresh_queries, with_foreign_word
 from rungwise.demo._places import NAMES
 from rungwise.scenes import held_out_combinations, read_statement, read_text
+from rungwise.serving import ServerSettings
 from tests.demo.conftest import SMALL
 from tests.serving.conftest import PATIENT
 
@@ -125,7 +126,9 @@ def test_a_foreign_word_takes_the_place_of_one_shape():
 def in_this_process(demo, monkeypatch):
     """The command makes nothing, and asks an application in the place of a server; gives what was to be made."""
     asked = []
-    with TestClient(create_demo_app(demo, limits=PATIENT), raise_server_exceptions=False) as client:
+    with TestClient(
+        create_demo_app(demo, settings=ServerSettings(limits=PATIENT)), raise_server_exceptions=False
+    ) as client:
 
         def answered(address):
             answer = client.get(address.removeprefix("http://here"))

@@ -26,7 +26,7 @@ from rungwise.cli.frame import options, parse, with_ray
 from rungwise.cli.index._command import MakeIndex
 from rungwise.core.version import __version__
 from rungwise.index import Index
-from rungwise.serving import background
+from rungwise.serving import ServerSettings, background
 from tests.colour_model import ColourModel, colour_pictures
 
 REPOSITORY = Path(__file__).parents[2]
@@ -207,7 +207,7 @@ def test_options_of_ray_start_exist() -> None:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[str]:
     index = Index.build(colour_pictures(tmp_path / "photos", ["red"]), ColourModel(), tmp_path / "index")
-    with background(index, ColourModel(), token=TOKEN) as address:
+    with background(index, ColourModel(), settings=ServerSettings(token=TOKEN)) as address:
         yield str(urlsplit(address).port)
 
 

@@ -11,7 +11,7 @@ import pytest
 from rungwise.data import ImageCaptions
 from rungwise.grading import Questions, create_grading_app, read_questions, with_pictures
 from rungwise.scenes import SceneConfig, generate
-from rungwise.serving import background_app
+from rungwise.serving import ServerSettings, background_app
 from tests.page.conftest import chromium, new_page
 from tests.serving.conftest import PATIENT
 
@@ -54,10 +54,14 @@ def address(questions: Questions, out: Path) -> Iterator[str]:
     """Of a server with the page."""
     command = "rungwise evaluate MODEL scenes --positives judgements.jsonl"
 
-    def make(names: Sequence[str], _: str) -> object:
+    def make(settings: ServerSettings, _: str) -> object:
         return create_grading_app(
-            questions, out, file="wrong.csv", next_command=command, allowed_hosts=names, limits=PATIENT
+            questions,
+            out,
+            file="wrong.csv",
+            next_command=command,
+            settings=settings,
         )
 
-    with background_app(make, limits=PATIENT) as found:  # type: ignore[arg-type]
+    with background_app(make, settings=ServerSettings(limits=PATIENT)) as found:  # type: ignore[arg-type]
         yield found

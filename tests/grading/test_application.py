@@ -16,7 +16,7 @@ from rungwise.data import ImageCaptions, Issue
 from rungwise.grading import Questions, create_grading_app
 from rungwise.grading._questions import Question
 from rungwise.relevance.human import Judgement, add_judgement, now, read_judgements
-from rungwise.serving import ServingLimits, background_app
+from rungwise.serving import ServerSettings, ServingLimits, background_app
 from rungwise.serving.access import HEADERS
 
 JSON = {"Content-Type": "application/json"}
@@ -24,7 +24,9 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def client(questions: Questions, out: Path) -> TestClient:
-    return TestClient(create_grading_app(questions, out, file="wrong.csv", allowed_hosts=["testserver"]))
+    return TestClient(
+        create_grading_app(questions, out, file="wrong.csv", settings=ServerSettings(allowed_hosts=["testserver"]))
+    )
 
 
 def judged(client: TestClient, place: int, grade: int | None, who: str = "Ada") -> Any:
@@ -205,8 +207,8 @@ def test_a_body_has_an_end(client: TestClient) -> None:
 @pytest.mark.slow
 def test_a_slow_judgement_is_given_up(questions: Questions, out: Path) -> None:
     """The body is read by ``rungwise.serving.access._bodies``, whose tests need no socket."""
-    limits = ServingLimits(body_seconds=0.2)
-    with background_app(lambda names, _: create_grading_app(questions, out, limits=limits)) as address:
+    impatient = ServerSettings(limits=ServingLimits(body_seconds=0.2))
+    with background_app(lambda _, __: create_grading_app(questions, out, settings=impatient)) as address:
         connection = http.client.HTTPConnection(address.split("/")[2])
         connection.putrequest("POST", "/grading/judgements")
         connection.putheader("Content-Type", "application/json")

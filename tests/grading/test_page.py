@@ -168,7 +168,7 @@ def test_a_page_that_stood_open_while_other_pairs_came_grades_no_wrong_picture(
     page = new_page()
     page.expected = ["409"]
     begin(page, address)
-    with background_app(lambda names, _: create_grading_app(turned, out, allowed_hosts=names)) as other:
+    with background_app(lambda settings, _: create_grading_app(turned, out, settings=settings)) as other:
 
         def elsewhere(route: Any) -> None:
             route.fulfill(response=route.fetch(url=route.request.url.replace(address, other), headers={}))
@@ -204,7 +204,7 @@ def test_markup_in_captions_and_names_is_text(new_page: Any, questions: Question
     strange = "<img src=x onerror=alert(1)> & <b>bold</b>"
     data = replace(questions.data, captions=tuple(strange for _ in questions.data.captions))
     asked = replace(questions, data=data)
-    with background_app(lambda names, _: create_grading_app(asked, out, allowed_hosts=names)) as address:
+    with background_app(lambda settings, _: create_grading_app(asked, out, settings=settings)) as address:
         page = new_page()
         begin(page, address, "<i>Ada</i>")
         expect(page.locator("#caption")).to_have_text(strange)
@@ -215,7 +215,7 @@ def test_markup_in_captions_and_names_is_text(new_page: Any, questions: Question
 
 def test_a_name_of_the_command_line_is_not_asked_for(new_page: Any, questions: Questions, out: Path) -> None:
     with background_app(
-        lambda names, _: create_grading_app(questions, out, grader="Cy", allowed_hosts=names)
+        lambda settings, _: create_grading_app(questions, out, grader="Cy", settings=settings)
     ) as address:
         page = new_page()
         page.goto(address)

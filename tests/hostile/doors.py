@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rungwise.demo import Demo, create_demo_app
@@ -43,17 +44,24 @@ def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:
     (root / "secret.txt").write_bytes(SECRET)
     if name == "grade":
         questions = Questions(data, (Question(0, 2), Question(1, 5)))
-        return lambda names, _: create_grading_app(
-            questions, root / "judgements.jsonl", file="wrong.csv", allowed_hosts=names, limits=limits
+        return lambda settings, _: create_grading_app(
+            questions,
+            root / "judgements.jsonl",
+            file="wrong.csv",
+            settings=replace(settings, limits=limits),
         )
     if not (root / "index").exists():
         Index.build(data, model, root / "index")
     index = Index.open(root / "index")
     if name == "serve":
-        return lambda names, _: create_app(
-            index, model, allowed_hosts=names, limits=limits, only_here=True, kept=root / "kept"
+        return lambda settings, _: create_app(
+            index,
+            model,
+            only_here=True,
+            kept=root / "kept",
+            settings=replace(settings, limits=limits),
         )
     sides = {one: DemoModel(one, index, model, world.calibration()) for one in NAMES}  # type: ignore[arg-type]
     results = Results({}, (), (), {}, len(data))
     demo = Demo(SideBySide(sides, load_scene_file(scenes)), results)
-    return lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=limits)
+    return lambda settings, _: create_demo_app(demo, settings=replace(settings, limits=limits))

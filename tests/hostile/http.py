@@ -23,7 +23,7 @@ from socket import SO_LINGER, SOL_SOCKET, create_connection
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from rungwise.serving import background_app
+from rungwise.serving import ServerSettings, background_app
 from rungwise.serving.access import HEADERS
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict
@@ -78,7 +78,7 @@ def run(world: Path, scratch: Path, choice: Choice) -> Iterator[Case]:
 
 
 def _played(name: str, folder: Path, choice: Choice) -> list[tuple[str, str, Verdict, str]]:
-    with background_app(door(name, folder), limits=LIMITS) as address:
+    with background_app(door(name, folder), settings=ServerSettings(limits=LIMITS)) as address:
         place = urlsplit(address)
         assert place.hostname
         assert place.port

@@ -263,12 +263,12 @@ def _client(folder: Path, data: Any = None) -> Any:
     from fastapi.testclient import TestClient
 
     from rungwise.index import Index
-    from rungwise.serving import ServingLimits, create_app
+    from rungwise.serving import ServerSettings, ServingLimits, create_app
     from tests.colour_model import ColourModel, colour_pictures
 
     index = Index.build(data or colour_pictures(folder / "photos", ["red", "blue"]), ColourModel(), folder / "index")
     limits = ServingLimits(header_seconds=1e6, body_seconds=1e6, waiting_seconds=1e6)
-    app = create_app(index, ColourModel(), limits=limits, token="a-token-of-a-test")
+    app = create_app(index, ColourModel(), settings=ServerSettings(limits=limits, token="a-token-of-a-test"))
     return TestClient(app, headers={"authorization": "Bearer a-token-of-a-test"}, raise_server_exceptions=False)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, background, background_app
+from rungwise.serving import ServerSettings, ServingLimits, background, background_app
 from rungwise.serving.access import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
 from tests.hostile.choice import Choice
@@ -33,7 +33,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.fixture
 def server(index: Index) -> Iterator[Server]:
-    with background(index, ColourModel(), limits=LIMITS) as address:
+    with background(index, ColourModel(), settings=ServerSettings(limits=LIMITS)) as address:
         place = urlsplit(address)
         yield place.hostname, place.port
 
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(name: str, folder: Path) -> Iterator[Server]:
     """A server of each application."""
-    with background_app(door(name, folder), limits=LIMITS) as address:
+    with background_app(door(name, folder), settings=ServerSettings(limits=LIMITS)) as address:
         place = urlsplit(address)
         yield place.hostname, place.port
 
@@ -92,7 +92,7 @@ def test_every_answer_of_every_application_has_the_headers(opened: Server, name:
 @pytest.mark.slow
 def test_every_application_has_so_many_places_and_so_much_time(name: str, folder: Path) -> None:
     limits = ServingLimits(connections_per_client=3, header_seconds=0.3, body_seconds=0.3, idle_seconds=1e6)
-    with background_app(door(name, folder, limits), limits=limits) as address:
+    with background_app(door(name, folder, limits), settings=ServerSettings(limits=limits)) as address:
         place = urlsplit(address)
         server = place.hostname, place.port
         held = [create_connection(server) for _ in range(3)]
@@ -119,7 +119,7 @@ def test_every_application_has_so_many_places_and_so_much_time(name: str, folder
 )
 def test_every_body_has_a_size_and_a_time(which: str, target: bytes, kind: bytes, limit: int, folder: Path) -> None:
     limits = ServingLimits(upload_bytes=1 << 12, body_seconds=0.3)
-    with background_app(door(which, folder, limits), limits=limits) as address:
+    with background_app(door(which, folder, limits), settings=ServerSettings(limits=limits)) as address:
         place = urlsplit(address)
         server = place.hostname, place.port
         head = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\n" % (target, kind)
@@ -239,7 +239,7 @@ def test_pages_elsewhere_are_refused(server: Server) -> None:
 
 @pytest.mark.slow
 def test_a_token_lets_in_who_has_it(index: Index) -> None:
-    with background(index, ColourModel(), token="correct-horse-battery") as address:
+    with background(index, ColourModel(), settings=ServerSettings(token="correct-horse-battery")) as address:
         place = urlsplit(address)
         server = place.hostname, place.port
         right = b"Authorization: Bearer correct-horse-battery"

@@ -617,12 +617,12 @@ def requests(scratch: Path) -> Iterator[Entry]:
     from fastapi.testclient import TestClient
 
     from rungwise.index import Index
-    from rungwise.serving import create_app
+    from rungwise.serving import ServerSettings, create_app
     from tests.colour_model import ColourModel, colour_pictures
 
     place = Path(tempfile.mkdtemp(dir=scratch))
     index = Index.build(colour_pictures(place / "photos", ["red", "blue"]), ColourModel(), place / "index")
-    app = create_app(index, ColourModel(), token=_TOKEN)
+    app = create_app(index, ColourModel(), settings=ServerSettings(token=_TOKEN))
     parts: dict[str, tuple[str, str, str]] = {
         **{f"header {name}": ("GET", "/static/where.js", name) for name in ("range", "if-none-match", "accept")},
         **{f"header {name} ": ("GET", "/images/0-red", name) for name in ("if-none-match", "accept-encoding")},

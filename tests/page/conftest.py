@@ -12,7 +12,7 @@ import pytest
 
 from rungwise.data import ImageCaptions
 from rungwise.index import Index
-from rungwise.serving import Reranker, background
+from rungwise.serving import Reranker, ServerSettings, background
 from tests.page.collection import COLOURS, PaletteModel, collection, rows_of_features
 from tests.pointing_model import PointingModel
 from tests.serving.conftest import PATIENT
@@ -50,14 +50,16 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.fixture(scope="package")
 def site(index: Index) -> Iterator[str]:
     """Address of a server with squares."""
-    with background(index, PaletteModel(), limits=PATIENT) as address:
+    with background(index, PaletteModel(), settings=ServerSettings(limits=PATIENT)) as address:
         yield address
 
 
 @pytest.fixture(scope="package")
 def why_site(index: Index) -> Iterator[str]:
     """Address of a server with squares that can say why."""
-    with background(index, PaletteModel(), limits=PATIENT, reranker=Reranker(PointingModel(COLOURS))) as address:
+    with background(
+        index, PaletteModel(), reranker=Reranker(PointingModel(COLOURS)), settings=ServerSettings(limits=PATIENT)
+    ) as address:
         yield address
 
 
@@ -65,7 +67,7 @@ def why_site(index: Index) -> Iterator[str]:
 def bare_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a server with rows of features, without captions and files."""
     index = Index.build(rows_of_features(), PaletteModel(), tmp_path_factory.mktemp("rows") / "index")
-    with background(index, PaletteModel(), limits=PATIENT) as address:
+    with background(index, PaletteModel(), settings=ServerSettings(limits=PATIENT)) as address:
         yield address
 
 
@@ -76,7 +78,7 @@ def new_index_site(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
         def served(make: Callable[[Path], ImageCaptions]) -> str:
             index = Index.build(make(tmp_path / "pictures"), PaletteModel(), tmp_path / "index")
-            return stack.enter_context(background(index, PaletteModel(), limits=PATIENT))
+            return stack.enter_context(background(index, PaletteModel(), settings=ServerSettings(limits=PATIENT)))
 
         yield served
 

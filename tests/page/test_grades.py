@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from rungwise.index import Index
-from rungwise.serving import background
+from rungwise.serving import ServerSettings, background
 from tests.page.browser import expect
 from tests.page.collection import PaletteModel, collection
 from tests.page.ends import bands, judged
@@ -117,7 +117,7 @@ def test_what_has_no_words_is_not_judged(graded_site, page, query):
 
 
 def test_who_may_not_judge_sees_no_buttons(page, index):
-    with background(index, PaletteModel(), allowed_hosts=["pictures.example"]) as address:
+    with background(index, PaletteModel(), settings=ServerSettings(allowed_hosts=["pictures.example"])) as address:
         page.goto(address + "?q=blue&end=false")
         expect(page.locator("#about")).to_have_text(re.compile("131 pictures"))
         expect(page.locator("#results a.open").first).to_be_visible()

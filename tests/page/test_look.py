@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rungwise.serving import background
+from rungwise.serving import ServerSettings, background
 from tests.page.browser import expect
 from tests.page.collection import PaletteModel
 from tests.page.conftest import TOKEN
@@ -87,7 +87,7 @@ def test_the_page_asks_for_its_own_files_and_answers_alone(page, site):
 def test_the_token_is_asked_for_again(new_page, index):
     page = new_page()
     page.expected += ["401", "ERR_"]  # of pictures still on their way when the server ends
-    with background(index, PaletteModel(), token=TOKEN) as address:
+    with background(index, PaletteModel(), settings=ServerSettings(token=TOKEN)) as address:
         page.goto(address + f"?token={TOKEN}&q=blue")
         expect(page.locator("#results a.open").first).to_be_visible()
         assert TOKEN not in page.url

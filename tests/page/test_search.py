@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rungwise.index import Index
-from rungwise.serving import background
+from rungwise.serving import ServerSettings, background
 from tests.page.browser import expect, expect_drawn, expect_told, scroll_to_the_end, settle
 from tests.page.collection import LONG, ODD_ID, PaletteModel
 
@@ -153,7 +153,7 @@ def test_a_server_that_is_gone_is_said_and_can_be_tried_again(page, index: Index
         port = int(address.rsplit(":", 1)[1].strip("/"))
     search(page, "green")
     expect(page.locator("#message")).to_contain_text("The server does not answer")
-    with background(index, PaletteModel(), port=port):
+    with background(index, PaletteModel(), settings=ServerSettings(port=port)):
         page.get_by_role("button", name="Try again").click()
         expect(page.locator("#results a.open").first).to_contain_text("green")
         expect(page.locator("#message")).to_be_hidden()

@@ -22,7 +22,7 @@ from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import Index
 from rungwise.models import EncodedImages
-from rungwise.serving import ServingLimits, create_app
+from rungwise.serving import ServerSettings, ServingLimits, create_app
 from rungwise.serving import _workload as workload
 from rungwise.serving.queues import Batches, WorkQueue
 from rungwise.similarity import Order
@@ -169,7 +169,9 @@ def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
 
 
 def test_oversize_upload_is_refused_announced_or_not(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_bytes=1 << 20)))
+    client = TestClient(
+        create_app(index, ColourModel(), settings=ServerSettings(limits=ServingLimits(upload_bytes=1 << 20)))
+    )
     assert "1 MiB" in refused(client.post("/pictures", content=bytes((1 << 20) + 1)), 413)
     parts = (bytes(1 << 18) for _ in range(5))
     refused(client.post("/pictures", content=parts), 413)
@@ -288,7 +290,7 @@ def test_headers_stand_on_refusals_too(client: TestClient) -> None:
 
 
 def test_only_own_names_are_answered_when_they_are_given(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), allowed_hosts=("localhost", "::1")))
+    client = TestClient(create_app(index, ColourModel(), settings=ServerSettings(allowed_hosts=("localhost", "::1"))))
     assert client.get("/about", headers={"host": "localhost:8000"}).status_code == 200
     assert client.get("/about", headers={"host": "[::1]:8000"}).status_code == 200
     for name in ("evil.example", "localhost.evil.example:8000", ""):
@@ -323,13 +325,17 @@ def test_a_picture_of_too_many_pixels_is_refused_from_its_header(index: Index, m
 
 
 def test_the_most_pixels_are_a_setting(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(upload_pixels=999_999)))
+    client = TestClient(
+        create_app(index, ColourModel(), settings=ServerSettings(limits=ServingLimits(upload_pixels=999_999)))
+    )
     assert client.post("/pictures", content=black_png(999, 1000)).status_code == 200
     refused(client.post("/pictures", content=black_png(1000, 1000)), 413)
 
 
 def test_a_picture_that_takes_more_memory_than_all_is_refused(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(decoding_memory=80 << 20)))
+    client = TestClient(
+        create_app(index, ColourModel(), settings=ServerSettings(limits=ServingLimits(decoding_memory=80 << 20)))
+    )
     assert client.post("/pictures", content=black_png(1000, 1000)).status_code == 200
     message = refused(client.post("/pictures", content=black_png(2000, 2000)), 413)
     assert "would take 94 MiB to decode, more than 80" in message
@@ -366,7 +372,7 @@ def clients_of(
 ) -> Iterator[tuple[TestClient, ThreadPoolExecutor]]:
     """An application, and threads that ask it at once; at the end the model gets on in any case."""
     with (
-        TestClient(create_app(index, model, limits=limits)) as client,
+        TestClient(create_app(index, model, settings=ServerSettings(limits=limits))) as client,
         ThreadPoolExecutor(8) as asking,
     ):
         try:
@@ -433,7 +439,7 @@ def test_texts_are_answered_together_and_before_pictures_that_wait_to_be_encoded
 
 def test_what_waits_too_long_is_told_to_come_again(index: Index) -> None:
     model = Gate("encoding")
-    # No time at all: what finds its lane free begins at once, and nothing else can.
+    # No time at all: what finds its queue free begins at once, and nothing else can.
     with clients_of(index, model, ServingLimits(waiting_seconds=1e-9)) as (client, asking):
         first = asking.submit(send, client, "red")
         model.reached.acquire()

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Response
 
 from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.serving import Client, background, create_app
+from rungwise.serving import Client, RankingOptions, ServerSettings, background, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import PATIENT, TOKEN
 from tests.serving.wire import reached
@@ -28,7 +28,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.fixture(scope="module")
 def app(index: Index) -> FastAPI:
-    return create_app(index, ColourModel(), token=TOKEN, limits=PATIENT)
+    return create_app(index, ColourModel(), settings=ServerSettings(token=TOKEN, limits=PATIENT))
 
 
 @pytest.fixture
@@ -42,7 +42,12 @@ def test_searching(client: Client, tmp_path: Path) -> None:
     assert [hit["id"] for hit in client.search("red", 1)["hits"]] == ["0-red"]
     assert len(client.search(k=9)["hits"]) == 3
     assert len(client.search(k=9, offset=1)["hits"]) == 2
-    assert client.search("red", unlike=["0-red"], fold=False, diversity=0.5, words="off")["terms"][1]["weight"] < 0
+    assert (
+        client.search("red", unlike=["0-red"], options=RankingOptions(fold=False, diversity=0.5, words="off"))["terms"][
+            1
+        ]["weight"]
+        < 0
+    )
     assert client.search("red", where="captions has 'a red square'")["hits"][0]["id"] == "0-red"
     assert [hit["id"] for hit in client.similar("0-red")["hits"]]
     assert client.captions(item_id="2-blue", k=1)["captions"][0]["ids"] == ["2-blue"]
@@ -125,7 +130,10 @@ def test_what_goes_wrong_on_the_way_is_one_line(
 
 @pytest.mark.slow
 def test_a_server_without_a_certificate_is_one_line(index: Index) -> None:
-    with background(index, ColourModel(), token=TOKEN) as address, pytest.raises(UserError, match="no safe connection"):
+    with (
+        background(index, ColourModel(), settings=ServerSettings(token=TOKEN)) as address,
+        pytest.raises(UserError, match="no safe connection"),
+    ):
         Client("https" + address.removeprefix("http")).about()
 
 
@@ -167,7 +175,7 @@ def test_silence_has_an_end() -> None:
 @pytest.mark.slow
 def test_a_client_goes_without_the_libraries_of_the_server() -> None:
     program = (
-        "import sys; from rungwise.serving import Client, ServingLimits; Client('http://127.0.0.1:8000/');"
+        "import sys; from rungwise.serving import RankingOptions, Client, ServingLimits; Client('http://127.0.0.1:8000/');"
         "print([name for name in ('torch', 'fastapi', 'uvicorn', 'numpy', 'lancedb') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.serving import create_app, new_app, without_places
+from rungwise.serving import ServerSettings, create_app, new_app, without_places
 from rungwise.serving.access import HEADERS
 from tests.colour_model import ColourModel, colour_pictures
 
@@ -34,7 +34,7 @@ def test_no_answer_tells_where_files_lie(client: TestClient, tmp_path: Path, bro
     folder = tmp_path / PLACE
     folder.mkdir()
     index = Index.build(colour_pictures(folder / "photos", ["red", "blue"]), ColourModel(), folder / "index")
-    app = create_app(index, ColourModel(), token="correct-horse", kept=folder / "kept")
+    app = create_app(index, ColourModel(), kept=folder / "kept", settings=ServerSettings(token="correct-horse"))
     grade = {"query": "red", "id": "0-red", "grade": "right"}
     red = (folder / "photos" / "0-red.png").read_bytes()
     with TestClient(app, raise_server_exceptions=False, headers={"Authorization": "Bearer correct-horse"}) as client:

@@ -9,7 +9,7 @@ from PIL import Image
 from rungwise.core import UserError, limits
 from rungwise.data import ImageCaptions, read
 from rungwise.index import Index
-from rungwise.serving import Client, create_app, possible, sendable
+from rungwise.serving import Client, ServerSettings, create_app, possible, sendable
 from rungwise.serving._ids import as_sent
 from tests.colour_model import ColourModel
 from tests.serving.conftest import PATIENT, TOKEN
@@ -60,7 +60,9 @@ def test_every_id_that_is_taken_is_found_graded_and_deleted(tmp_path: Path, aske
     data = ImageCaptions(ids, tuple(f"text {n}" for n in range(len(ids))), np.arange(len(ids)), paths=paths)
     Index.build(data, ColourModel(), tmp_path / "index")
     index = Index.open(tmp_path / "index")
-    with reached(create_app(index, ColourModel(), token=TOKEN, limits=PATIENT, kept=tmp_path / "kept")) as address:
+    with reached(
+        create_app(index, ColourModel(), kept=tmp_path / "kept", settings=ServerSettings(token=TOKEN, limits=PATIENT))
+    ) as address:
         client = Client(address, TOKEN)
         for number, one in enumerate(ids):
             assert index.item(one).captions == (f"text {number}",)
@@ -81,7 +83,9 @@ def test_a_file_whose_name_has_a_line_break_is_found_and_deleted(tmp_path: Path)
     (path,) = pictures(tmp_path / "photos", 1)
     path.rename(path.with_name("two\nlines.png"))
     index = Index.build(read(tmp_path / "photos"), ColourModel(), tmp_path / "index")
-    with reached(create_app(index, ColourModel(), token=TOKEN, limits=PATIENT, kept=tmp_path / "kept")) as address:
+    with reached(
+        create_app(index, ColourModel(), kept=tmp_path / "kept", settings=ServerSettings(token=TOKEN, limits=PATIENT))
+    ) as address:
         client = Client(address, TOKEN)
         assert client.item("two\nlines.png")["file_name"] == "two\nlines.png"
         assert client.picture("two\nlines.png", side=64)

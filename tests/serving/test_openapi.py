@@ -19,7 +19,7 @@ from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from rungwise.index import Index
-from rungwise.serving import Reranker, ServingLimits, background, create_app
+from rungwise.serving import Reranker, ServerSettings, ServingLimits, background, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.pointing_model import PointingModel
 
@@ -101,7 +101,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def documented(index: Index) -> BaseSchema:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     return schemathesis.openapi.from_asgi(
-        "/openapi.json", create_app(index, ColourModel(), token=TOKEN, reranker=RERANKER), headers=headers
+        "/openapi.json",
+        create_app(index, ColourModel(), reranker=RERANKER, settings=ServerSettings(token=TOKEN)),
+        headers=headers,
     )
 
 
@@ -188,7 +190,9 @@ class Server:
 
 @contextmanager
 def served(index: Index, limits: ServingLimits) -> Iterator[Server]:
-    with background(index, ColourModel(), token=TOKEN, limits=limits, reranker=RERANKER) as address:
+    with background(
+        index, ColourModel(), reranker=RERANKER, settings=ServerSettings(token=TOKEN, limits=limits)
+    ) as address:
         yield Server(address)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.serving import Client, ServingLimits, background, serve
+from rungwise.serving import Client, ServerSettings, ServingLimits, background, serve
 from rungwise.serving._server import THREAD_NAME, _unusable
 from tests.colour_model import ColourModel
 
@@ -48,7 +48,7 @@ def test_a_search_through_a_socket_until_ctrl_c(index: Index) -> None:
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    serve(index, ColourModel(), port=0, open_browser=False, ready=ready)
+    serve(index, ColourModel(), open_browser=False, ready=ready, settings=ServerSettings(port=0))
     assert [hit["id"] for hit in found] == ["0-red"]
 
 
@@ -76,7 +76,7 @@ def test_taken_port_is_one_line(index: Index) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError) as error:
-            serve(index, ColourModel(), port=port, open_browser=False)
+            serve(index, ColourModel(), open_browser=False, settings=ServerSettings(port=port))
     assert f"port {port} of 127.0.0.1 is taken" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -92,7 +92,7 @@ def test_taken_port_is_one_line(index: Index) -> None:
 )
 def test_impossible_places_are_one_line(index: Index, place: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        serve(index, ColourModel(), open_browser=False, **place)
+        serve(index, ColourModel(), open_browser=False, settings=ServerSettings(**place))
 
 
 def test_a_port_that_cannot_be_used_is_one_line() -> None:
@@ -107,7 +107,7 @@ import sys
 from pathlib import Path
 from tests.colour_model import ColourModel
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, serve, _server
+from rungwise.serving import ServerSettings, ServingLimits, serve, _server
 
 class SlowModel(ColourModel):
     def encode_text(self, texts):
@@ -126,7 +126,8 @@ def ready(address):
 
 _server._Server = Telling
 limits = ServingLimits(graceful_seconds=float(sys.argv[2]), waiting_seconds=1e6)
-serve(Index.open(Path(sys.argv[1])), SlowModel(), port=0, open_browser=False, ready=ready, limits=limits)
+serve(Index.open(Path(sys.argv[1])), SlowModel(), settings=ServerSettings(port=0, limits=limits), open_browser=False,
+    ready=ready)
 print("done", flush=True)
 """
 
@@ -208,7 +209,7 @@ def test_a_second_signal_ends_it_at_once(index: Index, second: signal.Signals) -
 
 @pytest.mark.slow
 def test_a_full_server_refuses_in_one_line_and_goes_on(index: Index) -> None:
-    with background(index, ColourModel(), limits=ServingLimits(connections=1)) as address:
+    with background(index, ColourModel(), settings=ServerSettings(limits=ServingLimits(connections=1))) as address:
         with begun(address, "/pictures", b"half a pict"), pytest.raises(HTTPError) as refused:
             answer(f"{address}about")
         assert refused.value.code == 503
@@ -222,7 +223,7 @@ def test_a_full_server_refuses_in_one_line_and_goes_on(index: Index) -> None:
 @pytest.mark.slow
 def test_time_is_limited(index: Index) -> None:
     limits = ServingLimits(body_seconds=0.2, idle_seconds=0.2)
-    with background(index, ColourModel(), limits=limits) as address:
+    with background(index, ColourModel(), settings=ServerSettings(limits=limits)) as address:
         with begun(address, "/pictures", b"half a pict") as sending:
             assert sending.recv(100).startswith(b"HTTP/1.1 408")
         with begun(address, "/about") as idle, idle.makefile("rb") as answers:

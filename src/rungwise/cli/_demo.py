@@ -63,19 +63,19 @@ def main(arguments: list[str]) -> int:
     """Run the demo."""
     asked = parse(DemoCommand, arguments, "rungwise demo", examples=_EXAMPLES)
     from rungwise.demo import Places, create_demo_app, refuse_others
-    from rungwise.serving import background_app, serve_app
+    from rungwise.serving import ServerSettings, background_app, serve_app
 
     if asked.small and not asked.check:
         raise UserError("--small goes with --check alone: models of so few pictures show nothing; leave it out")
     device = chosen_device(asked.device)
 
     def make(demo: Made) -> MakeApp:
-        return lambda names, _: create_demo_app(demo, allowed_hosts=names, limits=asked.limits)
+        return lambda settings, _: create_demo_app(demo, settings=settings)
 
     if asked.check:
         with tempfile.TemporaryDirectory() as folder:
             demo = _made(Places(Path(folder)), device, small=asked.small)
-            with background_app(make(demo), limits=asked.limits) as address:
+            with background_app(make(demo), settings=ServerSettings(limits=asked.limits)) as address:
                 _ask(address, demo)
             say("the page, its searches and its pictures answered")
         return 0
@@ -85,10 +85,9 @@ def main(arguments: list[str]) -> int:
     _say_commands(places, demo)
     serve_app(
         make(demo),
-        port=asked.port,
+        settings=ServerSettings(port=asked.port, limits=asked.limits),
         open_browser=asked.browser,
         ready=lambda address: say(f"page: {address}   (Ctrl-C ends)"),
-        limits=asked.limits,
     )
     return 0
 

@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
     data = _check(asked)
     from rungwise.grading import create_grading_app
     from rungwise.relevance.human import require_place
-    from rungwise.serving import serve_app
+    from rungwise.serving import ServerSettings, serve_app
 
     require_writable_file(out)
     require_place(out)
@@ -80,22 +80,20 @@ def main(arguments: list[str]) -> int:
     if before is not None and before.issues:
         say_issues(before.issues)
     serve_app(
-        lambda names, _: create_grading_app(
+        lambda settings, _: create_grading_app(
             questions,
             out,
             file=asked.file.name,
             grader="" if asked.grader is None else person_name(asked.grader),
             next_command=_next(data.name, out.name),
-            allowed_hosts=names,
-            limits=asked.limits,
+            settings=settings,
             places={path: path.name for path in (asked.file, data)},
         ),
-        port=asked.port,
+        settings=ServerSettings(port=asked.port, limits=asked.limits),
         open_browser=asked.browser,
         ready=lambda address: say(
             f"{len(questions)} pairs to grade at {address}   (Ctrl-C ends)\njudgements are kept in {out}"
         ),
-        limits=asked.limits,
     )
     if _judgements(out) is not None:
         _say_agreement(out)

@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
     token, beyond = _token(asked)
     from rungwise.index import Index
-    from rungwise.serving import RequestLog, serve
+    from rungwise.serving import RequestLog, ServerSettings, serve
 
     place: Any = asked.index if "://" in asked.index else Path(asked.index)
     index = Index.open(place)
@@ -105,15 +105,17 @@ def main(arguments: list[str]) -> int:
     serve(
         index,
         model,
-        host=asked.host,
-        port=asked.port,
+        settings=ServerSettings(
+            host=asked.host,
+            port=asked.port,
+            token=token,
+            open_to_all=asked.open,
+            allowed_hosts=asked.allowed_host,
+            limits=asked.limits,
+            log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+        ),
         open_browser=asked.browser,
         ready=lambda address: _say_ready(len(index), address, asked.host, token),
-        token=token,
-        open_to_all=asked.open,
-        allowed_hosts=asked.allowed_host,
-        limits=asked.limits,
-        log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
         meaning=near_words(),
         reranker=reranker,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from rungwise.demo._examples import ExampleQuery
 from rungwise.demo._measurement import Compared
 from rungwise.demo._places import NAMES, RELEVANT_FROM, TITLES, Name
 from rungwise.demo._whole import Demo
-from rungwise.serving import ServingLimits, WorkQueues, create_app, mount_page, new_app
+from rungwise.serving import ServerSettings, WorkQueues, create_app, mount_page, new_app
 from rungwise.serving.schemas import json_answer, refusals
 
 _STATIC = Path(__file__).parent / "static"
@@ -42,16 +42,15 @@ class DemoAbout:
     examples: tuple[ExampleQuery, ...]
 
 
-def create_demo_app(
-    demo: Demo, *, allowed_hosts: Sequence[str] | None = None, limits: ServingLimits | None = None
-) -> FastAPI:
+def create_demo_app(demo: Demo, *, settings: ServerSettings | None = None) -> FastAPI:
     """Application of the demo's page and its HTTP interface.
 
     Answers are JSON; every refusal is ``{"error": "one line"}``. Pictures come from the application of a model, which
     finds them by their ids and never by a path from a request.
     """
-    lanes = WorkQueues(limits or ServingLimits())
-    app = new_app("rungwise demo", allowed_hosts=allowed_hosts)
+    settings = settings or ServerSettings()
+    queues = WorkQueues(settings.limits)
+    app = new_app("rungwise demo", settings)
     about = DemoAbout(
         len(demo.comparison.ids),
         demo.results.trained,
@@ -71,10 +70,10 @@ def create_demo_app(
         request: Request, q: Annotated[str, Query(description="Plain words about a picture.", max_length=4 * LONGEST)]
     ) -> Response:
         """Both models' answers to a query, with what is exactly true of every hit."""
-        return json_answer(await lanes.encoded(request, partial(demo.comparison.answer, q)))
+        return json_answer(await queues.encoded(request, partial(demo.comparison.answer, q)))
 
     for name in NAMES:
         side = demo.comparison.sides[name]
-        app.mount(f"/{name}", create_app(side.index, side.model, allowed_hosts=allowed_hosts, lanes=lanes))
+        app.mount(f"/{name}", create_app(side.index, side.model, settings=settings, queues=queues))
     mount_page(app, _STATIC)
     return app

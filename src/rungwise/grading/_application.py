@@ -6,7 +6,7 @@ text that were shown, so that a page left open while another table is served gra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -24,7 +24,7 @@ from rungwise.grading._agreement import agreement_of, grades_given
 from rungwise.grading._questions import Questions
 from rungwise.relevance.human import GRADES, Judgement, Judgements, add_judgement, now, read_judgements
 from rungwise.serving import (
-    ServingLimits,
+    ServerSettings,
     WorkQueues,
     client_of,
     mount_page,
@@ -81,8 +81,7 @@ def create_grading_app(
     file: str = "",
     grader: str = "",
     next_command: str = "",
-    allowed_hosts: Sequence[str] | None = None,
-    limits: ServingLimits | None = None,
+    settings: ServerSettings | None = None,
     places: Mapping[Path, str] | None = None,
 ) -> FastAPI:
     """Application of the grading page and its HTTP interface.
@@ -95,13 +94,13 @@ def create_grading_app(
         file: Name of the table, for the page.
         grader: Name that the page takes; empty asks the grader for one.
         next_command: Command that the page suggests when everything is graded.
-        allowed_hosts: Names under which the application may be requested, without port; None for any.
-        limits: Limits of what clients may hold.
+        settings: Who is let in, and limits of what clients may hold.
         places: Files and folders that issues and errors may name, with the names that the page shows instead.
     """
-    lanes = WorkQueues(limits or ServingLimits())
+    settings = settings or ServerSettings()
+    queues = WorkQueues(settings.limits)
     places = {**(places or {}), out: out.name}
-    app = new_app("rungwise grade", allowed_hosts=allowed_hosts, places=places)
+    app = new_app("rungwise grade", settings, places=places)
     kept, data = _Kept(out), questions.data
     captions_of_image = data.captions_of_image
     about = schemas.GradingAbout(
@@ -126,7 +125,7 @@ def create_grading_app(
     async def progress(request: Request, who: Who) -> Response:
         """How far a grader is, and how well graders agree."""
         name = person_name(who)
-        return json_answer(await lanes.read(request, lambda: _progress(questions, kept.now(), name)))
+        return json_answer(await queues.read(request, lambda: _progress(questions, kept.now(), name)))
 
     @app.get("/grading/pairs/{place}", response_model=schemas.Pair, responses=refusals(404, 422), tags=["grading"])
     async def pair(place: int) -> Response:
@@ -155,7 +154,7 @@ def create_grading_app(
         if version not in (None, questions.version):
             raise HTTPException(409, "other pairs are asked by now; load the page again")
         path = data.paths[questions.asked[_checked(questions, place)].image]
-        return await lanes.files.answer(path, None, request, client_of(request))
+        return await queues.files.answer(path, None, request, client_of(request))
 
     @app.post(
         "/grading/judgements",
@@ -166,8 +165,8 @@ def create_grading_app(
     )
     async def judge(request: Request) -> Response:
         """Keep what a person says of a pair; the answer says how far that person is."""
-        asked = _asked(await json_body(request, lanes.limits.body_seconds, "a judgement", _FIELDS))
-        return json_answer(await lanes.read(request, partial(_keep, questions, kept, asked)))
+        asked = _asked(await json_body(request, queues.limits.body_seconds, "a judgement", _FIELDS))
+        return json_answer(await queues.read(request, partial(_keep, questions, kept, asked)))
 
     mount_page(app, _STATIC)
     return app

@@ -1,5 +1,6 @@
 from ._app import create_app as create_app
 from ._client import Client as Client
+from ._client import RankingOptions as RankingOptions
 from ._common_app import new_app as new_app
 from ._common_app import without_places as without_places
 from ._ids import possible as possible
@@ -14,4 +15,5 @@ from ._server import serve_app as serve_app
 from ._workload import WorkQueues as WorkQueues
 from ._workload import client_of as client_of
 from .access import RequestLog as RequestLog
+from .access import ServerSettings as ServerSettings
 from .state import Reranker as Reranker

@@ -6,7 +6,6 @@ reach any other file. Costly work waits in queues (:mod:`rungwise.serving._workl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
 from rungwise.serving._common_app import new_app
 from rungwise.serving._ids import sendable
-from rungwise.serving._limits import ServingLimits
 from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
-from rungwise.serving.access import RequestLog
+from rungwise.serving.access import ServerSettings
 from rungwise.serving.routes import feedback, pictures, readiness, search, why
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current, KeptPictures, Overviews, Reranker
@@ -38,15 +36,12 @@ def create_app(
     index: Index,
     model: DualEncoder,
     *,
-    allowed_hosts: Sequence[str] | None = None,
-    token: str | None = None,
-    limits: ServingLimits | None = None,
-    log: RequestLog | None = None,
+    settings: ServerSettings | None = None,
     kept: Path | None = None,
     meaning: Meaning | None = None,
     only_here: bool = False,
     reranker: Reranker | None = None,
-    lanes: WorkQueues | None = None,
+    queues: WorkQueues | None = None,
 ) -> FastAPI:
     """Application of the search page and its HTTP interface for one index.
 
@@ -56,24 +51,20 @@ def create_app(
     Args:
         index: Index to search.
         model: Model that built the index.
-        allowed_hosts: Names under which the application may be requested, without port; None for any. A server should
-            list its own names, since otherwise a web page elsewhere can have its name resolved to this machine and read
-            the answers.
-        token: Token that every request needs, in the header ``Authorization: Bearer TOKEN``; the page takes it once
-            from ``?token=TOKEN`` and keeps it in a cookie. Only with a token can pictures be added and deleted.
-        limits: Limits of what clients may hold; unused where ``lanes`` are given, which have their own.
-        log: Log of requests; None for no log.
+        settings: Who is let in, limits of what clients may hold, and the log; where the server listens is not read.
         kept: Folder for data of pictures that were sent; by default in the cache folder.
         meaning: Source of known words near in meaning to an unknown one; by default spelling alone decides.
         only_here: Whether only this machine reaches the application. People may then grade pictures without a token.
         reranker: Model that reranks the first hits of searches with words, and may explain them.
-        lanes: Queues for the work, which applications of the same server share; None makes new ones.
+        queues: Queues for the work, which applications of the same server share; their limits take the place of those
+            of ``settings``. None makes new ones.
 
     Raises:
         UserError: If another model built the index, or the token is too short.
     """
-    lanes = lanes or WorkQueues(limits or ServingLimits())
-    limits = lanes.limits
+    settings = settings or ServerSettings()
+    queues = queues or WorkQueues(settings.limits)
+    limits, writable = queues.limits, settings.token is not None
     searcher = Searcher(index, model, meaning=meaning)
     current, overviews, metrics = Current(searcher), Overviews(), Metrics()
     sent = KeptPictures(
@@ -82,14 +73,14 @@ def create_app(
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,
     )
-    work = Workload(lanes, sent, metrics)
+    work = Workload(queues, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     places = {} if index.folder is None else {index.folder: "the index"}
-    app = new_app("rungwise", allowed_hosts=allowed_hosts, token=token, metrics=metrics, log=log, places=places)
+    app = new_app("rungwise", settings, metrics=metrics, places=places)
     app.include_router(search.routes(current, work, overviews, reranker))
     app.include_router(why.routes(current, work, reranker))
-    app.include_router(pictures.routes(current, work, writable=token is not None))
-    gradable = token is not None or only_here
+    app.include_router(pictures.routes(current, work, writable=writable))
+    gradable = writable or only_here
     app.include_router(feedback.routes(current, work, limits, allowed=gradable))
     app.include_router(readiness.routes(current))
 
@@ -115,7 +106,7 @@ def create_app(
                 max_offset=search.MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
-                writable=token is not None and served.index.folder is not None,
+                writable=writable and served.index.folder is not None,
                 gradable=gradable and served.index.folder is not None,
                 reranked_by="" if reranker is None else reranker.name,
                 rerank_top=0 if reranker is None else reranker.top,

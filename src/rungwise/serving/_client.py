@@ -6,6 +6,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,6 +17,27 @@ from rungwise.serving._ids import as_sent
 
 _LARGEST_ANSWER = 256 << 20
 _LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class RankingOptions:
+    """How a server makes the list of a search; None is the server's default.
+
+    Attributes:
+        fold: Whether near-duplicates are shown as one.
+        diversity: 0 for the best pictures, up to 1 for those that differ most.
+        words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
+        end: Whether to judge where relevance ends. The answer has it in ``"end"``, and for each hit in ``"degree"``,
+            ``"rung"`` and ``"band"``.
+
+    >>> RankingOptions(words="off").fold is None
+    True
+    """
+
+    fold: bool | None = None
+    diversity: float | None = None
+    words: str | None = None
+    end: bool | None = None
 
 
 class Client:
@@ -66,10 +88,7 @@ class Client:
         like: Sequence[str] = (),
         unlike: Sequence[str] = (),
         pictures: Sequence[str | Path | bytes] = (),
-        fold: bool | None = None,
-        diversity: float | None = None,
-        words: str | None = None,
-        end: bool | None = None,
+        options: RankingOptions | None = None,
     ) -> dict[str, Any]:
         """The pictures that fit best; the newest ones if nothing is searched for.
 
@@ -81,12 +100,9 @@ class Client:
             like: Ids of pictures of the index that results should be like.
             unlike: Ids of pictures of the index that results should not be like.
             pictures: Other pictures that results should be like: files, their bytes, or names from :meth:`send`.
-            fold: Whether near-duplicates are shown as one; None for the server's default.
-            diversity: 0 for the best pictures, up to 1 for those that differ most.
-            words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
-            end: Whether to judge where relevance ends; None for the server's default. The answer has it in ``"end"``,
-                and for each hit in ``"degree"``, ``"rung"`` and ``"band"``.
+            options: How the server makes the list; None for its defaults.
         """
+        options = options or RankingOptions()
         asked = {
             "q": query,
             "k": k,
@@ -95,10 +111,10 @@ class Client:
             "like": [*map(as_sent, like)],
             "unlike": [*map(as_sent, unlike)],
             "picture": [self._sent(picture) for picture in pictures],
-            "fold": fold if fold is None else str(fold).lower(),
-            "diversity": diversity,
-            "words": words,
-            "end": end if end is None else str(end).lower(),
+            "fold": _flag(options.fold),
+            "diversity": options.diversity,
+            "words": options.words,
+            "end": _flag(options.end),
         }
         return self._json("GET", "search", asked)
 
@@ -218,6 +234,10 @@ class Client:
             refusal = UserError(reason, parameters={"filter": "where"} if of_filter else {})
             raise UserError(f"{self.address}: {refusal}") from refusal
         return content
+
+
+def _flag(value: bool | None) -> str | None:
+    return None if value is None else str(value).lower()
 
 
 def _in_path(item_id: str) -> str:

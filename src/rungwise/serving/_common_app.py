@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from rungwise.core import UnavailableError, UserError
 from rungwise.core.output import printable
 from rungwise.serving._metrics import Metrics
-from rungwise.serving.access import HEADERS, AccessGuard, RequestLog, RequestWatch, Token, known_parameters
+from rungwise.serving.access import HEADERS, AccessGuard, RequestWatch, ServerSettings, Token, known_parameters
 from rungwise.serving.queues import BusyError
 from rungwise.serving.schemas import json_answer
 from rungwise.serving.schemas.responses import Refusal
@@ -38,26 +38,23 @@ _PATH = re.compile(r"(?<![\w.~%-])(?:[A-Za-z]:\\|/([^\s/'\"`:;,()]+))[^\s'\"`:;,
 
 def new_app(
     title: str,
+    settings: ServerSettings | None = None,
     *,
-    allowed_hosts: Sequence[str] | None = None,
-    token: str | None = None,
     metrics: Metrics | None = None,
-    log: RequestLog | None = None,
     places: Mapping[Path, str] | None = None,
 ) -> FastAPI:
     """Application without operations.
 
     Args:
         title: Title of the interface.
-        allowed_hosts: Names under which the application may be requested, without port; None for any.
-        token: Token that every request needs; None for no token.
+        settings: Who is let in, and the log of requests; the rest is not read.
         metrics: Counters of requests, if any.
-        log: Log of requests; None for no log.
         places: Files and folders that errors may name, with the names that visitors read instead.
 
     Raises:
         UserError: If the token is too short.
     """
+    settings = settings or ServerSettings()
     app = FastAPI(
         title=title,
         version=version("rungwise"),
@@ -66,8 +63,9 @@ def new_app(
         dependencies=[Depends(known_parameters)],
     )
     _answer_errors_in_one_line(app, partial(without_places, places=places or {}))
-    app.add_middleware(AccessGuard, names=allowed_hosts, token=None if token is None else Token(token))
-    app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=log)
+    token = None if settings.token is None else Token(settings.token)
+    app.add_middleware(AccessGuard, names=settings.allowed_hosts, token=token)
+    app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=settings.log)
     return app
 
 

@@ -10,8 +10,9 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import FrameType
 
 import uvicorn
@@ -26,7 +27,7 @@ from rungwise.serving.access import (
     BACKLOG,
     Connections,
     LimitedConnection,
-    RequestLog,
+    ServerSettings,
     addresses,
     check_guarded,
     ignoring_disconnects,
@@ -40,8 +41,10 @@ from rungwise.serving.state import Reranker
 THREAD_NAME = "rungwise-search-page"
 """Name of the thread in which :func:`background` serves."""
 
-MakeApp = Callable[[Sequence[str], str], FastAPI]
-"""Function that makes an application, given the names under which it may be requested and the address of its socket."""
+MakeApp = Callable[[ServerSettings, str], FastAPI]
+"""Function that makes an application, given its settings, with all names that are let in, and its socket's address."""
+
+_PORT = 8000
 
 
 class _Server(uvicorn.Server):
@@ -95,35 +98,23 @@ def serve(
     index: Index,
     model: DualEncoder,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
+    settings: ServerSettings | None = None,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
-    token: str | None = None,
-    open_to_all: bool = False,
-    allowed_hosts: Sequence[str] = (),
-    limits: ServingLimits | None = None,
-    log: RequestLog | None = None,
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
-    Answers under way may then take a few seconds more (``limits.graceful_seconds``); a second signal ends the process
-    at once.
+    Answers under way may then take a few seconds more (``settings.limits.graceful_seconds``); a second signal ends the
+    process at once.
 
     Args:
         index: Index to search.
         model: Model that built the index.
-        host: Address to listen on; ``"0.0.0.0"`` lets other machines in, which needs a token or ``open_to_all``.
-        port: Port to listen on; 0 takes any free one.
+        settings: Where the server listens, who is let in, and what strangers may hold of it.
         open_browser: Whether to open the page in a browser.
         ready: Called with the page's address, without the token, in its own thread, once the page answers.
-        token: Token that every request needs, as :func:`create_app` takes it.
-        open_to_all: Whether everybody who reaches the server may see every picture of the index.
-        allowed_hosts: Names under which the page may be requested, besides those of this machine.
-        limits: Limits of what clients may hold; None for the defaults.
-        log: Log of requests; None for no log.
         meaning: Source of known words near in meaning to an unknown one.
         reranker: Model that reranks the first hits of searches with words.
 
@@ -131,42 +122,33 @@ def serve(
         UserError: If the port cannot be used, another model built the index, or other machines can reach the server and
             neither a token nor ``open_to_all`` was given.
     """
-    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
     serve_app(
-        make,
-        host=host,
-        port=port,
+        _search_app(index, model, settings, meaning, reranker),
+        settings=settings,
         open_browser=open_browser,
         ready=ready,
-        token=token,
-        open_to_all=open_to_all,
-        limits=limits,
     )
 
 
 def serve_app(
     make: MakeApp,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
+    settings: ServerSettings | None = None,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
-    token: str | None = None,
-    open_to_all: bool = False,
-    limits: ServingLimits | None = None,
 ) -> None:
-    """Serve any application of ours until Ctrl-C or SIGTERM.
+    """Serve any application of ours until Ctrl-C.
 
-    ``make`` makes the application, which asks for ``token`` itself; the other arguments and errors are those of
-    :func:`serve`.
+    ``make`` makes the application; the other arguments and errors are those of :func:`serve`.
     """
-    with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
+    settings = settings or ServerSettings()
+    with _ready(make, settings, _PORT) as (server, listener, address):
 
         def announce() -> None:
             if ready is not None:
                 ready(address)
             if open_browser:
-                webbrowser.open(with_token(address, token))
+                webbrowser.open(with_token(address, settings.token))
 
         # A thread, because the server must go on to answer while the caller or the browser asks.
         server.when_started = threading.Thread(target=announce, daemon=True).start
@@ -178,13 +160,7 @@ def background(
     index: Index,
     model: DualEncoder,
     *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    token: str | None = None,
-    open_to_all: bool = False,
-    allowed_hosts: Sequence[str] = (),
-    limits: ServingLimits | None = None,
-    log: RequestLog | None = None,
+    settings: ServerSettings | None = None,
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
 ) -> Iterator[str]:
@@ -192,23 +168,14 @@ def background(
 
     The arguments and errors are those of :func:`serve`.
     """
-    make = _search_app(index, model, token, allowed_hosts, limits, log, meaning, reranker)
-    with background_app(make, host=host, port=port, token=token, open_to_all=open_to_all, limits=limits) as address:
+    with background_app(_search_app(index, model, settings, meaning, reranker), settings=settings) as address:
         yield address
 
 
 @contextmanager
-def background_app(
-    make: MakeApp,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    token: str | None = None,
-    open_to_all: bool = False,
-    limits: ServingLimits | None = None,
-) -> Iterator[str]:
+def background_app(make: MakeApp, *, settings: ServerSettings | None = None) -> Iterator[str]:
     """Serve any application of ours from a thread while the block runs, with the arguments of :func:`serve_app`."""
-    with _ready(make, host, port, token, open_to_all, limits) as (server, listener, address):
+    with _ready(make, settings or ServerSettings(), 0) as (server, listener, address):
         begun = threading.Event()
         server.when_started = begun.set
 
@@ -231,15 +198,20 @@ def background_app(
 
 
 @contextmanager
-def _ready(
-    make: MakeApp, host: str, port: int, token: str | None, open_to_all: bool, limits: ServingLimits | None
-) -> Iterator[tuple[_Server, socket.socket, str]]:
-    """A server, the socket for it to listen on, and the address for a browser on this machine."""
-    with _listening(host, port) as listener:
+def _ready(make: MakeApp, settings: ServerSettings, port: int) -> Iterator[tuple[_Server, socket.socket, str]]:
+    """A server, the socket for it to listen on, and the address for a browser on this machine.
+
+    Args:
+        make: Function that makes the application.
+        settings: Settings of the server.
+        port: Port where the settings name none.
+    """
+    with _listening(settings.host, port if settings.port is None else settings.port) as listener:
         bound, port = listener.getsockname()[:2]
-        check_guarded(bound, token, open_to_all)
-        server = _Server(make(own_names(host, bound), bound), limits or ServingLimits())
-        yield server, listener, addresses(host, bound, port)[0]
+        check_guarded(bound, settings.token, settings.open_to_all)
+        names = (*own_names(settings.host, bound), *(settings.allowed_hosts or ()))
+        server = _Server(make(replace(settings, allowed_hosts=names), bound), settings.limits)
+        yield server, listener, addresses(settings.host, bound, port)[0]
 
 
 @contextmanager
@@ -262,10 +234,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 def _search_app(
     index: Index,
     model: DualEncoder,
-    token: str | None,
-    allowed_hosts: Sequence[str],
-    limits: ServingLimits | None,
-    log: RequestLog | None,
+    settings: ServerSettings | None,
     meaning: Meaning | None,
     reranker: Reranker | None,
 ) -> MakeApp:
@@ -274,17 +243,16 @@ def _search_app(
         # What the first search loads and compiles takes many times as long beside visitors.
         Searcher(index, model, meaning=meaning).search("a", 1)
 
-    def make(names: Sequence[str], bound: str) -> FastAPI:
+    only_locally = settings is None or not settings.allowed_hosts
+
+    def make(settings: ServerSettings, bound: str) -> FastAPI:
         return create_app(
             index,
             model,
-            allowed_hosts=(*names, *allowed_hosts),
-            token=token,
-            limits=limits,
-            log=log,
+            settings=settings,
             meaning=meaning,
             # Names beside its own mean that another machine stands before this one.
-            only_here=is_loopback(bound) and not allowed_hosts,
+            only_here=is_loopback(bound) and only_locally,
             reranker=reranker,
         )
 

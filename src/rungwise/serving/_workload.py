@@ -85,8 +85,8 @@ class WorkQueues:
 
     def watched_by(self, metrics: Metrics) -> None:
         """Add gauges of the waiting work to the counters."""
-        for name, lane in (("encoding", self.encoding), ("decoding", self.decoding), ("reading", self.reading)):
-            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, lane))
+        for name, queue in (("encoding", self.encoding), ("decoding", self.decoding), ("reading", self.reading)):
+            metrics.watch(f"waiting_{name}", f"Pieces of work that wait for {name}.", partial(_waiting, queue))
         metrics.watch("uploads_bytes", "Bytes of pictures that are being received.", lambda: self.uploads.held)
         metrics.watch("decoding_free_bytes", "Memory that decoding may still take.", lambda: self.memory.left)
 
@@ -101,21 +101,21 @@ class Workload:
         read: Method :meth:`WorkQueues.read` of the queues.
     """
 
-    def __init__(self, lanes: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
+    def __init__(self, queues: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
         self.kept = kept
-        self._lanes = lanes
-        self._limits = lanes.limits
-        self.files, self.encoded, self.read = lanes.files, lanes.encoded, lanes.read
+        self._queues = queues
+        self._limits = queues.limits
+        self.files, self.encoded, self.read = queues.files, queues.encoded, queues.read
         self._queries = Batches(
-            lanes.encoding,
+            queues.encoding,
             searched,
-            most=lanes.limits.queries_together,
+            most=queues.limits.queries_together,
             size=lambda one: sum(map(len, one.query.texts)),
-            room=lanes.limits.characters_together,
+            room=queues.limits.characters_together,
             observe=metrics.encoded,
         )
         metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
-        lanes.watched_by(metrics)
+        queues.watched_by(metrics)
 
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
         """Encode a query, together with others that wait, and search."""
@@ -143,7 +143,7 @@ class Workload:
             needed = header.memory(model.decoded_side) + size
             if needed > self._limits.decoding_memory:
                 raise HTTPException(422, f"this picture has {header.pixels} pixels, which are too many to look at anew")
-            with self._lanes.memory.taken(needed):
+            with self._queues.memory.taken(needed):
                 return work()
         except (OSError, UserError) as error:  # the reasons name the file
             raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
@@ -151,7 +151,7 @@ class Workload:
     async def keep_picture(self, request: Request, searcher: Searcher) -> tuple[str, PictureHeader]:
         """Receive a picture, decode it in one queue, encode it in another, and keep its data."""
         client = client_of(request)
-        async with self._lanes.uploads.received(request, client) as body:
+        async with self._queues.uploads.received(request, client) as body:
             header, encode, small = await self._decoded(request, searcher, body)
             vector = await self.encoded(request, encode)
         # Nothing is kept of a picture of which the vector is not known, and nobody waits for the disk but its sender.
@@ -160,7 +160,7 @@ class Workload:
     async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
         """Receive a picture, check that it can be decoded, and do work with it in the queue of encoding."""
         client = client_of(request)
-        async with self._lanes.uploads.received(request, client) as body:
+        async with self._queues.uploads.received(request, client) as body:
             header, _, _ = await self._decoded(request, searcher, body)
             return await self.encoded(request, partial(work, body, header))
 
@@ -170,7 +170,7 @@ class Workload:
         if not body:
             raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
         decode = partial(self._decode, searcher, body)
-        work = self._lanes.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
+        work = self._queues.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(work, request, self._limits.waiting_seconds)
 
     def _decode(
@@ -189,7 +189,7 @@ class Workload:
                 f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
                 " send a smaller one, or a JPEG",
             )
-        with self._lanes.memory.taken(needed):
+        with self._queues.memory.taken(needed):
             return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
 
 
@@ -217,5 +217,5 @@ def client_of(request: Request) -> str:
     return client_key(request.client.host) if request.client else ""
 
 
-def _waiting(lane: WorkQueue) -> float:
-    return lane.waiting
+def _waiting(queue: WorkQueue) -> float:
+    return queue.waiting

@@ -17,7 +17,7 @@ from rungwise.calibration import QueryJudgement
 from rungwise.cli import _serve as serve
 from rungwise.cli import main
 from rungwise.index import Index
-from rungwise.serving import background, create_app
+from rungwise.serving import ServerSettings, background, create_app
 from tests.colour_model import ColourModel, colour_pictures
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def address(folder: Path, connected: Callable[[object], str]) -> str:
-    return connected(create_app(Index.open(folder), ColourModel(), token=TOKEN))
+    return connected(create_app(Index.open(folder), ColourModel(), settings=ServerSettings(token=TOKEN)))
 
 
 @pytest.fixture(params=["an index", "a server"])
@@ -193,7 +193,7 @@ def test_a_server_is_asked_without_torch(folder: Path) -> None:
         "import sys; from rungwise.cli import main; code = main(['search', *sys.argv[1:]]);"
         "sys.exit(code or bool({'torch', 'lancedb', 'pyarrow', 'numba', 'fastapi'} & set(sys.modules)))"
     )
-    with background(Index.open(folder), ColourModel(), token=TOKEN) as address:
+    with background(Index.open(folder), ColourModel(), settings=ServerSettings(token=TOKEN)) as address:
         command = [sys.executable, "-c", code, f"{address}?token={TOKEN}", "red", "--json"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 
 from rungwise.index import Index
-from rungwise.serving import create_app
+from rungwise.serving import ServerSettings, create_app
 from rungwise.serving.access import with_token
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
 from tests.serving.conftest import PATIENT
@@ -25,14 +25,18 @@ def index(shared_index: Index) -> Index:
 @pytest.fixture(scope="module")
 def client(shared_index: Index) -> Iterator[TestClient]:
     names = ("localhost", "127.0.0.1", "::1", "Pictures.Example")
-    app = create_app(shared_index, ColourModel(), allowed_hosts=names, limits=PATIENT)
+    app = create_app(shared_index, ColourModel(), settings=ServerSettings(allowed_hosts=names, limits=PATIENT))
     with TestClient(app, base_url="http://localhost:8000") as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def guarded_by_token(shared_index: Index) -> Iterator[TestClient]:
-    app = create_app(shared_index, ColourModel(), allowed_hosts=("localhost", "::1"), token=TOKEN, limits=PATIENT)
+    app = create_app(
+        shared_index,
+        ColourModel(),
+        settings=ServerSettings(allowed_hosts=("localhost", "::1"), token=TOKEN, limits=PATIENT),
+    )
     with TestClient(app, base_url="http://localhost:8000", follow_redirects=False) as client:
         yield client
 
@@ -67,7 +71,8 @@ def test_host_table(client: TestClient, host: str, status: int) -> None:
 
 def test_the_address_at_which_a_connection_arrived_is_a_name(index: Index) -> None:
     arrived = TestClient(
-        create_app(index, ColourModel(), allowed_hosts=("localhost",)), base_url="http://192.168.0.9:8000"
+        create_app(index, ColourModel(), settings=ServerSettings(allowed_hosts=("localhost",))),
+        base_url="http://192.168.0.9:8000",
     )
     assert arrived.get("/about").status_code == 200
     assert arrived.get("/about", headers={"host": "192.168.0.8:8000"}).status_code == 421
@@ -186,7 +191,7 @@ def test_another_programs_odd_cookie_does_not_lock_out(guarded: TestClient) -> N
 def test_the_server_behind_never_sees_the_token_in_the_address(index: Index) -> None:
     """What logs requests reads the address from the scope after the answer."""
     scopes = []
-    app = create_app(index, ColourModel(), token=TOKEN)
+    app = create_app(index, ColourModel(), settings=ServerSettings(token=TOKEN))
 
     async def logging(scope: dict, receive: object, send: object) -> None:
         await app(scope, receive, send)

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
 from rungwise.index import Index
-from rungwise.serving import RequestLog, create_app
+from rungwise.serving import RequestLog, ServerSettings, create_app
 from tests.colour_model import ColourModel
 
 TOKEN = "correct-horse"
@@ -30,7 +30,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 def test_every_request_gets_one_line_without_token_and_words(index: Index) -> None:
     stream = io.StringIO()
-    client = TestClient(create_app(index, ColourModel(), token=TOKEN, log=RequestLog(stream)))
+    client = TestClient(create_app(index, ColourModel(), settings=ServerSettings(token=TOKEN, log=RequestLog(stream))))
     good = {"authorization": f"Bearer {TOKEN}"}
     client.get("/search?q=secret%20words", headers=good)
     client.get("/items/secret", headers=good)
@@ -51,7 +51,7 @@ def test_every_request_gets_one_line_without_token_and_words(index: Index) -> No
 
 def test_what_was_asked_is_written_only_where_that_was_asked_for(index: Index) -> None:
     stream = io.StringIO()
-    client = TestClient(create_app(index, ColourModel(), log=RequestLog(stream, queries=True)))
+    client = TestClient(create_app(index, ColourModel(), settings=ServerSettings(log=RequestLog(stream, queries=True))))
     client.get("/search", params={"q": "red\n{}\x1b[31m", "like": "0-red", "k": 3, "token": "never-this"})
     assert stream.getvalue().count("\n") == 1
     assert "\x1b" not in stream.getvalue()
@@ -60,6 +60,6 @@ def test_what_was_asked_is_written_only_where_that_was_asked_for(index: Index) -
 
 def test_a_failure_of_ours_is_written_as_one(index: Index) -> None:
     stream = io.StringIO()
-    app = create_app(index, Broken(), log=RequestLog(stream))
+    app = create_app(index, Broken(), settings=ServerSettings(log=RequestLog(stream)))
     TestClient(app, raise_server_exceptions=False).get("/search?q=red")
     assert [(line["route"], line["status"]) for line in lines(stream)] == [("/search", 500)]

@@ -8,16 +8,16 @@ from rungwise.serving.queues import Batches, WorkQueue
 
 
 class Held:
-    """Batches whose lane is busy until it is let go."""
+    """Batches whose queue is busy until it is let go."""
 
     def __init__(self, most: int = 64, room: int = 1000) -> None:
         self.done: list[list[str]] = []
         self.sizes: list[int] = []
         self.go, begun = threading.Event(), threading.Event()
-        lane = WorkQueue(threads=1)
-        lane.submit(lambda: (begun.set(), self.go.wait()), client="busy")
+        queue = WorkQueue(threads=1)
+        queue.submit(lambda: (begun.set(), self.go.wait()), client="busy")
         begun.wait()
-        self.batches = Batches(lane, self._do, most=most, size=len, room=room, observe=self.sizes.append)
+        self.batches = Batches(queue, self._do, most=most, size=len, room=room, observe=self.sizes.append)
 
     def _do(self, asked: Sequence[str]) -> list[str | Exception]:
         self.done.append(list(asked))

@@ -16,12 +16,12 @@ from rungwise.serving.queues import Memory, WorkQueue
 
 @contextmanager
 def held(**settings: Any) -> Iterator[WorkQueue]:
-    """A lane whose only thread is busy within the block."""
-    lane, go, begun = WorkQueue(threads=1, **settings), threading.Event(), threading.Event()
-    lane.submit(lambda: (begun.set(), go.wait()), client="busy")
+    """A queue whose only thread is busy within the block."""
+    queue, go, begun = WorkQueue(threads=1, **settings), threading.Event(), threading.Event()
+    queue.submit(lambda: (begun.set(), go.wait()), client="busy")
     begun.wait()
     try:
-        yield lane
+        yield queue
     finally:
         go.set()
 
@@ -29,9 +29,9 @@ def held(**settings: Any) -> Iterator[WorkQueue]:
 def order_of(submissions: list[tuple[str, str, float]]) -> list[str]:
     """In which order a thread does what was submitted at one moment: name, client and patience of each."""
     done: list[str] = []
-    with held(clock=lambda: 0.0) as lane:
+    with held(clock=lambda: 0.0) as queue:
         work = [
-            lane.submit(lambda name=name: done.append(name), client=client, patience=patience)
+            queue.submit(lambda name=name: done.append(name), client=client, patience=patience)
             for name, client, patience in submissions
         ]
     wait(work)
@@ -50,24 +50,24 @@ def test_a_client_with_much_under_way_lets_others_pass() -> None:
 def test_nobody_waits_for_ever() -> None:
     """A picture that has waited for as long as it was to is due before a text that comes then."""
     now, done = [0.0], []
-    with held(clock=lambda: now[0]) as lane:
-        work = [lane.submit(lambda: done.append("picture"), client="a", patience=60.0)]
+    with held(clock=lambda: now[0]) as queue:
+        work = [queue.submit(lambda: done.append("picture"), client="a", patience=60.0)]
         for now[0] in (59.0, 61.0):
-            work.append(lane.submit(lambda at=now[0]: done.append(f"text at {at:g}"), client="b"))
+            work.append(queue.submit(lambda at=now[0]: done.append(f"text at {at:g}"), client="b"))
     wait(work)
     assert done == ["text at 59", "picture", "text at 61"]
 
 
 def test_errors_are_the_outcome_and_the_thread_goes_on() -> None:
-    lane = WorkQueue(threads=1)
+    queue = WorkQueue(threads=1)
     with pytest.raises(ZeroDivisionError):
-        lane.submit(lambda: 1 / 0, client="a").result()
-    assert lane.submit(lambda: 2, client="a").result() == 2
+        queue.submit(lambda: 1 / 0, client="a").result()
+    assert queue.submit(lambda: 2, client="a").result() == 2
 
 
 def test_as_many_work_at_once_as_there_are_threads() -> None:
-    lane, together = WorkQueue(threads=3), threading.Barrier(3)
-    work = [lane.submit(lambda: together.wait(), client="a") for _ in range(6)]
+    queue, together = WorkQueue(threads=3), threading.Barrier(3)
+    work = [queue.submit(lambda: together.wait(), client="a") for _ in range(6)]
     wait(work)
 
 
@@ -84,8 +84,8 @@ class Picture:
 def test_what_is_cancelled_in_the_queue_is_given_back_at_once() -> None:
     picture = Picture()
     left = weakref.ref(picture)
-    with held() as lane:
-        work = lane.submit(picture.use, client="a")
+    with held() as queue:
+        work = queue.submit(picture.use, client="a")
         del picture
         assert left() is not None
         assert work.cancel()
@@ -94,14 +94,14 @@ def test_what_is_cancelled_in_the_queue_is_given_back_at_once() -> None:
 
 @pytest.mark.parametrize("method", ["use", "fail"])
 def test_what_is_done_is_given_back_without_the_collector(method: str) -> None:
-    lane, picture = WorkQueue(threads=1), Picture()
+    queue, picture = WorkQueue(threads=1), Picture()
     left = weakref.ref(picture)
     gc.disable()
     try:
-        work = lane.submit(getattr(picture, method), client="a")
+        work = queue.submit(getattr(picture, method), client="a")
         del picture
         wait([work])
-        lane.submit(lambda: None, client="a").result()  # the thread has left what it did before
+        queue.submit(lambda: None, client="a").result()  # the thread has left what it did before
         del work
         assert left() is None
     finally:
@@ -109,7 +109,7 @@ def test_what_is_done_is_given_back_without_the_collector(method: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own there")
-def test_a_yielding_lane_leaves_the_processor_to_others() -> None:
+def test_a_yielding_queue_leaves_the_processor_to_others() -> None:
     def niceness() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 

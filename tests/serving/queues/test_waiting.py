@@ -21,10 +21,10 @@ def request_of(left: asyncio.Event) -> Request:
 
 def test_result_and_error_come_through() -> None:
     async def ask() -> None:
-        lane, request = WorkQueue(threads=1), request_of(asyncio.Event())
-        assert await outcome(lane.submit(lambda: 3, client="a"), request, 1e6) == 3
+        queue, request = WorkQueue(threads=1), request_of(asyncio.Event())
+        assert await outcome(queue.submit(lambda: 3, client="a"), request, 1e6) == 3
         with pytest.raises(ZeroDivisionError):
-            await outcome(lane.submit(lambda: 1 / 0, client="a"), request, 1e6)
+            await outcome(queue.submit(lambda: 1 / 0, client="a"), request, 1e6)
 
     asyncio.run(ask())
 

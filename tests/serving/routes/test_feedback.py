@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from rungwise.core import UserError
 from rungwise.index import Index
-from rungwise.serving import Client, ServingLimits, background, create_app
+from rungwise.serving import Client, RankingOptions, ServerSettings, ServingLimits, background, create_app
 from rungwise.serving._server import _search_app
 from rungwise.serving.access import json_body
 from rungwise.serving.routes.feedback import Standing, changes_of
@@ -38,7 +39,9 @@ def client(index: Index) -> TestClient:
 @pytest.fixture(scope="module")
 def local(shared_index: Index) -> Iterator[TestClient]:
     """Takes grades, for requests that are none."""
-    with TestClient(create_app(shared_index, ColourModel(), only_here=True, limits=PATIENT)) as client:
+    with TestClient(
+        create_app(shared_index, ColourModel(), only_here=True, settings=ServerSettings(limits=PATIENT))
+    ) as client:
         yield client
 
 
@@ -149,7 +152,8 @@ def test_without_a_token_only_this_machine_may_grade(index: Index) -> None:
         assert "token" in answer.json()["error"]
     assert not len(index.grades())
     with_token = TestClient(
-        create_app(index, ColourModel(), token="correct-horse"), headers={"Authorization": "Bearer correct-horse"}
+        create_app(index, ColourModel(), settings=ServerSettings(token="correct-horse")),
+        headers={"Authorization": "Bearer correct-horse"},
     )
     assert with_token.get("/about").json()["gradable"]
     assert with_token.post("/grades", json=grade).status_code == 200
@@ -162,8 +166,12 @@ def test_without_a_token_only_this_machine_may_grade(index: Index) -> None:
 def test_a_server_knows_whether_others_reach_it(
     shared_index: Index, bound: str, names: list[str], gradable: bool
 ) -> None:
-    make = _search_app(shared_index, ColourModel(), None, names, PATIENT, None, None, None)
-    assert TestClient(make(["testserver"], bound)).get("/about").json()["gradable"] is gradable
+    given = ServerSettings(allowed_hosts=names, limits=PATIENT)
+    make = _search_app(shared_index, ColourModel(), given, None, None)
+    assert (
+        TestClient(make(replace(given, allowed_hosts=["testserver"]), bound)).get("/about").json()["gradable"]
+        is gradable
+    )
 
 
 @pytest.mark.slow
@@ -174,13 +182,13 @@ def test_a_server_knows_whether_others_reach_it(
 def test_a_server_with_a_socket_knows_whether_others_reach_it(
     shared_index: Index, settings: dict[str, object], gradable: bool
 ) -> None:
-    with background(shared_index, ColourModel(), **settings) as address:
+    with background(shared_index, ColourModel(), settings=ServerSettings(**settings)) as address:
         assert Client(address).about()["gradable"] is gradable
 
 
 @pytest.fixture
 def server(index: Index) -> Iterator[Client]:
-    with reached(create_app(index, ColourModel(), only_here=True, limits=PATIENT)) as address:
+    with reached(create_app(index, ColourModel(), only_here=True, settings=ServerSettings(limits=PATIENT))) as address:
         yield Client(address)
 
 
@@ -189,7 +197,7 @@ def test_the_client_grades_and_calibrates(server: Client, index: Index) -> None:
         server.calibrate()
     for number in range(24):
         query = f"{list(COLOURS)[number % 4]} number {number}"
-        for hit in server.search(query, 15, fold=False, end=False)["hits"]:
+        for hit in server.search(query, 15, options=RankingOptions(fold=False, end=False))["hits"]:
             server.grade(query, hit["id"], "right" if query.split()[0] in hit["id"] else "wrong")
     assert server.grades(k=1)["queries"] == 24
     learnt = server.calibrate()
@@ -222,7 +230,9 @@ def test_a_slow_grade_is_given_up() -> None:
 
 @pytest.mark.slow
 def test_a_slow_grade_is_given_up_by_a_server(shared_index: Index) -> None:
-    with background(shared_index, ColourModel(), limits=ServingLimits(body_seconds=0.2)) as address:
+    with background(
+        shared_index, ColourModel(), settings=ServerSettings(limits=ServingLimits(body_seconds=0.2))
+    ) as address:
         connection = http.client.HTTPConnection(address.split("/")[2])
         connection.putrequest("POST", "/grades")
         connection.putheader("Content-Type", "application/json")

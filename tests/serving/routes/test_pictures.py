@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, create_app
+from rungwise.serving import ServerSettings, ServingLimits, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, TOKEN
 
@@ -20,7 +20,7 @@ def index(tmp_path: Path) -> Index:
 
 @pytest.fixture
 def client(index: Index) -> Iterator[TestClient]:
-    app = create_app(index, ColourModel(), token=TOKEN)
+    app = create_app(index, ColourModel(), settings=ServerSettings(token=TOKEN))
     with TestClient(app, headers={"authorization": f"Bearer {TOKEN}"}) as client:
         yield client
 
@@ -114,14 +114,17 @@ def test_nothing_is_changed_without_a_token(reader: TestClient, shared_index: In
 
 def test_an_index_in_no_folder_is_not_changed(shared_index: Index) -> None:
     free = Index(shared_index.manifest, shared_index.picture_store, shared_index.caption_store)
-    client = TestClient(create_app(free, ColourModel(), token=TOKEN), headers={"authorization": f"Bearer {TOKEN}"})
+    client = TestClient(
+        create_app(free, ColourModel(), settings=ServerSettings(token=TOKEN)),
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
     assert not client.get("/about").json()["writable"]
     assert client.post("/items?id=new", content=RED).status_code == 403
 
 
 def test_limits_of_pictures_hold_for_those_that_are_added(shared_index: Index) -> None:
     limits = ServingLimits(upload_pixels=100, upload_bytes=5000)
-    app = create_app(shared_index, ColourModel(), token=TOKEN, limits=limits)
+    app = create_app(shared_index, ColourModel(), settings=ServerSettings(token=TOKEN, limits=limits))
     client = TestClient(app, headers={"authorization": f"Bearer {TOKEN}"})
     assert client.post("/items?id=new", content=RED).status_code == 413
     assert client.post("/items?id=new", content=bytes(5001)).status_code == 413

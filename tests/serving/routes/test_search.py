@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rungwise.data import ImageCaptions
 from rungwise.index import Index, Searcher, SearchOptions
 from rungwise.index.query import Query, Term, Words
-from rungwise.serving import create_app
+from rungwise.serving import ServerSettings, create_app
 from rungwise.serving._workload import PendingSearch, searched
 from rungwise.serving.state import Current
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
@@ -31,7 +31,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.fixture(scope="module")
 def client(index: Index) -> Iterator[TestClient]:
-    with TestClient(create_app(index, ColourModel(), limits=PATIENT)) as client:
+    with TestClient(create_app(index, ColourModel(), settings=ServerSettings(limits=PATIENT))) as client:
         yield client
 
 
@@ -197,7 +197,7 @@ def test_several_searches_are_encoded_in_one_call_and_each_gets_its_own(index: I
 @pytest.mark.parametrize("together", [1, 64])
 def test_many_at_once_get_the_answers_of_one_at_a_time(index: Index, together: int) -> None:
     queries = ["red", "green", "blue", "yellow"] * 4
-    app = create_app(index, ColourModel(), limits=replace(PATIENT, queries_together=together))
+    app = create_app(index, ColourModel(), settings=ServerSettings(limits=replace(PATIENT, queries_together=together)))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
 
         def hits(query: str) -> object:

@@ -14,7 +14,7 @@ from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import Index
 from rungwise.models import PairScorer
-from rungwise.serving import Client, Reranker, ServingLimits, create_app
+from rungwise.serving import Client, Reranker, ServerSettings, ServingLimits, create_app
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
 from tests.serving.wire import reached
@@ -90,7 +90,9 @@ def test_a_picture_that_is_gone_is_said_without_its_place(tmp_path: Path) -> Non
 def test_a_picture_that_takes_too_much_memory_is_refused(index: Index) -> None:
     limits = ServingLimits(decoding_memory=1 << 16)
     with TestClient(
-        create_app(index, ColourModel(), limits=limits, reranker=Reranker(PointingModel(COLOURS)))
+        create_app(
+            index, ColourModel(), reranker=Reranker(PointingModel(COLOURS)), settings=ServerSettings(limits=limits)
+        )
     ) as client:
         assert "too many to look at" in refusal(client, 422, id="0-red", q="red")
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from rungwise.core import limited
 from rungwise.index import Index
-from rungwise.serving import ServingLimits, create_app
+from rungwise.serving import ServerSettings, ServingLimits, create_app
 from rungwise.serving.state import _picture_files as picture_files
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import PATIENT
@@ -28,7 +28,9 @@ def client(index: Index) -> TestClient:
 
 
 def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index) -> None:
-    client = TestClient(create_app(index, ColourModel(), limits=ServingLimits(thumbnail_pixels=1000)))
+    client = TestClient(
+        create_app(index, ColourModel(), settings=ServerSettings(limits=ServingLimits(thumbnail_pixels=1000)))
+    )
     assert client.get("/images/0-red?thumb=32").status_code == 422
     assert "1200 pixels" in client.get("/images/0-red?thumb=32").json()["error"]
     assert client.get("/images/0-red").status_code == 200
@@ -37,7 +39,9 @@ def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index
 
 
 def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(shared_index: Index) -> None:
-    client = TestClient(create_app(shared_index, ColourModel(), limits=ServingLimits(decoding_memory=1 << 20)))
+    client = TestClient(
+        create_app(shared_index, ColourModel(), settings=ServerSettings(limits=ServingLimits(decoding_memory=1 << 20)))
+    )
     assert client.get("/images/0-red?thumb=32").status_code == 422
     assert client.get("/images/0-red").status_code == 200
 
@@ -78,7 +82,7 @@ def test_whoever_asks_at_once_gets_the_same_from_one_decoding(index: Index, monk
 
     monkeypatch.setattr(picture_files, "thumbnail", counted)
     Image.effect_noise((400, 300), 50).save(next(iter(index.items())).path)
-    app = create_app(index, ColourModel(), limits=PATIENT)
+    app = create_app(index, ColourModel(), settings=ServerSettings(limits=PATIENT))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
         got = list(pool.map(lambda _: client.get("/images/0-red?thumb=64").content, range(8)))
     assert len(made) == 1

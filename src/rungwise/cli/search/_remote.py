@@ -13,7 +13,7 @@ from rungwise.cli._serve import TOKEN
 from rungwise.cli.search._reasons import HITS, reasons_from
 from rungwise.cli.search._render import SearchedPage, SearchOutput
 from rungwise.core import UserError
-from rungwise.serving import Client
+from rungwise.serving import Client, RankingOptions
 
 if TYPE_CHECKING:
     from rungwise.cli.search._options import SearchCommand
@@ -37,10 +37,12 @@ def search(asked: SearchCommand) -> SearchOutput:
         like=asked.like,
         unlike=asked.unlike,
         pictures=sent,
-        fold=asked.fold,
-        diversity=asked.diversity or None,
-        words=asked.words,
-        end=None if asked.end == "on" else False,
+        options=RankingOptions(
+            fold=asked.fold,
+            diversity=asked.diversity or None,
+            words=asked.words,
+            end=None if asked.end == "on" else False,
+        ),
     )
     captions: Mapping[str, Any] = {}
     if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):

@@ -14,6 +14,7 @@ from ._parameters import known_parameters as known_parameters
 from ._parameters import object_of as object_of
 from ._request_log import RequestLog as RequestLog
 from ._request_log import RequestWatch as RequestWatch
+from ._server_settings import ServerSettings as ServerSettings
 from ._tokens import SHORTEST as SHORTEST
 from ._tokens import Token as Token
 from ._tokens import check_guarded as check_guarded

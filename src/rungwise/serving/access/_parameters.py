@@ -6,11 +6,12 @@ A misspelt parameter would otherwise be ignored silently.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, get_origin
 
 from fastapi import HTTPException
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.requests import Request
 
 from rungwise.core.output import quoted
@@ -26,12 +27,22 @@ async def known_parameters(request: Request) -> None:
     route = request.scope.get("route")
     if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
         return
-    known = {one.alias: get_origin(one.field_info.annotation) is list for one in route.dependant.query_params}
+    known = {name: get_origin(kind) is list for name, kind in _parameters_of(route)}
     given = Counter(name for name, _ in request.query_params.multi_items())
     require_known("parameter", given, known)
     twice = next((name for name, many in given.items() if many > 1 and not known[name]), None)
     if twice is not None:
         raise HTTPException(422, f"the parameter {twice} is given {given[twice]} times; give it once")
+
+
+def _parameters_of(route: APIRoute) -> Iterator[tuple[str, Any]]:
+    """Names and types of the parameters in a query string, of which a model may have several."""
+    for one in route.dependant.query_params:
+        kind = one.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from ((name, field.annotation) for name, field in kind.model_fields.items())
+        else:
+            yield one.alias, kind
 
 
 def require_known(what: str, given: Iterable[str], known: Collection[str]) -> None:

@@ -35,7 +35,7 @@ class Batches(Generic[Asked, Given]):
     ones.
 
     Args:
-        lane: Queue for the work; batches are due before all work with patience.
+        queue: Queue for the work; batches are due before all work with patience.
         do: Function that does several requests; it returns for each, in order, a result or an error.
         most: Largest number of requests in a batch; 1 does them one at a time.
         size: Function that gives the size of a request, in any unit.
@@ -49,7 +49,7 @@ class Batches(Generic[Asked, Given]):
 
     def __init__(
         self,
-        lane: WorkQueue,
+        queue: WorkQueue,
         do: Callable[[Sequence[Asked]], Sequence[Given | Exception]],
         *,
         most: int = 64,
@@ -57,7 +57,7 @@ class Batches(Generic[Asked, Given]):
         room: int = 0,
         observe: Callable[[int], None] | None = None,
     ) -> None:
-        self._lane = lane
+        self._queue = queue
         self._do = do
         self._most = most
         self._size = size
@@ -79,7 +79,7 @@ class Batches(Generic[Asked, Given]):
             self._waiting.append(_Waiting(asked, self._size(asked), client, outcome))
             call, self._called = not self._called, True
         if call:
-            self._lane.submit(self._turn, client="")
+            self._queue.submit(self._turn, client="")
         return outcome
 
     def _turn(self) -> None:
@@ -113,5 +113,5 @@ class Batches(Generic[Asked, Given]):
             waiting = [one for place, one in enumerate(waiting) if place in chosen]
             call = self._called = bool(self._waiting)
         if call:
-            self._lane.submit(self._turn, client="")
+            self._queue.submit(self._turn, client="")
         return [one for one in waiting if one.outcome.set_running_or_notify_cancel()]

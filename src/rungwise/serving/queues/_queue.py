@@ -45,13 +45,13 @@ class WorkQueue:
     Raises:
         UserError: If the system starts no thread.
 
-    >>> lane = WorkQueue(threads=1)
-    >>> lane.submit(lambda: 6 * 7, client="192.0.2.7").result()
+    >>> queue = WorkQueue(threads=1)
+    >>> queue.submit(lambda: 6 * 7, client="192.0.2.7").result()
     42
     """
 
     def __init__(self, threads: int, *, yielding: bool = False, clock: Callable[[], float] = monotonic) -> None:
-        self._threads = thread_pool(threads, name="rungwise-lane", initializer=_yield_to_others if yielding else None)
+        self._threads = thread_pool(threads, name="rungwise-queue", initializer=_yield_to_others if yielding else None)
         if isinstance(self._threads, OwnThread):
             raise UserError("out of memory: the server can start no thread; allow more memory or processes (ulimit -u)")
         self._clock = clock

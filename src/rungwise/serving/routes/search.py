@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
+from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
 
 from rungwise.calibration import RUNGS
@@ -79,6 +80,42 @@ Ends = Annotated[bool, Query(description="Whether it is judged where relevance e
 Id = Annotated[str, InPath(max_length=8000, description="A picture's id, percent-encoded as a whole, slashes too.")]
 
 
+class SearchParameters(BaseModel):
+    """Parameters of a search."""
+
+    q: Annotated[
+        str,
+        Query(max_length=Limits.query_characters, description='Words, or words and weights: `"beach" - "people"`.'),
+    ] = ""
+    k: K = 24
+    offset: Offset = 0
+    where: Filter = ""
+    like: Annotated[Ids, Query(description="Ids of pictures that results are to be like.")] = []
+    like_weight: Annotated[Weights, Query(description="How much each of `like` counts; 1 unless given.")] = []
+    unlike: Annotated[Ids, Query(description="Ids of pictures that they are not to be like.")] = []
+    picture: Annotated[Ids, Query(description="Pictures that were sent to `/pictures`.")] = []
+    picture_weight: Annotated[Weights, Query(description="The same of `picture`.")] = []
+    fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True
+    diversity: Annotated[float, Query(ge=0, le=1, description="0: the best. 1: those that differ most.")] = 0.0
+    words: Annotated[
+        Literal["auto", "on", "off"], Query(description="Whether words of captions and columns are searched too.")
+    ] = "auto"
+    end: Ends = True
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether results are to be like pictures, or unlike them."""
+        return bool(self.like or self.unlike or self.picture)
+
+    def picture_terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
+        """Terms of the query that are pictures of the index, or were sent."""
+        terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
+        terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
+        for sent, weight in _weighed(self.picture, self.picture_weight):
+            terms.append(Term(_SentVector(_kept(kept, sent), "you sent", sent), weight))
+        return terms
+
+
 def routes(current: Current, work: Workload, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
     """Operations that read."""
     router = APIRouter()
@@ -86,39 +123,22 @@ def routes(current: Current, work: Workload, overviews: Overviews, reranker: Rer
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
     async def search(
         request: Request,
-        q: Annotated[
-            str,
-            Query(max_length=Limits.query_characters, description='Words, or words and weights: `"beach" - "people"`.'),
-        ] = "",
-        k: K = 24,
-        offset: Offset = 0,
-        where: Filter = "",
-        like: Annotated[Ids, Query(description="Ids of pictures that results are to be like.")] = [],  # noqa: B006
-        like_weight: Annotated[Weights, Query(description="How much each of `like` counts; 1 unless given.")] = [],  # noqa: B006
-        unlike: Annotated[Ids, Query(description="Ids of pictures that they are not to be like.")] = [],  # noqa: B006
-        picture: Annotated[Ids, Query(description="Pictures that were sent to `/pictures`.")] = [],  # noqa: B006
-        picture_weight: Annotated[Weights, Query(description="The same of `picture`.")] = [],  # noqa: B006
-        fold: Annotated[bool, Query(description="Whether near-duplicates are shown as one.")] = True,
-        diversity: Annotated[float, Query(ge=0, le=1, description="0: the best. 1: those that differ most.")] = 0.0,
-        words: Annotated[
-            Literal["auto", "on", "off"], Query(description="Whether words of captions and columns are searched too.")
-        ] = "auto",
-        end: Ends = True,
+        asked: Annotated[SearchParameters, Query()],
     ) -> Response:
         """The pictures that fit best; without anything to search for the newest ones."""
         served = current.now()
-        if not (q.strip() or like or unlike or picture):
-            return json_answer(await work.read(request, partial(_browsed, served, k, offset, where, q)))
-        typed = parse_query(q, pictures=False) if q.strip() else None
+        if not (asked.q.strip() or asked.has_pictures):
+            browsed = partial(_browsed, served, asked.k, asked.offset, asked.where, asked.q)
+            return json_answer(await work.read(request, browsed))
+        typed = parse_query(asked.q, pictures=False) if asked.q.strip() else None
         terms = list(typed.terms) if typed else []
-        if like or unlike or picture:
-            pictures = _Pictures(like, like_weight, unlike, picture, picture_weight)
-            terms += await work.read(request, partial(pictures.terms, served, work.kept))
+        if asked.has_pictures:
+            terms += await work.read(request, partial(asked.picture_terms, served, work.kept))
         query = Asked(tuple(terms), typed.notes if typed else ())
-        options = SearchOptions(fold_duplicates=fold, diversity=diversity, words=words, end=end)
+        options = SearchOptions(fold_duplicates=asked.fold, diversity=asked.diversity, words=asked.words, end=asked.end)
         options = options if reranker is None else reranker.options_of(query, options)
-        asked = PendingSearch(served, query, k, offset, _filter(where), options)
-        return json_answer(responses.FoundPictures(**await _found(request, work, asked, q)))
+        search = PendingSearch(served, query, asked.k, asked.offset, _filter(asked.where), options)
+        return json_answer(responses.FoundPictures(**await _found(request, work, search, asked.q)))
 
     @router.get("/similar", response_model=responses.FoundSimilar, responses=refusals(404, 422), tags=["search"])
     async def similar(
@@ -229,24 +249,6 @@ def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
         {"degree": degree, "rung": rung, "band": names.get(rung, "")}
         for degree, rung in zip(answer.end.degrees, answer.end.rungs, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class _Pictures:
-    """The pictures of a query as a request names them."""
-
-    like: Sequence[str]
-    like_weight: Sequence[float]
-    unlike: Sequence[str]
-    picture: Sequence[str]
-    picture_weight: Sequence[float]
-
-    def terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
-        terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
-        terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
-        for sent, weight in _weighed(self.picture, self.picture_weight):
-            terms.append(Term(_SentVector(_kept(kept, sent), "you sent", sent), weight))
-        return terms
 
 
 @dataclass(frozen=True, eq=False)

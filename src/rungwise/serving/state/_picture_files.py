@@ -41,10 +41,10 @@ class _File:
 class PictureFiles:
     """Sends pictures of the index."""
 
-    def __init__(self, lane: WorkQueue, memory: Memory, limits: ServingLimits) -> None:
+    def __init__(self, queue: WorkQueue, memory: Memory, limits: ServingLimits) -> None:
         self.limits = limits
         self._memory = memory
-        self._thumbnails = ThumbnailCache(lane, limits.thumbnail_bytes, limits.waiting_seconds)
+        self._thumbnails = ThumbnailCache(queue, limits.thumbnail_bytes, limits.waiting_seconds)
 
     async def answer(self, path: Picture, side: int | None, request: Request, client: str) -> Response:
         """Answer with a picture's file, or with a JPEG of it.

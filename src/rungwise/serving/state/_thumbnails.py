@@ -25,13 +25,13 @@ class ThumbnailCache:
     """Bytes by key, made in a queue when they are first asked for.
 
     Args:
-        lane: Queue in which they are made.
+        queue: Queue in which they are made.
         room: Number of bytes to keep; those unused for longest are dropped first.
         seconds: Time for which a request may wait for its turn.
     """
 
-    def __init__(self, lane: WorkQueue, room: int, seconds: float) -> None:
-        self._lane = lane
+    def __init__(self, queue: WorkQueue, room: int, seconds: float) -> None:
+        self._queue = queue
         self._room = room
         self._seconds = seconds
         self._lock = RLock()
@@ -59,7 +59,7 @@ class ThumbnailCache:
                 return at_hand
             flight = self._flights.get(key)
             if flight is None:
-                work = self._lane.submit(make, client=client, patience=1.0)
+                work = self._queue.submit(make, client=client, patience=1.0)
                 flight = self._flights[key] = _Flight(work)
                 work.add_done_callback(lambda done: self._land(key, done))
             flight.waiting += 1
