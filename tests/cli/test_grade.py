@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -66,9 +67,11 @@ def test_what_the_server_is_given(
 
     served: list[dict[str, object]] = []
 
-    def serve_app(make, *, port, open_browser, ready, limits) -> None:  # type: ignore[no-untyped-def]
-        about = TestClient(make(["testserver"], "127.0.0.1")).get("/grading/about").json()
-        served.append({**about, "port": port, "browser": open_browser})
+    def serve_app(make, *, open_browser, ready, settings) -> None:  # type: ignore[no-untyped-def]
+        about = (
+            TestClient(make(replace(settings, allowed_hosts=["testserver"]), "127.0.0.1")).get("/grading/about").json()
+        )
+        served.append({**about, "port": settings.port, "browser": open_browser})
         ready("http://127.0.0.1:9/")
 
     monkeypatch.setattr("rungwise.serving._server.serve_app", serve_app)

@@ -9,7 +9,7 @@ from rungwise.cli import _serve as serve
 from rungwise.cli import main
 from rungwise.index import Index
 from rungwise.index.layout import manifest
-from rungwise.serving import Reranker
+from rungwise.serving import Reranker, ServerSettings
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
 
@@ -27,7 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """What the server was asked to do; it says that it is ready, and ends."""
     calls: list[dict[str, object]] = []
 
-    def served(*_: object, ready: object, **named: object) -> None:
+    def served(*_: object, ready: object, settings: ServerSettings, **named: object) -> None:
+        named |= vars(settings)
         calls.append(named)
         ready("http://192.0.2.7:8000/")
 
