@@ -135,7 +135,9 @@ def in_this_process(demo, monkeypatch):
             return nullcontext(SimpleNamespace(status=answer.status_code, read=lambda: answer.content))
 
         monkeypatch.setattr(command, "urlopen", answered)
-        monkeypatch.setattr(serving, "background_app", lambda make, limits: nullcontext("http://here/"), raising=False)
+        monkeypatch.setattr(
+            serving, "background_app", lambda make, settings: nullcontext("http://here/"), raising=False
+        )
         monkeypatch.setattr(whole, "make", lambda *_, **how: asked.append(how) or demo)
         yield asked
 
@@ -162,7 +164,9 @@ def test_a_second_demo_serves_what_the_first_made(made, monkeypatch, capsys):
 
     def serve_app(make, *, ready, **how):
         ready("http://here/")
-        served.append(TestClient(make(["testserver"], "127.0.0.1")).get("/demo/about").json())
+        served.append(
+            TestClient(make(ServerSettings(allowed_hosts=["testserver"]), "127.0.0.1")).get("/demo/about").json()
+        )
 
     monkeypatch.setattr(serving, "serve_app", serve_app, raising=False)
     assert command.main(["--folder", str(made[0].folder), "--no-browser", "--device", "cpu"]) == 0

@@ -66,9 +66,9 @@ def evaluate(
     are, a block at a time.
 
     Args:
-        similarity: (images, captions) matrix, or a scorer ``block(images, captions)`` that maps integer positions to a
-            (len(images), len(captions)) block. A scorer is asked for most pairs once, and for all of them a second time
-            when a graded measure reads the lists of caption queries. Also a
+        similarity: (images, captions) matrix, or a scorer that maps integer positions to a (len(images), len(captions))
+            block: a function of both, or an object with such a ``block`` and a ``shape``. A scorer is asked for most
+            pairs once, and for all a second time when a graded measure reads the lists of caption queries. Also a
             :class:`~rungwise.evaluation.inputs.RankedLists`, where a direction without lists is not
             reported; a :class:`~rungwise.evaluation.inputs.Reranked`, whose first candidates another model
             orders anew; or a source from :func:`~rungwise.evaluation.inputs.similarity_source`, which also takes the

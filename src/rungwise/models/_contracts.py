@@ -104,7 +104,7 @@ class PairScores(ABC):
         """The scores as keyword arguments of :func:`rungwise.evaluate`, which asks for some of them twice."""
         if self.dear and math.prod(self.shape) <= MATRIX:
             return {"similarity": self.matrix()}
-        return {"similarity": self.block, "images": len(self.data)}
+        return {"similarity": self}
 
 
 @dataclass(frozen=True)

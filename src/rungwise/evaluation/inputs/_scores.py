@@ -62,6 +62,9 @@ def similarity_source(
         if function is not None:
             return EmbeddingSource(image, text, order, function)
         return ProductSource(image, text, order, image_norms, text_norms)
+    if hasattr(similarity, "block"):
+        _agree(tuple(similarity.shape), owners, images, "similarity")
+        return TiledSource(similarity.block, tuple(similarity.shape), order)
     if callable(similarity) and not hasattr(similarity, "shape"):
         count = int(owners.max()) + 1 if images is None else images
         _agree((count, len(owners)), owners, images, "similarity")

@@ -124,6 +124,7 @@ class CVSE(TwoTower):
 
     >>> import numpy as np
     >>> from rungwise.encoders import FeatureConfig
+    >>> from rungwise.models.regions.consensus._concepts import ConceptConfig
     >>> concepts = ConceptConfig(min_count=1, most_share=0.5, width=4)
     >>> config = CVSEConfig(image=FeatureConfig(), concepts=concepts, dimension=8)
     >>> regions = FeatureRows(np.zeros((2, 3, 5), np.float32))
