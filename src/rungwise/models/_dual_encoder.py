@@ -19,7 +19,17 @@ from rungwise.data.pictures import prepared_picture
 from rungwise.encoders.images import encoded, of_one_size
 from rungwise.encoders.vocabulary import Tokens
 from rungwise.models._contracts import EncodedImages, Pictures, Progress, VectorScores
-from rungwise.models._encoder_pair import EncoderBatch, EncoderPair
+from rungwise.models._encoder_pair import (
+    EncoderBatch,
+    EncoderPair,
+    encoder_sides,
+    image_features,
+    inference,
+    picture_side,
+    text_features,
+    text_inputs,
+    texts_are_rows,
+)
 from rungwise.models._training_pairs import Autocast, Compilable, ImageInputs, Pairs, TrainableEncoder
 from rungwise.similarity import Similarity
 
@@ -56,18 +66,20 @@ class TwoTower(EncoderPair, TrainableEncoder):
     def compilable(self) -> Sequence[Compilable]:
         """The trained encoders; where both are frozen, the heads, since nothing else is computed in a step."""
         one_shape = (True, False)  # pictures have one size, captions several lengths
-        trained = [(side, same) for (side, frozen), same in zip(self._sides(), one_shape, strict=True) if not frozen]
+        trained = [
+            (side, same) for (side, frozen), same in zip(encoder_sides(self), one_shape, strict=True) if not frozen
+        ]
         if not trained:
             return Compilable(self.image_projection, True), Compilable(self.text_projection, True)
         return [Compilable(side, same) for side, same in trained if side.compiles]
 
     def embed_images(self, rows: Tensor) -> Tensor:
         """(n, dimension) vectors of images, prepared for the similarity, from rows as ``image_features`` takes them."""
-        return self.similarity.images(self.image_projection(self.image_features(rows)).float())
+        return self.similarity.images(self.image_projection(image_features(self, rows)).float())
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
         """(n, dimension) vectors of texts, prepared for the similarity, from texts as ``text_features`` takes them."""
-        return self.similarity.texts(self.text_projection(self.text_features(texts, lengths)).float())
+        return self.similarity.texts(self.text_projection(text_features(self, texts, lengths)).float())
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
         """(n, dimension) vectors of both sides of a batch."""
@@ -108,11 +120,11 @@ class TwoTower(EncoderPair, TrainableEncoder):
         """
         if not isinstance(picture, bytes):
             return super().prepare_image(picture)  # its features may be cached
-        preprocessing = self._picture_side().preprocessing
+        preprocessing = picture_side(self).preprocessing
         pixels = prepared_picture(picture, preprocessing.apply, shorter_side=preprocessing.decoded_side)
 
         def encode() -> EncodedImages:
-            with self._inference():
+            with inference(self):
                 vectors = self.embed_images(pixels[None].to(self.device)).float().cpu().numpy()
             return EncodedImages(vectors, np.arange(1))
 
@@ -121,15 +133,15 @@ class TwoTower(EncoderPair, TrainableEncoder):
     def encode_text(self, texts: Sequence[str] | FeatureRows, *, batch: int = 256) -> NDArray[np.float32]:
         """(len(texts), dimension) float32 vectors of captions or queries, or of rows of features in their place."""
         if isinstance(texts, FeatureRows):
-            return self.encode_text_rows(self._text_rows(texts, None))
+            return self.encode_text_rows(text_inputs(self, texts, None))
         return self.encode_tokens(self.text_encoder.tokenise(texts), batch=batch)
 
     def encode_captions(
         self, texts: Sequence[str] | FeatureRows, *, progress: Progress | None = None, cache: Path | None = None
     ) -> NDArray[np.float32]:
         """Vectors of captions; those of a frozen encoder are cached, as in training."""
-        if self._texts_are_rows:
-            return self.encode_text_rows(self._text_rows(texts, cache, progress))
+        if texts_are_rows(self):
+            return self.encode_text_rows(text_inputs(self, texts, cache, progress))
         return super().encode_captions(texts, progress=progress, cache=cache)
 
     def encode_rows(self, rows: ImageInputs, *, alike: bool = True) -> NDArray[np.float32]:
@@ -147,7 +159,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
     def _encode_pixels(self, rows: ImageInputs) -> NDArray[np.float32]:
         """Vectors of pixels, which go through a whole network."""
         found = np.zeros((len(rows), self.dimension), np.float32)
-        with self._inference():
+        with inference(self):
             for part in encoded(
                 len(rows),
                 lambda at: rows.take(np.array([at]))[0],
@@ -181,7 +193,7 @@ class TwoTower(EncoderPair, TrainableEncoder):
     ) -> NDArray[np.float32]:
         """(len(order), dimension) vectors of items, embedded in this order, ``batch`` at a time."""
         vectors = np.zeros((len(order), self.dimension), np.float32)
-        with self._inference():
+        with inference(self):
             for begin in range(0, len(order), batch):
                 some = order[begin : begin + batch]
                 vectors[some] = embed(some).float().cpu().numpy()

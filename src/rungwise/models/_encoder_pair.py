@@ -99,12 +99,14 @@ class EncoderPair(TrainableScorer):
 
     Attributes:
         reads_regions: Whether the family reads the regions of a picture one by one; otherwise it reads their mean.
+        keeps_text_vectors: Whether the family reads one vector of a text, which a frozen encoder computes once.
         provenance: Facts about data, training and results that are saved with the model.
         backbone: Encoder of pictures, or rows of features in its place.
         text_encoder: Encoder of texts, or rows of features in its place.
     """
 
     reads_regions: ClassVar[bool] = False
+    keeps_text_vectors: ClassVar[bool] = True
 
     backbone: ImageSide
     text_encoder: TextSide
@@ -114,12 +116,6 @@ class EncoderPair(TrainableScorer):
         super().__init__()
         self.config = config
         self.provenance: dict[str, Any] = {}
-
-    def _freeze(self) -> None:
-        """Turn gradients off for the encoders that the configuration freezes."""
-        for side, frozen in self._sides():
-            if frozen:
-                side.requires_grad_(False)
 
     def files(self) -> Mapping[str, str]:
         """Files of both encoders, such as vocabulary and preprocessing."""
@@ -140,15 +136,6 @@ class EncoderPair(TrainableScorer):
         seen = self.backbone.preprocessing
         return [identity(self.config), {} if seen is None else identity(seen)]
 
-    def _sides(self) -> tuple[tuple[ImageSide | TextSide, bool], ...]:
-        """Both encoders, and whether each is frozen."""
-        return (self.backbone, self.config.image.frozen), (self.text_encoder, self.config.text.frozen)
-
-    @property
-    def _texts_are_rows(self) -> bool:
-        """Whether captions are read as vectors that never change."""
-        return bool(self.config.text.frozen)
-
     def part_of(self, parameter: str) -> ParameterPlace:
         """The encoder of a parameter and its depth, or the heads."""
         place, _, name = parameter.partition(".")
@@ -159,7 +146,7 @@ class EncoderPair(TrainableScorer):
 
     def recompute_layers(self) -> None:
         """Recompute the states of layers in the backward pass, which saves memory."""
-        if not [side for side, frozen in self._sides() if not frozen and recompute_layers(side)]:
+        if not [side for side, frozen in encoder_sides(self) if not frozen and recompute_layers(side)]:
             raise UserError(
                 "no encoder that is trained has gradient checkpointing; leave gradient_checkpointing out, or train one"
                 " that has"
@@ -168,33 +155,10 @@ class EncoderPair(TrainableScorer):
     def train(self, mode: bool = True) -> Self:
         """Set the mode as in torch; frozen encoders, with their batch statistics, stay in evaluation mode."""
         super().train(mode)
-        for side, frozen in self._sides():
+        for side, frozen in encoder_sides(self):
             if frozen:
                 side.eval()
         return self
-
-    def image_features(self, rows: Tensor) -> Tensor:
-        """(n, features) float32 features of pictures, or (n, regions, features) where regions are read.
-
-        Args:
-            rows: (n, features) or (n, regions, features) float32 features of a frozen encoder, (n, 3, size, size) uint8
-                pixels, or rows of features. Several regions are averaged, unless the family reads them one by one.
-        """
-        as_they_are = rows.dtype != torch.uint8 and self.backbone.preprocessing is not None
-        features = (rows if as_they_are else self.backbone(rows)).float()
-        if features.ndim == 3 and not self.reads_regions:
-            features = features.mean(dim=1)
-        return F.normalize(features, dim=-1) if self.config.image.l2_normalise else features
-
-    def text_features(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(n, width) float32 features of texts.
-
-        Args:
-            texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
-            lengths: (n,) number of tokens of each text.
-        """
-        vectors = (texts if lengths is None else self.text_encoder(texts, lengths)).float()
-        return F.normalize(vectors, dim=1) if self.config.text.l2_normalise else vectors
 
     def read(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
@@ -204,20 +168,20 @@ class EncoderPair(TrainableScorer):
         Raises:
             UserError: If the collection has pictures where the model reads features, or the other way round.
         """
-        rows = self._rows(pictures_at(data, images), cache, progress, visited=True)
-        if not self._texts_are_rows:
+        rows = image_inputs(self, pictures_at(data, images), cache, progress, visited=True)
+        if not texts_are_rows(self):
             return pair_up(data, images, rows, lambda texts: Tokens.of(self.text_encoder.tokenise(texts)))
         pairs = pair_up(data, images, rows, lambda texts: [(0,)] * len(texts))
-        return replace(pairs, text_rows=self._text_rows(texts_at(data, pairs.captions), cache))
+        return replace(pairs, text_rows=text_inputs(self, texts_at(data, pairs.captions), cache))
 
     def keep_texts(
         self, data: ImageCaptions, images: Positions, *, cache: Path | None = None, progress: Progress | None = None
     ) -> ImageInputs | None:
         """Compute and cache the vectors of captions, where a frozen encoder takes long for them; else None."""
         texts = texts_at(data, captions_of(data, images))
-        if not self._texts_are_rows or self.text_encoder.quick or isinstance(texts, FeatureRows):
+        if not texts_are_rows(self) or self.text_encoder.quick or isinstance(texts, FeatureRows):
             return None
-        return self._text_rows(texts, cache, progress)
+        return text_inputs(self, texts, cache, progress)
 
     def batch(self, pairs: Pairs, chosen: Positions) -> EncoderBatch:
         """Rows of the images, and tokens with lengths or vectors of the captions, on the model's device."""
@@ -280,66 +244,114 @@ class EncoderPair(TrainableScorer):
         """
         frozen = self.config.image.frozen
         if isinstance(pictures, FeatureRows) or (frozen and not any(isinstance(one, bytes) for one in pictures)):
-            return self._rows(pictures, cache, progress, batch)
-        features, kept, issues = picture_features(self._picture_side(), pictures, batch=batch, progress=progress)
+            return image_inputs(self, pictures, cache, progress, batch)
+        features, kept, issues = picture_features(picture_side(self), pictures, batch=batch, progress=progress)
         return ResidentRows(features, kept, issues, len(kept), 0.0)
 
-    def _rows(
-        self,
-        pictures: Pictures,
-        cache: Path | None,
-        progress: Progress | None,
-        batch: int = 64,
-        visited: bool = False,
-    ) -> ImageInputs:
-        """Cached features under a frozen backbone, pixels under a trained one, or rows of features unchanged.
 
-        A frozen backbone reads pixels too where training crops each picture anew at each visit.
-        """
-        if isinstance(pictures, FeatureRows):
-            if not isinstance(self.backbone, FeatureInput):
-                raise UserError(
-                    "the data are rows of features, but the model reads pictures; train one with model.image.kind"
-                    " features"
-                )
-            if self.reads_regions:
-                check_regions(pictures, self.kind)
-            if progress:
-                progress(len(pictures))
-            return self.backbone.read(pictures)
-        side, paths = self._picture_side(), [one for one in pictures if not isinstance(one, bytes)]
-        if self.config.image.frozen and not (visited and side.preprocessing.draws):
-            return feature_rows(side, paths, cache, batch=batch, progress=progress)
-        return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
+def encoder_sides(model: EncoderPair) -> tuple[tuple[ImageSide | TextSide, bool], ...]:
+    """Both encoders of a model, and whether each is frozen."""
+    return (model.backbone, model.config.image.frozen), (model.text_encoder, model.config.text.frozen)
 
-    def _text_rows(
-        self, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
-    ) -> ImageInputs:
-        """Cached vectors of texts, or rows of features unchanged."""
-        if not isinstance(texts, FeatureRows):
-            return text_rows(self.text_encoder, texts, cache, progress=progress)
-        if not isinstance(self.text_encoder, TextFeatureInput):
-            raise UserError("the data are rows of features in place of texts, but the model reads words")
-        return self.text_encoder.read(texts)
 
-    def _picture_side(self) -> PictureSide:
-        if not self.reads_pictures:
+def freeze_encoders(model: EncoderPair) -> None:
+    """Turn gradients off for the encoders that the configuration freezes."""
+    for side, frozen in encoder_sides(model):
+        if frozen:
+            side.requires_grad_(False)
+
+
+def texts_are_rows(model: EncoderPair) -> bool:
+    """Whether a model reads captions as vectors that never change."""
+    return bool(model.keeps_text_vectors and model.config.text.frozen)
+
+
+def image_features(model: EncoderPair, rows: Tensor) -> Tensor:
+    """(n, features) float32 features of pictures, or (n, regions, features) where the family reads regions.
+
+    Args:
+        model: The model, whose encoder reads pixels.
+        rows: (n, features) or (n, regions, features) float32 features of a frozen encoder, (n, 3, size, size) uint8
+            pixels, or rows of features. Several regions are averaged, unless the family reads them one by one.
+    """
+    as_they_are = rows.dtype != torch.uint8 and model.backbone.preprocessing is not None
+    features = (rows if as_they_are else model.backbone(rows)).float()
+    if features.ndim == 3 and not model.reads_regions:
+        features = features.mean(dim=1)
+    return F.normalize(features, dim=-1) if model.config.image.l2_normalise else features
+
+
+def text_features(model: EncoderPair, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """(n, width) float32 features of texts.
+
+    Args:
+        model: The model, whose encoder reads tokens.
+        texts: (n, longest) token numbers; or (n, width) vectors of a frozen encoder, without lengths.
+        lengths: (n,) number of tokens of each text.
+    """
+    vectors = (texts if lengths is None else model.text_encoder(texts, lengths)).float()
+    return F.normalize(vectors, dim=1) if model.config.text.l2_normalise else vectors
+
+
+def picture_side(model: EncoderPair) -> PictureSide:
+    """The encoder of pictures; refused where a model reads rows of features in its place."""
+    if not model.reads_pictures:
+        raise UserError(
+            "the model was trained on rows of features and reads no pictures; give features of the same extractor"
+        )
+    return cast(PictureSide, model.backbone)
+
+
+def image_inputs(
+    model: EncoderPair,
+    pictures: Pictures,
+    cache: Path | None,
+    progress: Progress | None,
+    batch: int = 64,
+    visited: bool = False,
+) -> ImageInputs:
+    """Cached features under a frozen backbone, pixels under a trained one, or rows of features unchanged.
+
+    A frozen backbone reads pixels too where training crops each picture anew at each visit.
+    """
+    if isinstance(pictures, FeatureRows):
+        if not isinstance(model.backbone, FeatureInput):
             raise UserError(
-                "the model was trained on rows of features and reads no pictures; give features of the same extractor"
+                "the data are rows of features, but the model reads pictures; train one with model.image.kind features"
             )
-        return cast(PictureSide, self.backbone)
+        if model.reads_regions:
+            check_regions(pictures, model.kind)
+        if progress:
+            progress(len(pictures))
+        return model.backbone.read(pictures)
+    side, paths = picture_side(model), [one for one in pictures if not isinstance(one, bytes)]
+    if model.config.image.frozen and not (visited and side.preprocessing.draws):
+        return feature_rows(side, paths, cache, batch=batch, progress=progress)
+    return pixel_rows(side.preprocessing, paths, cache, batch=batch, progress=progress)
 
-    @contextmanager
-    def _inference(self) -> Iterator[None]:
-        """Turn gradients off and evaluation mode on; the mode is put back afterwards."""
-        if not any(module.training for module in self.modules()):
-            with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
-                yield
-            return
-        training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self.train(training)
+
+def text_inputs(
+    model: EncoderPair, texts: Sequence[str] | FeatureRows, cache: Path | None, progress: Progress | None = None
+) -> ImageInputs:
+    """Cached vectors of texts, or rows of features unchanged."""
+    if not isinstance(texts, FeatureRows):
+        return text_rows(model.text_encoder, texts, cache, progress=progress)
+    if not isinstance(model.text_encoder, TextFeatureInput):
+        raise UserError("the data are rows of features in place of texts, but the model reads words")
+    return model.text_encoder.read(texts)
+
+
+@contextmanager
+def inference(model: EncoderPair) -> Iterator[None]:
+    """Turn gradients off and evaluation mode on; the mode is put back afterwards."""
+    if not any(module.training for module in model.modules()):
+        with torch.inference_mode():  # setting the mode of every module takes as long as encoding a short text
+            yield
+        return
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import ImageSide, TextSide
 from rungwise.models._dual_encoder import TwoTower
-from rungwise.models._encoder_pair import config_for_data
+from rungwise.models._encoder_pair import config_for_data, freeze_encoders
 from rungwise.models.io import ModelConfig, ModelFolder
 from rungwise.models.joint._config import VSEConfig
 
@@ -37,7 +37,7 @@ class JointEmbedding(TwoTower):
         self.image_projection = config.image_head.build(image.features, config.dimension)
         self.text_encoder = text()
         self.text_projection = config.text_head.build(self.text_encoder.width, config.dimension)
-        self._freeze()
+        freeze_encoders(self)
 
     @classmethod
     def create(

@@ -27,7 +27,7 @@ from rungwise.data.files import FeatureRows, Picture
 from rungwise.encoders import ImageSide, LinearHead, TextSide, computing, require_words
 from rungwise.encoders.vocabulary import Tokens
 from rungwise.models._contracts import PairScores, Pictures, Progress, Texts, Vectors, refuse_unreadable
-from rungwise.models._encoder_pair import EncoderBatch, EncoderPair
+from rungwise.models._encoder_pair import EncoderBatch, EncoderPair, freeze_encoders, image_features, inference
 from rungwise.models._training_pairs import Autocast, ImageInputs, Pairs, ScoredBatch
 from rungwise.models.io import ModelFolder
 from rungwise.models.regions._boxes import boxes_of
@@ -91,6 +91,7 @@ class RegionScorer(EncoderPair):
     """
 
     reads_regions: ClassVar[bool] = True
+    keeps_text_vectors: ClassVar[bool] = False  # a text is a set of words, so no vector of it is kept
 
     def __init__(self, config: Any, image: ImageSide, text: Callable[[], TextSide]) -> None:
         """Put both encoders together.
@@ -108,7 +109,7 @@ class RegionScorer(EncoderPair):
         check_words(self.text_encoder)
         self.word_projection = to_width(self.text_encoder.state_width, config.dimension)
         self.recompute = False
-        self._freeze()
+        freeze_encoders(self)
 
     @classmethod
     def create(cls, config: Any, captions: Texts, features: FeatureRows | None = None) -> Self:
@@ -130,18 +131,13 @@ class RegionScorer(EncoderPair):
     def comparison(self) -> SetSimilarity:
         """How sets of regions and words are compared, in the current mode (training or evaluation)."""
 
-    @property
-    def _texts_are_rows(self) -> bool:
-        """False: a text is a set of words, so no vector of it is kept."""
-        return False
-
     def recompute_layers(self) -> None:
         """Recompute blocks in the backward pass, which saves memory."""
         self.recompute = True
 
     def regions(self, rows: Tensor) -> Tensor:
         """(n, R, D) regions of length 1, from (n, R, features) features, pixels, or rows of features."""
-        return F.normalize(self.region_projection(self.image_features(rows)).float(), dim=2)
+        return F.normalize(self.region_projection(image_features(self, rows)).float(), dim=2)
 
     def words(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, longest, D) words of length 1, from (n, longest) token numbers and (n,) lengths."""
@@ -158,7 +154,7 @@ class RegionScorer(EncoderPair):
 
     def scores_of(self, pairs: Pairs, autocast: Autocast = nullcontext) -> SetScores:
         """Scores of all images with all captions of some pairs."""
-        with autocast(), self._inference():
+        with autocast(), inference(self):
             regions = self._regions_of(pairs.rows)
             words = self._words_of(Tokens.of(pairs.texts))
             regions, words = _in_precision(regions), WordSets(_in_precision(words.words), words.lengths)
@@ -173,7 +169,7 @@ class RegionScorer(EncoderPair):
         """
         rows = self.rows_of(data.pictures, cache=cache, progress=progress)
         read = data if len(rows.kept) == len(data) else data.select(rows.kept)
-        with self._inference():
+        with inference(self):
             regions, words = self._regions_of(rows), self._words_of(self._tokens(read.texts))
             scores = SetScores(read, rows.kept, rows.issues, regions, words, self.comparison)
             return _in_precision_asked(scores)
@@ -185,7 +181,7 @@ class RegionScorer(EncoderPair):
             UserError: If an image cannot be read.
         """
         rows = self._readable(images)
-        with self._inference():
+        with inference(self):
             scores = all_pairs(self.comparison, self._regions_of(rows), self._words_of(self._tokens(captions)))
         found: NDArray[np.float32] = scores.float().cpu().numpy()
         return found
@@ -209,7 +205,7 @@ class RegionScorer(EncoderPair):
         if not text.strip():
             raise UserError("the text is empty; write a few words about the picture")
         rows = self._readable(picture if isinstance(picture, FeatureRows) else [picture])
-        with self._inference():
+        with inference(self):
             found = self.attention(self._regions_of(rows)[0], self._words_of(self._tokens([text])).words)
         return Explanation(
             tuple(self.text_encoder.pieces(text)),

@@ -31,7 +31,7 @@ from rungwise.encoders.texts import GRUConfig
 from rungwise.encoders.vocabulary import Tokens
 from rungwise.models._contracts import Progress, Texts, texts_at
 from rungwise.models._dual_encoder import TwoTower
-from rungwise.models._encoder_pair import EncoderBatch, check_regions, config_for_data
+from rungwise.models._encoder_pair import EncoderBatch, check_regions, config_for_data, freeze_encoders, image_features
 from rungwise.models._training_pairs import Autocast, Compilable, Pairs, Positions, ScoredBatch
 from rungwise.models.io import ModelConfig, ModelFolder
 from rungwise.models.joint import AnyTextSide
@@ -130,7 +130,7 @@ class VSRN(TwoTower):
         self.text_projection = to_width(self.text_encoder.width, config.dimension)
         self.caption_head = self._caption_head() if config.captions.weight else None
         self._cut: tuple[int, int] = (0, 0)
-        self._freeze()
+        freeze_encoders(self)
 
     @classmethod
     def create(cls, config: VSRNConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
@@ -206,7 +206,7 @@ class VSRN(TwoTower):
             return super().score(batch, autocast, within=within)
         assert isinstance(batch, CaptionedBatch)
         with autocast():
-            related = self.image_projection.related(self.image_features(batch.rows))
+            related = self.image_projection.related(image_features(self, batch.rows))
             images = self.similarity.images(self.image_projection.gathered(related).float())
             captions = self.embed_captions(batch.texts, batch.lengths)
             told = self.caption_head.loss(related, batch.words, batch.word_lengths)

@@ -26,7 +26,7 @@ from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig, ReadFeatures, TextFeatureConfig
 from rungwise.models._contracts import EncodedImages, Pictures, Progress, Texts, Vectors
 from rungwise.models._dual_encoder import TwoTower
-from rungwise.models._encoder_pair import config_for_data
+from rungwise.models._encoder_pair import config_for_data, freeze_encoders, image_features, text_features
 from rungwise.models._training_pairs import ImageInputs, Pairs
 from rungwise.models.io import ModelFolder
 from rungwise.models.subspace._classes import Classes, Labels
@@ -112,7 +112,7 @@ class Subspace(TwoTower):
                 )
         model.backbone = model.config.image.build()
         model.text_encoder = model.config.text.build(captions, model.config.dimension)
-        model._freeze()
+        freeze_encoders(model)
         return model
 
     @classmethod
@@ -132,7 +132,7 @@ class Subspace(TwoTower):
             )
             for width, landmarks in zip(widths, (found.image_landmarks, found.text_landmarks), strict=True)
         )
-        model._freeze()
+        freeze_encoders(model)
         return model
 
     def fit(self, image_features: Any, text_features: Any, labels: Labels | None = None) -> Self:
@@ -262,10 +262,10 @@ class Subspace(TwoTower):
             raise UserError(f"labels: {len(classes)} of them for {items} rows of features; give one for each")
 
         def of_images(items: Positions) -> Tensor:
-            return self.image_features(image.take(image_of_item[items]))
+            return image_features(self, image.take(image_of_item[items]))
 
         def of_texts(items: Positions) -> Tensor:
-            return self.text_features(text.take(items))
+            return text_features(self, text.take(items))
 
         sides = (of_images, self.backbone.features), (of_texts, self.text_encoder.width)
         first, second = (self._view(rows, width, items) for rows, width in sides)

@@ -41,7 +41,7 @@ from rungwise.encoders.vocabulary import Tokens
 from rungwise.language import load_word_vectors, word_vector_dimension
 from rungwise.models._contracts import Progress, Texts, Vectors, texts_at
 from rungwise.models._dual_encoder import TwoTower
-from rungwise.models._encoder_pair import EncoderBatch
+from rungwise.models._encoder_pair import EncoderBatch, freeze_encoders, image_features
 from rungwise.models._training_pairs import Autocast, Pairs, Positions, ScoredBatch
 from rungwise.models.io import ModelConfig, ModelFolder
 from rungwise.models.regions._config import (
@@ -138,7 +138,7 @@ class CVSE(TwoTower):
     reads_regions: ClassVar[bool] = True
     exportable: ClassVar[bool] = False
     adds_losses = True  # three levels are scored, and the concepts of a pair are compared
-    _texts_are_rows = False  # a text is a set of words, so no vector of it is kept
+    keeps_text_vectors: ClassVar[bool] = False  # a text is a set of words, so no vector of it is kept
 
     def __init__(self, config: CVSEConfig, image: ImageSide, text: Callable[[], TextSide], concepts: Concepts) -> None:
         """Put the parts together.
@@ -169,7 +169,7 @@ class CVSE(TwoTower):
         self.graph = ConceptGraph(len(concepts), config.concepts.width, width, trained)
         self.image_concepts = ConceptAttention(width, config.smoothing)
         self.text_concepts = ConceptAttention(width, config.smoothing)
-        self._freeze()
+        freeze_encoders(self)
 
     @classmethod
     def create(cls, config: CVSEConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
@@ -236,7 +236,7 @@ class CVSE(TwoTower):
         Raises:
             UserError: If the number of regions R is not that of training.
         """
-        return self.levels_of_regions(F.normalize(self.image_projection(self.image_features(rows)).float(), dim=2))
+        return self.levels_of_regions(F.normalize(self.image_projection(image_features(self, rows)).float(), dim=2))
 
     def text_levels(self, tokens: Tensor, lengths: Tensor, labels: Tensor) -> Levels:
         """Vectors of texts.
