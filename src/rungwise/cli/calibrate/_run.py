@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate._options import Calibrate
 from rungwise.cli.calibrate._render import render_counts, render_learnt
-from rungwise.cli.evaluate import ScoredInputs, known_of, read_part, scored_by, scored_of_index, unrelated_to
+from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.cli.frame import console, read_dual_encoder, read_model_of, say, say_issues
 from rungwise.core import UserError
 from rungwise.core.disk import require_writable_file, usable_cache
@@ -26,6 +26,7 @@ from rungwise.evaluation.statistics import cross_validated, has_enough
 from rungwise.index import Index
 from rungwise.index.layout import manifest
 from rungwise.models.io import CALIBRATION, CONFIG
+from rungwise.quality import CaptionQueries
 from rungwise.relevance import Degrees
 from rungwise.relevance.description.describe import relevant_from
 
@@ -108,7 +109,10 @@ def _of_index(asked: Calibrate) -> int:
     else:
         index.check(model)
         say(f"{graded} of {FEWEST_QUERIES} searches have graded hits: learning from the captions of the index instead")
-        calibration = _learn_from(asked, scored_of_index(index, model))
+        own = CaptionQueries.of_index(index, model)
+        hash_of_index = index.manifest.model_fingerprint
+        scored = ScoredInputs(own.source, own.data, True, model_hash=hash_of_index, model=model)
+        calibration = _learn_from(asked, scored)
     say(f"written: {_keep(asked, index, calibration)}")
     return 0
 
@@ -138,8 +142,9 @@ def _learn_from(asked: Calibrate, scored: ScoredInputs) -> Calibration:
     assert checked is not None
     degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    known = known_of(scored, chosen, likeness=True)
-    unrelated, unrelated_known = unrelated_to(scored, likeness=True)
+    queries = CaptionQueries.of(scored.model, scored.similarity, scored.data)
+    known = None if queries is None else queries.known(chosen, likeness=True)
+    unrelated, unrelated_known = (None, None) if queries is None else queries.unrelated(likeness=True)
     owners = scored.data.image_of_caption[chosen]
     console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
     calibration = Calibration.fit(

@@ -1,0 +1,177 @@
+"""Captions of a collection as queries: what a search would know of each besides its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.calibration import UNRELATED, Calibration, Known
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.evaluation.inputs import similarity_source
+from rungwise.index import CAPTIONS, Index
+from rungwise.index.stores import words_of
+from rungwise.metrics import Direction, EmbeddingSource, Ends, JudgedQueries, Scores, SimilaritySource
+from rungwise.models import DualEncoder
+from rungwise.similarity import unit_rows
+
+_MOST_PICTURES = 5000
+"""Largest number of pictures of an index that are read, with all of their captions."""
+_AT_ONCE = 256
+"""Number of captions compared with all others at a time."""
+
+
+@dataclass(frozen=True)
+class CaptionQueries:
+    """The captions of a collection as queries of a dual encoder.
+
+    A calibration learns from them (:meth:`rungwise.calibration.Calibration.fit`), and is judged by them.
+
+    Attributes:
+        model: The model that encoded the collection.
+        source: Vectors of its images and captions, with their similarity.
+        data: The images with their captions, in the order of the vectors.
+    """
+
+    model: DualEncoder
+    source: EmbeddingSource
+    data: ImageCaptions
+
+    @classmethod
+    def of(cls, model: object, source: SimilaritySource, data: ImageCaptions) -> CaptionQueries | None:
+        """The captions of some scores as queries; None where the scores are not those of vectors of a dual encoder."""
+        if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
+            return None
+        return cls(model, source, data)
+
+    @classmethod
+    def of_index(cls, index: Index, model: DualEncoder) -> CaptionQueries:
+        """The captions of the pictures of an index; of a large index, those of a sample of 5,000 pictures.
+
+        Raises:
+            UserError: If the pictures have no captions.
+        """
+        store, kept = index.picture_store, index.caption_store
+        names = store.drawn(_MOST_PICTURES)
+        ids: list[str] = []
+        images: list[NDArray[np.float32]] = []
+        captions: list[str] = []
+        owners: list[int] = []
+        for start in range(0, len(names), _AT_ONCE):
+            for name, row in store.get(names[start : start + _AT_ONCE]).items():
+                texts = [text for text in row.record.get(CAPTIONS, ()) if isinstance(text, str) and text.strip()]
+                if texts:
+                    captions += texts
+                    owners += [len(ids)] * len(texts)
+                    ids.append(name)
+                    images.append(row.vector)
+        texts = list(dict.fromkeys(captions))
+        rows = {
+            text: row.vector
+            for start in range(0, len(texts), _AT_ONCE)
+            for text, row in kept.get(texts[start : start + _AT_ONCE]).items()
+        }
+        there = [at for at, text in enumerate(captions) if text in rows]
+        data = ImageCaptions(
+            tuple(ids),
+            tuple(captions[at] for at in there),
+            np.array([owners[at] for at in there], dtype=np.int64),
+            name=index.manifest.name or "the index",
+        )
+        if not data.captions:
+            raise UserError(f"{index.folder}: its pictures have no captions to learn from; give DATA with captions")
+        vectors = np.stack([rows[text] for text in data.captions])
+        function = None if index.similarity.product else index.similarity.array
+        source = similarity_source(
+            image_embeddings=np.stack(images),
+            text_embeddings=vectors,
+            image_of_caption=data.image_of_caption,
+            similarity_function=function,
+        )
+        assert isinstance(source, EmbeddingSource)
+        return cls(model, source, data)
+
+    def unrelated(self, *, likeness: bool = False) -> tuple[NDArray[np.float32], list[Known]]:
+        """(texts, images) scores of texts that fit no picture, and what is known of each.
+
+        Args:
+            likeness: Whether to add the similarity of each text with the captions of every picture.
+        """
+        vectors = np.asarray(self.model.encode_text(UNRELATED), np.float32)
+        scores = self.model.similarity.array(np.asarray(self.source.image, np.float32), vectors).T
+        return scores, _known(self.model, UNRELATED, vectors, self._alike(vectors) if likeness else None)
+
+    def known(self, captions: NDArray[np.int64], *, likeness: bool = False) -> list[Known]:
+        """What a search knows of these captions besides their scores.
+
+        Args:
+            captions: Positions of the captions.
+            likeness: Whether to add the similarity of each with the captions of every picture, except itself: what a
+                search knows in an index with captions.
+        """
+        vectors = self.source.text[captions]
+        texts = [self.data.captions[caption] for caption in captions.tolist()]
+        return _known(self.model, texts, vectors, self._alike(vectors, captions) if likeness else None)
+
+    def _alike(self, vectors: NDArray[Any], captions: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        return _alike(self.source.text, self.data.image_of_caption, self.source.shape[0], vectors, captions)
+
+
+class CaptionEnds:
+    """A calibration that knows the captions of a collection, which are queries in one direction only."""
+
+    def __init__(self, calibration: Calibration, known: Sequence[Known]) -> None:
+        self._ends: dict[Direction, Ends] = {"i2t": calibration, "t2i": calibration.informed(known)}
+
+    def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
+        """Degrees and cuts of some queries of one direction; see :meth:`rungwise.calibration.Calibration.judge`."""
+        return self._ends[direction].judge(scores, direction, queries)
+
+    def __str__(self) -> str:
+        return str(self._ends["i2t"])
+
+
+def _known(
+    model: DualEncoder, texts: Sequence[str], vectors: NDArray[Any], alike: NDArray[np.float32] | None
+) -> list[Known]:
+    known = []
+    for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+        words, unknown = set(words_of(text)), model.unknown_words(text)
+        share = min(1.0, len(set(unknown)) / len(words)) if words else None
+        scores = None if alike is None else alike[at]
+        known.append(Known(vector=vector, unknown_share=share, caption_scores=scores))
+    return known
+
+
+def _alike(
+    vectors: NDArray[Any],
+    owners: NDArray[np.int64],
+    images: int,
+    queries: NDArray[Any],
+    captions: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
+    """(queries, images) highest cosine of each query with the captions of each picture; NaN without captions.
+
+    Args:
+        vectors: (captions, D) vectors of all captions.
+        owners: (captions,) picture of each caption.
+        images: Number of pictures.
+        queries: (queries, D) vectors of the queries.
+        captions: (queries,) positions of the queries among the captions, which are left out.
+    """
+    unit, asking = unit_rows(vectors), unit_rows(queries)
+    order = np.argsort(owners, kind="stable")
+    have, starts = np.unique(owners[order], return_index=True)
+    found = np.full((len(queries), images), np.nan, np.float32)
+    for start in range(0, len(queries), _AT_ONCE):
+        some = asking[start : start + _AT_ONCE]
+        cosines = some @ unit.T
+        if captions is not None:
+            cosines[np.arange(len(some)), captions[start : start + _AT_ONCE]] = -np.inf
+        best = np.maximum.reduceat(cosines[:, order], starts, axis=1)
+        found[start : start + len(some), have] = np.where(np.isneginf(best), np.nan, best)
+    return found
