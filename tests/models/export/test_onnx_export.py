@@ -122,6 +122,20 @@ def test_a_graph_that_forgets_lengths_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / "onnx").exists()
 
 
+def test_a_library_that_cannot_be_loaded_is_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By that the command line tells too little memory from a library that is not there."""
+    lacking = ImportError("failed to map segment from shared object")
+
+    def unable(*_: object) -> None:
+        raise UserError("an exported model needs onnxruntime") from lacking
+
+    for name in ("_traced", "_captured"):
+        monkeypatch.setattr(onnx_export, name, unable)
+    with pytest.raises(UserError, match="no graph gives") as found:
+        export_onnx(of_features(), tmp_path / "onnx")
+    assert found.value.__cause__ is lacking
+
+
 def test_the_other_exporter_is_asked_where_the_first_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_trace = onnx_export._traced
 

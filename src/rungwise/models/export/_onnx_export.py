@@ -269,7 +269,8 @@ def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) ->
     example = tuple(torch.from_numpy(one) for one in checks[-1][1][0])
     # torch.export writes a recurrent network out step by step, for texts of one length.
     recurrent = any(isinstance(one, nn.RNNBase) for part in side.parts for one in part.modules())
-    reasons = []
+    reasons: list[str] = []
+    cause: BaseException | None = None
     for exporter in (_traced,) if recurrent else (_traced, _captured):
         try:
             exporter(side, example, path, inputs)
@@ -277,13 +278,14 @@ def _write(side: _Side, path: Path, inputs: Sequence[Input], checks: _Checks) ->
             found = [_compared(side, path, inputs, what, batches) for what, batches in checks]
         except (ImportError, UserError) as error:
             reasons.append(str(error))
+            cause = error.__cause__ or error  # by which the command line tells a library that found no memory to load
             continue
         if all(one.is_close for one in found):
             return found
         reasons.extend(str(one) for one in found if not one.is_close)
     raise UserError(
         f"{path.name}: no graph gives the model's vectors, so that nothing was written ({'; '.join(reasons)[:400]})"
-    )
+    ) from cause
 
 
 def _traced(side: _Side, example: tuple[Tensor, ...], path: Path, inputs: Sequence[Input]) -> None:
