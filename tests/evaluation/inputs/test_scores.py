@@ -74,3 +74,28 @@ def test_a_source_of_other_data_is_refused(vectors):
     source = similarity_source(image_embeddings=image, text_embeddings=text, image_of_caption=OWNERS)
     with pytest.raises(UserError, match="similarity hold 36 captions but image_of_caption names 30"):
         evaluate(similarity=source, image_of_caption=OWNERS[:30])
+
+
+def test_an_object_with_a_block_and_a_shape_is_a_scorer(vectors):
+    matrix = vectors[0] @ vectors[1].T
+
+    class Scores:
+        shape = matrix.shape
+
+        def block(self, images, captions):
+            return matrix[np.ix_(images, captions)]
+
+    wanted = evaluate(similarity=matrix, image_of_caption=OWNERS)
+    assert evaluate(similarity=Scores(), image_of_caption=OWNERS).numbers == wanted.numbers
+    Scores.shape = (11, 36)
+    with pytest.raises(UserError, match="image 11 does not exist among 11 images"):
+        evaluate(similarity=Scores(), image_of_caption=OWNERS)
+
+
+def test_an_object_that_is_no_scorer_is_refused_in_one_line():
+    class Blocks:
+        def block(self, images, captions):
+            return np.zeros((len(images), len(captions)))
+
+    with pytest.raises(UserError, match="similarity must have two axes"):
+        evaluate(similarity=Blocks(), image_of_caption=OWNERS)

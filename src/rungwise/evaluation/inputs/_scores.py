@@ -62,7 +62,7 @@ def similarity_source(
         if function is not None:
             return EmbeddingSource(image, text, order, function)
         return ProductSource(image, text, order, image_norms, text_norms)
-    if hasattr(similarity, "block"):
+    if hasattr(similarity, "block") and hasattr(similarity, "shape"):
         _agree(tuple(similarity.shape), owners, images, "similarity")
         return TiledSource(similarity.block, tuple(similarity.shape), order)
     if callable(similarity) and not hasattr(similarity, "shape"):
