@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation.inputs import similarity_source
 from rungwise.index import CAPTIONS, Index
-from rungwise.index.stores import words_of
+from rungwise.index.cutoff import known_of_texts
 from rungwise.metrics import Direction, EmbeddingSource, Ends, JudgedQueries, Scores, SimilaritySource
 from rungwise.models import DualEncoder
 from rungwise.similarity import unit_rows
@@ -140,10 +140,8 @@ def _known(
 ) -> list[Known]:
     known = []
     for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
-        words, unknown = set(words_of(text)), model.unknown_words(text)
-        share = min(1.0, len(set(unknown)) / len(words)) if words else None
-        scores = None if alike is None else alike[at]
-        known.append(Known(vector=vector, unknown_share=share, caption_scores=scores))
+        one = known_of_texts([text], vector, model) or Known(vector=vector)
+        known.append(one if alike is None else replace(one, caption_scores=alike[at]))
     return known
 
 

@@ -52,10 +52,15 @@ def known_of(query: Query, vector: NDArray[np.float32], model: DualEncoder) -> K
 
     None for a query without words.
     """
-    words = {word for text in query.texts for word in words_of(text)}
+    return known_of_texts(query.texts, vector, model)
+
+
+def known_of_texts(texts: Sequence[str], vector: NDArray[np.float32], model: DualEncoder) -> Known | None:
+    """Knowledge of the texts of one query, as by :func:`known_of`; they may be longer than a query may be."""
+    words = {word for text in texts for word in words_of(text)}
     if not words:
         return None
-    unknown = {word for text in query.texts for word in model.unknown_words(text)}
+    unknown = {word for text in texts for word in model.unknown_words(text)}
     return Known(vector=vector, unknown_share=min(1.0, len(unknown) / len(words)))
 
 
