@@ -10,10 +10,12 @@ from rungwise.evaluation import (
     EvaluationSettings,
     Provenance,
     Reranked,
+    Result,
     evaluate,
     refuse_own_opinion,
     similarity_source,
 )
+from rungwise.evaluation.tables import notes_of
 from rungwise.metrics import _streaming as streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
 from rungwise.relevance.combine import mean
@@ -277,3 +279,16 @@ def test_the_beginning_of_a_fingerprint_names_a_model():
         refuse_own_opinion(Visual(image, owners, model=fingerprint[:12]), fingerprint)
     refuse_own_opinion(Visual(image, owners, model=fingerprint[:2]), fingerprint)
     refuse_own_opinion(Visual(image, owners, model=fingerprint[:11] + "0"), fingerprint)
+
+
+@pytest.mark.parametrize("reference", ["max", "mean", "paired"])
+def test_a_result_names_the_captions_that_its_degrees_compare_with(reference, tmp_path):
+    degrees = TfIdf(["a red star", "a blue heart", "a red heart"], [0, 1, 1], reference=reference)
+    given = {"similarity": np.eye(2, 3, dtype=np.float32), "image_of_caption": [0, 1, 1], "relevance": degrees}
+    result = evaluate(**given, measures=["CS@2"])
+    assert result.reference == reference
+    assert f"degrees: {degrees.title()}, reference {reference}" in notes_of(result)
+    result.to_json(tmp_path / "result.json")
+    assert Result.from_json(tmp_path / "result.json").reference == reference
+    assert evaluate(**given, measures=["R@1"]).reference == ""
+    assert evaluate(**given | {"relevance": degrees.dense()}, measures=["CS@2"]).reference == ""

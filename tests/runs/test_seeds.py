@@ -41,6 +41,8 @@ def test_every_seed_is_a_run_and_their_numbers_come_together(short, tested, cach
     assert (mean, deviation) == (pytest.approx(np.mean(values)), pytest.approx(np.std(values, ddof=1)))
     assert (low, high) == pytest.approx(stats.t.interval(0.95, 1, np.mean(values), stats.sem(values)))
     assert set(found.test) == {"full", "labels"}
+    lower = min(("0", "3"), key=lambda seed: read["seeds"][seed]["test full"]["rsum"])
+    assert found.median == {"full": int(lower)}
     kept = {one.result.protocol: one.result for one in kept_results(found.folders[3])}
     assert kept["labels"].numbers["i2t/MAP"] == read["seeds"]["3"]["test labels"]["i2t/MAP"]
     assert (kept["full"].split, kept["full"].seed, kept["full"].queries["i2t"]) == ("test", 3, 6)

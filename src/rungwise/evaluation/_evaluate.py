@@ -132,7 +132,7 @@ def evaluate(
     directions = source.directions if isinstance(source, RankOnly) else DIRECTIONS
     numbers, units = _numbers(asked, measured.passes, directions)
     reported = {f"{way}/{measure}" for way in directions for measure in single} & set(numbers)
-    human = settings.human_positives
+    human, graded = settings.human_positives, any(measure.graded for measure in single)
     return Result(
         numbers=numbers,
         units=units,
@@ -148,7 +148,8 @@ def evaluate(
         captions_per_image=_captions_per_image(owners, folds, source.shape[0]),
         remarks=_remarks(measured.passes, reported),
         right=_right(rule, settings.positives, human),
-        relevance=(provenance.relevance_name or _title(relevance)) if any(one.graded for one in single) else "",
+        relevance=(provenance.relevance_name or _title(relevance)) if graded else "",
+        reference=(relevance.reference or "") if graded and isinstance(relevance, RelevanceSource) else "",
         ends="" if ends is None else name_of_ends(ends),
         data_name=provenance.data_name,
         data_hash=provenance.data_hash,

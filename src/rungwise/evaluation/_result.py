@@ -61,6 +61,9 @@ class Result:
         protocol: Name of the protocol.
         right: Description of what counted as right.
         relevance: Name of the degrees that graded measures read; empty where none was asked for.
+        reference: Captions of an image with which these degrees compare a caption: ``"max"``, the closest one;
+            ``"mean"``, all; ``"paired"``, the one that comes with the image. Empty where degrees do not come from
+            captions compared with captions, or do not say it.
         ends: Name of the method that says where relevance ends; empty where no measure reads that.
         gallery: Per direction, the number of candidates in each fold.
         queries: Per direction, the number of queries over all folds.
@@ -95,6 +98,7 @@ class Result:
     remarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     right: str = ""
     relevance: str = ""
+    reference: str = ""
     ends: str = ""
     data_name: str = ""
     data_hash: str = ""

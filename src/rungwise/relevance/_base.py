@@ -66,6 +66,8 @@ class Degrees(ABC):
         captions_hash: :func:`~rungwise.relevance.hash_of_captions` of the source's captions; None where it
             does not know them.
         complete: Every pair has a degree; False where some may be NaN, not known.
+        reference: Which captions of an image a caption is compared with, where the source compares captions with
+            captions; None where it does not, or where that is not known.
 
     >>> class Parity(Degrees):
     ...     def block(self, images, captions):
@@ -84,6 +86,7 @@ class Degrees(ABC):
     image_of_caption: Positions | None = None
     captions_hash: str | None = None
     complete: bool = True
+    reference: Reference | None = None
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -280,6 +283,7 @@ def saved_header(source: Degrees, k: int | None, direction: Direction) -> dict[s
         "content_hash": source.content_hash(),
         "captions_hash": source.captions_hash,
         "complete": source.complete,
+        "reference": source.reference,
         "frequencies_from": source.frequencies_from,
         "models": sorted(source.models),
         "shape": list(source.shape),

@@ -4,7 +4,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.evaluation import Result, matching, printed
-from rungwise.evaluation.tables import Ours, paper_table
+from rungwise.evaluation.tables import Ours, paper_table, published_beside
 
 
 def result_of(numbers, protocol="coco-1k-5fold", images=(1000,) * 5, per_image=5, **more):
@@ -120,6 +120,46 @@ def test_degrees_by_another_source_are_not_set_beside_spice():
     found = paper_table("sam", "2", [ours(reference, by_spice)])
     assert len(own_lines(found)) == 2
     assert "degrees of i2t/NCS@1: SPICE of tuples" in found.notes
+
+
+CS = {"i2t/CS@100": 0.2, "t2i/CS@100": 0.1}
+LADDER = {"paper": "ladder_loss", "table": "1", "method": "CVSE++", "backbone": "ResNet152", "finetuned": "no"}
+
+
+@pytest.mark.parametrize("reference", ["max", "mean", ""])
+def test_coherent_scores_of_another_reference_stand_in_no_block(reference):
+    measured = result_of(CS, "one-caption-per-image", (1000,), 1, relevance="BiEncoder, hash 1", reference=reference)
+    found = paper_table("ladder_loss", "1", [ours(LADDER, measured)])
+    assert own_lines(found) == []
+    (line,) = found.left_out
+    said = reference or "captions that they do not name"
+    assert said in line
+    assert "--reference paired" in line
+    with pytest.raises(UserError, match="--reference paired"):
+        published_beside(measured, "ladder_loss", dataset="coco", split="test")
+
+
+def test_coherent_scores_of_the_caption_that_comes_with_the_image_stand_beside_the_papers():
+    measured = result_of(CS, "one-caption-per-image", (1000,), 1, relevance="BiEncoder, hash 1", reference="paired")
+    found = paper_table("ladder_loss", "1", [ours(LADDER, measured)])
+    assert own_lines(found) == [("coco, 1,000 images, protocol one-caption-per-image", "mine")]
+    assert "degrees of i2t/CS@100, t2i/CS@100: BiEncoder, hash 1, reference paired" in found.notes
+    assert published_beside(measured, "ladder_loss", dataset="coco", split="test")
+
+
+def test_the_median_run_stands_beside_a_row_of_a_median_run():
+    row = {"paper": "convse", "table": "III", "method": "ConVSE", "dataset": "coco"}
+    recalls = {f"{way}/R@{k}": 10.0 * k for way in ("i2t", "t2i") for k in (1, 5, 10)}
+    runs = [result_of(recalls | {"i2t/R@1": 10.0 + more}, seed=seed) for seed, more in enumerate((5, 1, 3, 4, 2))]
+    found = paper_table("convse", "III", [ours(row, *runs)])
+    line = next(line for block in found.blocks for line in block.lines if line.ours)
+    assert (line.cells["i2t/R@1"].value, line.cells["i2t/R@1"].deviation) == (13.0, None)
+    assert "the median of 5 runs by rsum, seed 2, as the paper prints the median of five" in found.notes
+    found = paper_table("convse", "III", [ours(row, runs[0])])
+    assert "one run, where the paper prints the median of five by rsum" in found.notes
+    found = paper_table("convse", "III", [ours(row | {"method": "MVN"}, *runs)])
+    line = next(line for block in found.blocks for line in block.lines if line.ours)
+    assert line.cells["i2t/R@1"].deviation is not None
 
 
 def test_other_features_stand_apart_even_in_a_gallery_of_that_size():

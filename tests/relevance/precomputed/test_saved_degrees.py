@@ -72,6 +72,17 @@ def test_what_was_saved_says_what_it_is(tmp_path):
     assert load(tmp_path / "best").title() == f"{source.title()}, best 1 t2i"
 
 
+@pytest.mark.parametrize("reference", ["max", "mean", "paired"])
+def test_the_reference_of_caption_pairs_is_kept_through_files_and_combinations(reference, tmp_path):
+    source = TfIdf(["a red star", "a blue heart", "a red heart"], [0, 1, 1], reference=reference)
+    source.save(tmp_path / "degrees")
+    kept = load(tmp_path / "degrees")
+    other = TfIdf(source.captions, source.image_of_caption, reference="max" if reference == "mean" else "mean")
+    assert kept.reference == source.reference == mean([source, kept]).reference == reference
+    assert mean([source, other]).reference is None
+    assert CIDErD(source.captions, source.image_of_caption).reference is None
+
+
 def collection(captions=CAPTIONS, owners=OWNERS):
     return ImageCaptions(tuple("abcd"), tuple(captions), np.array(owners), name="these data")
 

@@ -76,6 +76,7 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(source, tmp_path, mo
         ({"k": "many"}, "damaged"),
         ({"options": [1]}, r"damaged .*says options \[1\]"),
         ({"complete": "yes"}, "damaged .*says complete 'yes'"),
+        ({"reference": "closest"}, "damaged .*says reference 'closest'"),
         ({"content_hash": 7}, "damaged .*says content_hash 7"),
     ],
 )
@@ -83,7 +84,7 @@ def test_a_header_that_says_something_odd_is_refused(source, tmp_path, change, s
     source.save(tmp_path / "degrees", k=2)
     header = tmp_path / "degrees/relevance.json"
     kept = json.loads(header.read_text()) | change
-    header.write_text(json.dumps({key: value for key, value in kept.items() if value is not None}))
+    header.write_text(json.dumps({key: value for key, value in kept.items() if key not in change or value is not None}))
     write_seal(tmp_path / "degrees")
     with pytest.raises(UserError, match=said):
         load(tmp_path / "degrees")

@@ -45,6 +45,7 @@ def train_several(
     lost_after: float,
 ) -> int:
     """Train with each seed and print the table; returns the exit status."""
+    from rungwise.evaluation.statistics import median_place
     from rungwise.runs import SEEDS, train_seeds
     from rungwise.training.distributed import is_first
 
@@ -61,6 +62,9 @@ def train_several(
     parts |= {f"test, protocol {protocol}": own for protocol, own in found.test.items()}
     for title, spreads in parts.items():
         say(spread_text(f"{title}, {len(seeds)} seeds", spreads))
+    for protocol, seed in found.median.items():
+        values = found.test[protocol]["rsum"].values
+        say(f"median run by rsum, protocol {protocol}: seed {seed}, rsum {values[median_place(values)]:.1f}")
     if not found.test:
         say("no test split in the data: nothing was tested")
     say(f"all numbers: {out / SEEDS}; runs: {', '.join(str(folder) for folder in found.folders.values())}")

@@ -9,6 +9,7 @@ from ._intervals import MeasureTerm as MeasureTerm
 from ._intervals import Numbers as Numbers
 from ._intervals import bootstrap as bootstrap
 from ._intervals import interval_of as interval_of
+from ._intervals import median_place as median_place
 from ._intervals import redrawn as redrawn
 from ._json_numbers import IN_FILE as IN_FILE
 from ._json_numbers import Number as Number

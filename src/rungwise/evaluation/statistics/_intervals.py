@@ -51,6 +51,15 @@ class Interval(NamedTuple):
     high: float
 
 
+def median_place(values: Sequence[float]) -> int:
+    """Position of the median of some numbers; of an even count, that of the lower of the two in the middle.
+
+    >>> median_place([413.1, 412.2, 414.9]), median_place([3.0, 1.0, 2.0, 4.0])
+    (0, 2)
+    """
+    return int(np.argsort(values, kind="stable")[(len(values) - 1) // 2])
+
+
 def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
     """Percentile interval of a number's draws; NaN where no draw has a value.
 

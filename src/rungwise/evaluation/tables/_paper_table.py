@@ -14,8 +14,10 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.evaluation._result import Result
+from rungwise.evaluation.statistics import median_place
 from rungwise.evaluation.tables._printed import table_named
 from rungwise.evaluation.tables._published_rows import CORRELATION, PAPERS, PublishedRow, of_same_protocol, printed
+from rungwise.evaluation.tables._results import degrees_text
 from rungwise.metrics import DIRECTIONS, Total, parse
 
 
@@ -175,21 +177,28 @@ def _lines_of(
     found = []
     reasons = []
     for row in places:
-        if row.relevance and row.relevance.lower() not in result.relevance.lower():
-            reasons.append(f"its degrees are {result.relevance or 'none'}, theirs {row.relevance}")
-            continue
-        cells = {name: cell for name in _columns(rows, _key(row)) if (cell := _cell(one.results, name)) is not None}
+        results, how = _median_run(one.results) if row.of_median_run else (one.results, "")
+        cells = {name: cell for name in _columns(rows, _key(row)) if (cell := _cell(results, name)) is not None}
         if not cells:
             reasons.append(f"none of {', '.join(row.numbers)} was measured")
             continue
-        notes = list(one.notes)
+        notes = [*one.notes, *([how] if how else [])]
         graded = [name for name in cells if parse(name.rpartition("/")[2]).graded]
         if graded and result.relevance:
-            notes.append(f"degrees of {', '.join(graded)}: {result.relevance}")
+            notes.append(f"degrees of {', '.join(graded)}: {degrees_text(result)}")
         found.append((row, TableLine(one.name, cells, ours=True, notes=building.numbered(notes))))
     if not found:
         raise UserError(f"{paper}: protocol {result.protocol}: {'; '.join(dict.fromkeys(reasons))}")
     return found
+
+
+def _median_run(results: tuple[Result, ...]) -> tuple[tuple[Result, ...], str]:
+    """The run whose rsum is the median, and a note on which one it is."""
+    if len(results) == 1:
+        return results, "one run, where the paper prints the median of five by rsum"
+    chosen = results[median_place([_number(result, "rsum") for result in results])]
+    seed = "" if chosen.seed is None else f", seed {chosen.seed}"
+    return (chosen,), f"the median of {len(results)} runs by rsum{seed}, as the paper prints the median of five"
 
 
 def _of_same_test(result: Result, own: Sequence[PublishedRow], paper: str) -> list[PublishedRow]:

@@ -54,7 +54,21 @@ _METRICS = {
 _FRACTIONS = ("coherent_score", "pearson_r")
 """Metrics that are printed and shown as fractions; others printed as fractions are shares, shown as percent."""
 
-_CAPTIONS_AN_IMAGE = {"one-caption-per-image": 1, "labels": 1}
+_OF_ONE_CAPTION = "one-caption-per-image"
+"""Protocol of the coherent scores, whose degrees are those of an image's caption with other captions: R(t_q, t_p)."""
+
+_REFERENCES = {
+    "max": "the closest caption of an image (max)",
+    "mean": "all captions of an image (mean)",
+    "paired": "the one caption that comes with an image (paired)",
+    "": "captions that they do not name",
+}
+"""Words for the captions of an image with which degrees compare a caption."""
+
+_MEDIAN_TABLES, _MEDIAN_METHODS = ("Table III", "Table IV"), ("ConVSE", "ConVSE++")
+"""Tables of ConVSE's paper that print the median run of five, and the methods of which they do so."""
+
+_CAPTIONS_AN_IMAGE = {_OF_ONE_CAPTION: 1, "labels": 1}
 """Captions per image of the published test sets by protocol; 5 under any other."""
 
 _DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
@@ -80,6 +94,9 @@ class PublishedRow:
         facts: What the paper says of the row, by name: ``row``, ``method``, ``backbone``, ``finetuned`` (yes or no),
             ``train_set``, and settings such as ``tau`` or ``L``.
         relevance: Source of the degrees of graded measures; empty where the paper has only one.
+        reference: Captions of an image with which these degrees compare a caption, as in
+            :class:`rungwise.evaluation.Result`; empty for other rows.
+        of_median_run: Whether the row is the run of five whose rsum is the median (ConVSE, section IV-B).
         deviations: Standard deviations by canonical name, where the row is the mean of several runs.
         doubts: Statements of what a printed number contradicts, by canonical name.
     """
@@ -93,6 +110,8 @@ class PublishedRow:
     numbers: Mapping[str, float]
     facts: Mapping[str, str] = field(default_factory=dict)
     relevance: str = ""
+    reference: str = ""
+    of_median_run: bool = False
     deviations: Mapping[str, float] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
 
@@ -153,6 +172,8 @@ def printed(paper: str) -> tuple[PublishedRow, ...]:
             row.numbers,
             facts=row.facts,
             relevance=relevance,
+            reference="paired" if protocol == _OF_ONE_CAPTION else "",
+            of_median_run=paper == "convse" and table in _MEDIAN_TABLES and row.facts["method"] in _MEDIAN_METHODS,
             deviations=row.deviations,
             doubts=row.doubts,
         )
@@ -228,6 +249,10 @@ def of_same_protocol(
             f"{paper}: its {wanted} rows of {images} images are made under protocol {theirs}, this result under"
             f" {result.protocol}; evaluate under theirs"
         )
+    differing = [degrees_differ(result, row) for row in found]
+    if all(differing):
+        raise UserError(f"{paper}: {'; '.join(dict.fromkeys(differing))}")
+    found = [row for row, differs in zip(found, differing, strict=True) if not differs]
     captions, images = (sum(result.gallery[way]) for way in DIRECTIONS)
     per_image = _CAPTIONS_AN_IMAGE.get(result.protocol, 5)
     if not captions_fit(captions, images, per_image):
@@ -236,6 +261,22 @@ def of_same_protocol(
             f" for {images:,} images; evaluate all captions of the test set and no others"
         )
     return found
+
+
+def degrees_differ(result: Result, row: PublishedRow) -> str:
+    """Why a result's degrees are not those of a row, in one clause; empty where they are, or where the row has none.
+
+    A row that names its source is compared by source, one that names its reference by reference.
+    """
+    if row.relevance and row.relevance.lower() not in result.relevance.lower():
+        return f"its degrees are {result.relevance or 'none'}, theirs {row.relevance}"
+    if row.reference and result.relevance and row.reference != result.reference:
+        return (
+            f"its degrees compare captions with {_REFERENCES[result.reference]}, theirs with"
+            f" {_REFERENCES[row.reference]}; make degrees with --reference {row.reference}, such as rungwise relevance"
+            f" bi-encoder DATA --reference {row.reference}"
+        )
+    return ""
 
 
 class _Gathered:
@@ -262,7 +303,7 @@ def _protocol(cells: Mapping[str, str]) -> str:
     # The program of the ladder paper keeps every image's first caption for CS. Its ranks are of all five: the mean rank
     # that it prints for random scores, 929.9 from images to captions and 501.0 back, fits no gallery of 1000 captions.
     if cells["metric"] == "coherent_score":
-        return "one-caption-per-image"
+        return _OF_ONE_CAPTION
     if cells["dataset"] == "flickr30k":
         return "flickr30k-1k"
     if cells["test_images"] == "5000":

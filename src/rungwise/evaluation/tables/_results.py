@@ -272,7 +272,7 @@ def notes_of(result: Result) -> list[str]:
     if result.reranking is not None:
         lines.append(result.reranking.note())
     if result.relevance:
-        lines.append(f"degrees: {result.relevance}")
+        lines.append(f"degrees: {degrees_text(result)}")
     if result.ends:
         lines.append(f"relevance ends by: {result.ends}")
     alike: dict[tuple[str, int, str], list[str]] = {}
@@ -283,6 +283,11 @@ def notes_of(result: Result) -> list[str]:
     for (way, count, reason), measures in alike.items():
         lines.append(f"{way}: {count} of {result.queries[way]} queries {reason} ({', '.join(measures)})")
     return [*lines, *(f"warning: {warning}" for warning in result.warnings)]
+
+
+def degrees_text(result: Result) -> str:
+    """Name of a result's degrees, with the captions of an image that they compare a caption with."""
+    return f"{result.relevance}, reference {result.reference}" if result.reference else result.relevance
 
 
 def number_text(value: float, unit: str) -> str:

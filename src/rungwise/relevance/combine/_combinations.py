@@ -35,6 +35,8 @@ class Combination(Degrees):
         )
         self.captions_hash = next((one.captions_hash for one in sources if one.captions_hash is not None), None)
         self.complete = all(source.complete for source in sources)
+        references = {source.reference for source in sources}
+        self.reference = references.pop() if len(references) == 1 else None
 
     def known_pairs(self) -> Positions | None:
         """The pairs that every source knows."""

@@ -109,6 +109,7 @@ class Visual(Degrees):
             self.captions_hash = through.captions_hash
         self.vectors: NDArray[np.float32] = unit_rows(rows)
         self.through = through
+        self.reference = None if through is None else through.reference
         self.neighbours = min(neighbours, len(rows))
         self.lending = lending
         self.model = model

@@ -89,6 +89,7 @@ class SavedDegrees(Degrees):
         self.image_of_caption = image_of_caption
         self.captions_hash = header["captions_hash"]
         self.complete = header["complete"]
+        self.reference = header["reference"]
         self.header = header
         self.direction: Direction = header["direction"]
         self._values = values

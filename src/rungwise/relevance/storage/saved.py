@@ -49,9 +49,11 @@ _KINDS: Mapping[str, Any] = {
     "content_hash": str,
     "captions_hash": str | None,
     "complete": bool,
+    "reference": str | None,
     "frequencies_from": str | None,
     "models": list,
 }
+_REFERENCES = ("paired", "max", "mean", None)
 _PARTS = frozenset({HEADER, VALUES, INDICES, OWNERS})
 _WHAT = "saved relevance degrees"
 _BYTES_AT_ONCE = 64 * 2**20
@@ -192,6 +194,8 @@ def _check(
             raise ValueError(f"{HEADER} says {name} {header[name]!r}"[:200])
     if not all(isinstance(one, str) for one in header["models"]):
         raise ValueError(f"{HEADER} names a model by what is no text")
+    if header["reference"] not in _REFERENCES:
+        raise ValueError(f"{HEADER} says reference {header['reference']!r}"[:200])
     shape = _shape_of_values(header)
     images, captions = header["shape"]
     candidates = captions if header["direction"] == "i2t" else images
