@@ -58,9 +58,20 @@ def test_one_caption_per_image_takes_the_first_of_each():
     assert result.captions_per_image == {"min": 1.0, "mean": 1.0, "max": 1.0}
 
 
+@pytest.mark.parametrize(("protocol", "per_image"), [("coco-1k", 5), ("coco-1k-one-caption", 1)])
+def test_the_first_thousand_images_are_the_first_of_five_blocks(protocol, per_image):
+    owners = np.arange(5000).repeat(5)[::-1].copy()  # captions need not stand in the order of their images
+    (only,) = protocol_named(protocol).folds(owners, 5000)
+    np.testing.assert_array_equal(only.images, np.arange(1000))
+    mine = np.flatnonzero(owners < 1000)
+    firsts = [np.flatnonzero(owners == image)[0] for image in range(1000)]
+    np.testing.assert_array_equal(only.captions, mine if per_image == 5 else np.sort(firsts))
+
+
 @pytest.mark.parametrize(
     ("protocol", "owners", "why"),
     [
+        ("coco-1k", [0, 1, 2], "wants 5 x 1000 images and there are 3"),
         ("coco-1k-5fold", [0, 1, 2], "wants 5 x 1000 images and there are 3"),
         ("coco-5k", [0, 1, 2], "wants 5000 images and there are 3"),
         ("flickr8k-1k", [0, 1, 2], "wants 1000 images and there are 3"),

@@ -131,6 +131,29 @@ class ConsecutiveFolds(Protocol):
 
 
 @dataclass(frozen=True)
+class FirstBlock(ConsecutiveFolds):
+    """The first of the consecutive blocks alone: COCO's first 1,000 test images, as some tables take them.
+
+    Attributes:
+        one_caption: Take the first caption of each image alone.
+
+    >>> [first] = FirstBlock("first", count=2, size=1).folds(np.array([1, 0, 0]), 2)
+    >>> first.images, first.captions
+    (array([0]), array([1, 2]))
+    """
+
+    one_caption: bool = False
+
+    def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
+        """One gallery of the first ``size`` images."""
+        first = super().folds(image_of_caption, images)[0]
+        if not self.one_caption:
+            return [first]
+        own = OneCaptionPerImage(self.name).folds(image_of_caption, images)[0]
+        return [Fold(first.images, np.intersect1d(first.captions, own.captions))]
+
+
+@dataclass(frozen=True)
 class OneCaptionPerImage(Protocol):
     """Each image with the first of its captions, as the coherent score was published (Zhou et al. 2020).
 
@@ -193,6 +216,8 @@ PROTOCOLS: tuple[Protocol, ...] = (
     Full("full"),
     Full("coco-5k", 5000, per_image=5),
     ConsecutiveFolds("coco-1k-5fold", per_image=5),
+    FirstBlock("coco-1k", per_image=5),
+    FirstBlock("coco-1k-one-caption", per_image=5, one_caption=True),
     Full("flickr30k-1k", 1000, per_image=5),
     Full("flickr8k-1k", 1000, per_image=5),
     OneCaptionPerImage("one-caption-per-image"),

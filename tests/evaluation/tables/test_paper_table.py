@@ -46,8 +46,8 @@ def test_every_printed_number_stands_in_one_block(paper):
 def test_blocks_do_not_mix_protocols_galleries_or_degrees():
     found = paper_table("ladder_loss", "1")
     assert [block.title for block in found.blocks] == [
-        "coco, 1,000 images, protocol one-caption-per-image",
-        "coco, 1,000 images, protocol full",
+        "coco, 1,000 images, protocol coco-1k-one-caption",
+        "coco, 1,000 images, protocol coco-1k",
         "coco, 5,000 images, protocol one-caption-per-image",
         "coco, 5,000 images, protocol coco-5k",
     ]
@@ -113,10 +113,10 @@ def test_a_row_of_another_table_is_none_of_this_one():
 def test_degrees_by_another_source_are_not_set_beside_spice():
     reference = {"paper": "sam", "table": "2", "method": "CVSE+SAM", "train_set": "3%"}
     graded = {"i2t/NCS@1": 40.0, "i2t/R@1": 30.0}
-    by_cider = result_of(graded, "full", (1000,), relevance="CIDEr-D")
+    by_cider = result_of(graded, "coco-1k", (1000,), relevance="CIDEr-D")
     found = paper_table("sam", "2", [ours(reference, by_cider)])
-    assert own_lines(found) == [("coco, 1,000 images, protocol full", "mine")]
-    by_spice = result_of(graded, "full", (1000,), relevance="SPICE of tuples")
+    assert own_lines(found) == [("coco, 1,000 images, protocol coco-1k", "mine")]
+    by_spice = result_of(graded, "coco-1k", (1000,), relevance="SPICE of tuples")
     found = paper_table("sam", "2", [ours(reference, by_spice)])
     assert len(own_lines(found)) == 2
     assert "degrees of i2t/NCS@1: SPICE of tuples" in found.notes
@@ -128,7 +128,7 @@ LADDER = {"paper": "ladder_loss", "table": "1", "method": "CVSE++", "backbone": 
 
 @pytest.mark.parametrize("reference", ["max", "mean", ""])
 def test_coherent_scores_of_another_reference_stand_in_no_block(reference):
-    measured = result_of(CS, "one-caption-per-image", (1000,), 1, relevance="BiEncoder, hash 1", reference=reference)
+    measured = result_of(CS, "coco-1k-one-caption", (1000,), 1, relevance="BiEncoder, hash 1", reference=reference)
     found = paper_table("ladder_loss", "1", [ours(LADDER, measured)])
     assert own_lines(found) == []
     (line,) = found.left_out
@@ -140,9 +140,9 @@ def test_coherent_scores_of_another_reference_stand_in_no_block(reference):
 
 
 def test_coherent_scores_of_the_caption_that_comes_with_the_image_stand_beside_the_papers():
-    measured = result_of(CS, "one-caption-per-image", (1000,), 1, relevance="BiEncoder, hash 1", reference="paired")
+    measured = result_of(CS, "coco-1k-one-caption", (1000,), 1, relevance="BiEncoder, hash 1", reference="paired")
     found = paper_table("ladder_loss", "1", [ours(LADDER, measured)])
-    assert own_lines(found) == [("coco, 1,000 images, protocol one-caption-per-image", "mine")]
+    assert own_lines(found) == [("coco, 1,000 images, protocol coco-1k-one-caption", "mine")]
     assert "degrees of i2t/CS@100, t2i/CS@100: BiEncoder, hash 1, reference paired" in found.notes
     assert published_beside(measured, "ladder_loss", dataset="coco", split="test")
 

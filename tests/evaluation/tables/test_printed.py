@@ -30,7 +30,7 @@ def test_every_row_is_found_by_its_own_facts():
 
 def test_one_printed_line_may_be_rows_of_two_protocols():
     rows = matching({"paper": "ladder_loss", "table": 1, "method": "CVSE++", "backbone": "VGG19", "finetuned": False})
-    assert {row.protocol for row in rows} == {"one-caption-per-image", "full"}
+    assert {row.protocol for row in rows} == {"coco-1k-one-caption", "coco-1k"}
     assert {row.facts["finetuned"] for row in rows} == {"no"}
 
 

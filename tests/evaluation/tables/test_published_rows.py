@@ -40,14 +40,14 @@ def test_names_are_canonical_and_numbers_lie_in_their_bounds():
 
 
 def test_rows_of_the_same_protocol_are_found():
-    rows = published_beside(result_of("one-caption-per-image", 1000), "ladder_loss", dataset="coco")
-    assert {row.protocol for row in rows} == {"one-caption-per-image"}
+    rows = published_beside(result_of("coco-1k-one-caption", 5000), "ladder_loss")
+    assert {row.protocol for row in rows} == {"coco-1k-one-caption"}
     assert any(row.numbers.get("i2t/CS@100") == 0.235 for row in rows)
     fives = published_beside(result_of("coco-1k-5fold", 5000), "vsepp")
     assert all(row.test_images == 1000 and row.dataset == "coco" for row in fives)
     assert any(row.numbers["i2t/R@1"] == 64.6 for row in fives)
     assert published_beside(result_of("flickr30k-1k", 1000), "sam", split="test")
-    assert published_beside(result_of("full", 1000), "sam", dataset="coco")
+    assert published_beside(result_of("coco-1k", 5000), "sam")
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_rows_of_the_same_protocol_are_found():
         ({}, {"paper": "vsepp", "dataset": "wikipedia"}, "has no rows of wikipedia"),
         ({"images": 1000}, {"paper": "convse", "dataset": "coco"}, "made under protocol coco-1k-5fold"),
         (
-            {"images": 1000, "per_image": 1},
+            {"images": 1000},
             {"paper": "sam", "dataset": "coco"},
-            "rows are of 5 captions an image, this result is of 1,000 captions for 1,000 images",
+            "made under protocol coco-1k, this result under full",
         ),
         ({"protocol": "coco-5k", "images": 5000}, {"paper": "convse"}, "rows are of 1000 images"),
         ({"protocol": "flickr30k-1k", "images": 1000}, {"paper": "sam", "dataset": "coco"}, "is flickr30k's"),

@@ -34,8 +34,8 @@ class Evaluate:
         image_of_caption: Without data: file with the picture's position of every caption.
         split: The pictures to rank; "all" takes every one.
         captions_only: Do not look for picture files in the data.
-        protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, flickr30k-1k, flickr8k-1k,
-            one-caption-per-image, cxc, eccv, labels.
+        protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, coco-1k, coco-1k-one-caption,
+            flickr30k-1k, flickr8k-1k, one-caption-per-image, cxc, eccv, labels.
         positives: What people judged: files that "rungwise grade" wrote, or the grades of an index. What they called
             right counts as right beside the annotation, and the numbers without it are printed beside. For cxc and
             eccv: the two JSON files, image-to-caption first.

@@ -132,7 +132,7 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable
 
     >>> found = paper_table("ladder_loss", "1")
     >>> [block.title for block in found.blocks][:2]
-    ['coco, 1,000 images, protocol one-caption-per-image', 'coco, 1,000 images, protocol full']
+    ['coco, 1,000 images, protocol coco-1k-one-caption', 'coco, 1,000 images, protocol coco-1k']
     >>> found.blocks[0].names
     ('i2t/CS@100', 'i2t/CS@1000', 't2i/CS@100', 't2i/CS@1000')
     """

@@ -54,8 +54,8 @@ _METRICS = {
 _FRACTIONS = ("coherent_score", "pearson_r")
 """Metrics that are printed and shown as fractions; others printed as fractions are shares, shown as percent."""
 
-_OF_ONE_CAPTION = "one-caption-per-image"
-"""Protocol of the coherent scores, whose degrees are those of an image's caption with other captions: R(t_q, t_p)."""
+_OF_ONE_CAPTION = ("one-caption-per-image", "coco-1k-one-caption")
+"""Protocols of the coherent scores, whose degrees are those of an image's caption with other captions: R(t_q, t_p)."""
 
 _REFERENCES = {
     "max": "the closest caption of an image (max)",
@@ -68,10 +68,13 @@ _REFERENCES = {
 _MEDIAN_TABLES, _MEDIAN_METHODS = ("Table III", "Table IV"), ("ConVSE", "ConVSE++")
 """Tables of ConVSE's paper that print the median run of five, and the methods of which they do so."""
 
-_CAPTIONS_AN_IMAGE = {_OF_ONE_CAPTION: 1, "labels": 1}
+_CAPTIONS_AN_IMAGE = {**dict.fromkeys(_OF_ONE_CAPTION, 1), "labels": 1}
 """Captions per image of the published test sets by protocol; 5 under any other."""
 
-_DATASET_OF_PROTOCOL = {"coco-5k": "coco", "coco-1k-5fold": "coco", "flickr30k-1k": "flickr30k"}
+_DATASET_OF_PROTOCOL = {
+    **dict.fromkeys(("coco-5k", "coco-1k-5fold", "coco-1k", "coco-1k-one-caption"), "coco"),
+    "flickr30k-1k": "flickr30k",
+}
 
 _NO_SETTING = (
     "as_printed", "why=", "5-fold", "1-fold", "full_5K", "test_images", "backbone_by", "average", "stat=", "printed=",
@@ -127,7 +130,7 @@ def published(paper: str) -> tuple[PublishedRow, ...]:
 
     >>> row = published("ladder_loss")[2]
     >>> row.method, row.protocol, row.numbers["i2t/CS@100"]
-    ('VSE++, VGG19, re-implemented', 'one-caption-per-image', 0.235)
+    ('VSE++, VGG19, re-implemented', 'coco-1k-one-caption', 0.235)
     """
     return tuple(row for row in printed(paper) if row.protocol != CORRELATION)
 
@@ -172,7 +175,7 @@ def printed(paper: str) -> tuple[PublishedRow, ...]:
             row.numbers,
             facts=row.facts,
             relevance=relevance,
-            reference="paired" if protocol == _OF_ONE_CAPTION else "",
+            reference="paired" if protocol in _OF_ONE_CAPTION else "",
             of_median_run=paper == "convse" and table in _MEDIAN_TABLES and row.facts["method"] in _MEDIAN_METHODS,
             deviations=row.deviations,
             doubts=row.doubts,
@@ -303,13 +306,13 @@ def _protocol(cells: Mapping[str, str]) -> str:
     # The program of the ladder paper keeps every image's first caption for CS. Its ranks are of all five: the mean rank
     # that it prints for random scores, 929.9 from images to captions and 501.0 back, fits no gallery of 1000 captions.
     if cells["metric"] == "coherent_score":
-        return _OF_ONE_CAPTION
+        return _OF_ONE_CAPTION[cells["dataset"] == "coco" and cells["test_images"] == "1000"]
     if cells["dataset"] == "flickr30k":
         return "flickr30k-1k"
     if cells["test_images"] == "5000":
         return "coco-5k"
-    # One gallery of 1,000 COCO images unless the paper says that it is the mean of five.
-    return "coco-1k-5fold" if "5-fold" in cells["setting"] else "full"
+    # The first 1,000 images of COCO, one gallery, unless the paper says that it is the mean of five.
+    return "coco-1k-5fold" if "5-fold" in cells["setting"] else "coco-1k"
 
 
 def _settings(cells: Mapping[str, str]) -> list[str]:

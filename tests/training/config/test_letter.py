@@ -1,0 +1,27 @@
+"""Tests the presets of printed rows against every setting that their papers print."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.training.config.letter import LETTER, NOT_PRINTED, letter_table, printed_lines, verdict
+
+
+def test_every_printed_setting_is_read_once():
+    keys = [key for key, _, _ in printed_lines()]
+    assert sorted(keys) == sorted(LETTER)
+
+
+@pytest.mark.parametrize("key", LETTER, ids=" ".join)
+def test_presets_do_what_is_printed_or_say_what_they_do_instead(key):
+    assert verdict(LETTER[key], key[0])
+
+
+@pytest.mark.parametrize("name", NOT_PRINTED)
+def test_presets_say_what_no_paper_prints(name):
+    assert verdict(NOT_PRINTED[name], "")
+
+
+def test_the_page_of_printed_settings_holds_the_table():
+    page = (Path(__file__).parents[3] / "docs" / "printed-settings.md").read_text(encoding="utf-8")
+    assert letter_table() in page
