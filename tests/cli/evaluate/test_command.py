@@ -291,7 +291,7 @@ def test_where_data_came_without_splits_the_remedy_is_to_take_all(tmp_path, worl
 def test_published_rows_without_a_measure_of_the_result_are_refused(world, tmp_path, capsys):
     np.save(tmp_path / "s.npy", np.eye(1000))
     given = ("--similarity", tmp_path / "s.npy", "--captions-per-image", 1, "--protocol", "one-caption-per-image")
-    assert run(world, *given, "--measures", "MRR", "--paper", "ladder_loss", "--dataset", "coco") == 2
+    assert run(world, *given, "--measures", "MRR", "--paper", "ladder_loss", "--dataset", "flickr30k") == 2
     assert "--paper ladder_loss: its rows have none of these --measures; ask for one of CS@" in capsys.readouterr().err
 
 
