@@ -108,7 +108,7 @@ def max_of_hinges(margin):
     return per_query(one_pair)
 
 
-def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level, masking="exclude"):
+def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level, masking="exclude", pairs=1):
     def level(value):
         for number, threshold in enumerate(thresholds, start=1):
             if float(value) >= threshold:
@@ -140,7 +140,13 @@ def ladder(thresholds, margins, weights, sampling, levels, pair_in_top_level, ma
             if not upper or not lower:
                 continue
             if sampling == "hard_contrastive":
-                upper, lower = [first_lowest(s, upper)], [first_highest(s, lower)]
+                for _ in range(pairs):
+                    if upper and lower:
+                        i, j = first_lowest(s, upper), first_highest(s, lower)
+                        value = value + weights[rung - 1] * hinge(margins[rung - 1] - s[i] + s[j])
+                        upper.remove(i)
+                        lower.remove(j)
+                continue
             for i in upper:
                 for j in lower:
                     value = value + weights[rung - 1] * hinge(margins[rung - 1] - s[i] + s[j])
@@ -166,6 +172,16 @@ def log(x):
 def contrastive_sum(temperature):
     def one_pair(s, r, p, negatives):
         return log_sum_exp([s[k] / temperature for k in [p, *negatives]]) - s[p] / temperature
+
+    return per_query(one_pair)
+
+
+def contrastive_ratio(temperature):
+    def one_pair(s, r, p, negatives):
+        if not negatives:
+            return 0.0
+        hardest = first_highest(s, negatives)
+        return -log(exp(s[p] / temperature) / exp(s[hardest] / temperature))
 
     return per_query(one_pair)
 

@@ -14,6 +14,26 @@ def test_contrastive_max_equals_loops(equals_loops):
     equals_loops(lambda **k: ContrastiveMax(0.1, 0.2, **k), reference.contrastive_max(0.1, 0.2))
 
 
+def test_contrastive_max_without_a_hinge_equals_loops(equals_loops):
+    equals_loops(lambda **k: ContrastiveMax(0.1, 0.0, hinge=False, **k), reference.contrastive_ratio(0.1))
+
+
+def test_without_a_hinge_a_correct_retrieval_still_has_a_gradient():
+    block = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
+    for hinge, value in ((True, 0.0), (False, (0.1 - 0.9 + 0.2 - 0.8 + 0.2 - 0.9 + 0.1 - 0.8) / 0.5)):
+        s = block.clone().requires_grad_()
+        loss = ContrastiveMax(0.5, 0.0, hinge=hinge)(s)
+        loss.backward()
+        torch.testing.assert_close(loss.detach(), torch.tensor(value))
+        assert bool(s.grad.any()) is not hinge
+
+
+def test_a_margin_without_a_hinge_is_refused():
+    with pytest.raises(ValueError, match=r"^margin 0\.2 with hinge False adds a constant") as caught:
+        ContrastiveMax(hinge=False)
+    assert "\n" not in str(caught.value)
+
+
 def test_contrastive_sum_is_the_cross_entropy_of_both_directions_added():
     s, own = torch.randn(12, 12, dtype=torch.float64), torch.arange(12)
     expected = F.cross_entropy(s / 0.1, own) + F.cross_entropy(s.T / 0.1, own)
@@ -56,9 +76,10 @@ def test_permuting_the_batch_changes_nothing():
     torch.testing.assert_close(ContrastiveSum()(s), ContrastiveSum()(s[order][:, order]))
 
 
-def test_gradcheck():
+@pytest.mark.parametrize("loss", [ContrastiveSum(), ContrastiveMax(margin=0.0, hinge=False)], ids=["sum", "ratio"])
+def test_gradcheck(loss):
     s = torch.randn(5, 5, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(ContrastiveSum(), s)
+    assert torch.autograd.gradcheck(loss, s)
 
 
 @pytest.mark.parametrize(("learnable", "value"), [(False, 0.0), (True, 0.001), (False, torch.nan), (True, torch.nan)])

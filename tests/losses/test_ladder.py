@@ -1,13 +1,16 @@
-from itertools import product
+from functools import partial
+from itertools import permutations, product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from rungwise.losses import Ladder, MaxOfHinges, SumOfHinges
 from rungwise.losses import _ladder as ladder_file
-from rungwise.losses._ladder import levels_of, rung_sum
+from rungwise.losses._ladder import levels_of, rung_hardest, rung_hardest_pairs, rung_sum
 from tests.losses import loss_reference as reference
 
 THREE = {"thresholds": (0.63, 0.56), "margins": (0.2, 0.01, 0.07), "weights": (1.0, 0.25, 0.125)}
@@ -28,6 +31,63 @@ def test_masking_by_product_equals_loops(equals_loops, levels, pair_in_top_level
     wide = THREE | {"margins": (0.2, 0.61, 0.93)}
     loops = reference.ladder(**wide, **form, sampling="hard_contrastive")
     equals_loops(lambda **k: Ladder(**wide, **form, **k), loops)
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 9])
+@pytest.mark.parametrize(("levels", "pair_in_top_level"), READINGS)
+def test_several_pairs_equal_loops(equals_loops, levels, pair_in_top_level, pairs):
+    form = {"levels": levels, "pair_in_top_level": pair_in_top_level, "pairs": pairs}
+    wide = THREE | {"margins": (0.2, 0.61, 0.93)}
+    loops = reference.ladder(**wide, **form, sampling="hard_contrastive")
+    equals_loops(lambda **k: Ladder(**wide, **form, **k), loops)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 4])
+def test_several_pairs_have_the_largest_loss_of_all_that_repeat_no_candidate(pairs):
+    g = torch.Generator().manual_seed(5)
+    for margin in (-0.2, 0.01, 0.3, 3.0):
+        s = torch.rand(1, 7, generator=g, dtype=torch.float64)
+        upper = torch.tensor([[True, True, True, True, False, False, False]])
+        lower = ~upper
+        every = (
+            sum(max(0.0, margin - float(s[0, i]) + float(s[0, j])) for i, j in zip(some, others, strict=True))
+            for number in [min(pairs, 3)]
+            for some in permutations(range(4), number)
+            for others in permutations(range(4, 7), number)
+        )
+        assert rung_hardest_pairs(s, upper, lower, margin, pairs).item() == pytest.approx(max(every), abs=1e-12)
+
+
+def test_one_of_several_pairs_is_hard_contrastive_sampling_bit_for_bit():
+    g = torch.Generator().manual_seed(2)
+    s = (torch.randint(-20, 21, (40, 40), generator=g) / 20).requires_grad_()  # ties everywhere
+    upper = torch.rand(40, 40, generator=g) > 0.7
+    lower = ~upper & (torch.rand(40, 40, generator=g) > 0.5)
+    lower[3] = upper[4] = False
+    one, several = (f(s, upper, lower, 0.31) for f in (rung_hardest, partial(rung_hardest_pairs, pairs=1)))
+    assert torch.equal(one, several)
+    slopes = [torch.autograd.grad(value.sum(), s)[0] for value in (one, several)]
+    assert torch.equal(*slopes)
+
+
+def test_the_first_rung_keeps_the_hardest_negative_whatever_the_number_of_pairs():
+    s, relevance = torch.randn(8, 8), torch.rand(8, 8)
+    assert Ladder(weights=(1.0, 0.0), pairs=4)(s, relevance) == MaxOfHinges(0.2)(s)
+
+
+def test_several_pairs_do_not_multiply_the_memory():
+    shapes = []
+
+    class Shapes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            shapes.extend(one.shape for one in tree_leaves(out) if isinstance(one, torch.Tensor))
+            return out
+
+    s, relevance = torch.randn(30, 30, requires_grad=True), torch.rand(30, 30)
+    with Shapes():
+        Ladder(**THREE, pairs=9)(s, relevance).backward()
+    assert max(shape.numel() for shape in shapes) == 30 * 30
 
 
 def test_masking_by_product_compares_with_0_where_all_that_is_dissimilar_lies_below():
@@ -119,12 +179,12 @@ def test_permuting_the_batch_changes_nothing(sampling):
     torch.testing.assert_close(loss(s, relevance), loss(s[order][:, order], relevance[order][:, order]))
 
 
-@pytest.mark.parametrize("sampling", ["sum", "hard_contrastive"])
-def test_gradcheck(sampling):
+@pytest.mark.parametrize("form", [{"sampling": "sum"}, {}, {"pairs": 2}], ids=["sum", "one pair", "two pairs"])
+def test_gradcheck(form):
     g = torch.Generator().manual_seed(3)
     s = torch.randn(6, 6, dtype=torch.float64, generator=g, requires_grad=True)
     relevance = torch.rand(6, 6, generator=g)
-    loss = Ladder(**THREE, sampling=sampling)
+    loss = Ladder(**THREE, **form)
     assert torch.autograd.gradcheck(lambda block: loss(block, relevance), s)
 
 
@@ -149,6 +209,9 @@ def test_half_precision_stays_finite(half_block, sampling):
         ({"levels": "paper"}, "levels"),
         ({"masking": "multiply"}, "masking must be one of exclude, product"),
         ({"masking": "product", "sampling": "sum"}, "'sum' takes no maximum"),
+        ({"pairs": 0}, "pairs must be at least 1, got 0"),
+        ({"pairs": 3, "sampling": "sum"}, "^pairs 3 belongs to sampling 'hard_contrastive'; 'sum' takes all pairs"),
+        ({"pairs": 2, "masking": "product"}, "^pairs 2 belongs to masking 'exclude'; 'product' takes one pair"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, complaint):

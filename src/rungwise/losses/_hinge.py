@@ -2,7 +2,7 @@
 
 For a query q with its pair p, its negatives N and margin a::
 
-    SH(q) = sum over n in N of [a + S(q, n) - S(q, p)]+          (VSE0; Kiros et al. 2014)
+    SH(q) = sum over n in N of [a + S(q, n) - S(q, p)]+          (UVS, Kiros et al. 2014; VSE0)
     MH(q) = [a + max over n in N of S(q, n) - S(q, p)]+          (VSE++; Faghri et al. 2018, Eq. 6)
 """
 
@@ -49,6 +49,19 @@ def sum_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
     return hinges.masked_fill(excluded, 0).sum(dim=1)
 
 
+def hardest_violation(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
+    """(P,) a + max over n of S(q, n) - S(q, p), which is negative where the pair comes first by more than the margin.
+
+    The arguments are those of :func:`sum_of_hinges`; a pair without negatives has 0.
+
+    >>> s = torch.tensor([[0.9, 0.8], [0.1, 0.5]])
+    >>> hardest_violation(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
+    tensor([ 0.1000, -0.2000])
+    """
+    negative, exists = hardest(similarity, ~excluded)
+    return (margin + negative - pair).where(exists, 0)
+
+
 def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: float) -> Tensor:
     """(P,) MH of each pair, with the arguments of :func:`sum_of_hinges`; 0 for a pair without negatives.
 
@@ -56,15 +69,14 @@ def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
     >>> max_of_hinges(s, s.diagonal(), torch.eye(2, dtype=torch.bool), margin=0.2)
     tensor([0.1000, 0.0000])
     """
-    negative, exists = hardest(similarity, ~excluded)
-    return (margin + negative - pair).relu().where(exists, 0)
+    return hardest_violation(similarity, pair, excluded, margin).relu()
 
 
 class SumOfHinges(BlockLoss):
     """Both sides of SH, added: every negative within the margin is pushed.
 
-    UVS uses it with cosines, VSE0 with inner products of images that are not normalised
-    (:func:`rungwise.similarity.inner`).
+    UVS takes inner products (:func:`rungwise.similarity.inner`): it normalises the caption vectors and not the image
+    vectors (VSE++ section 3). VSE0 has the same formulation.
 
     Args:
         margin: Margin a, in units of similarity.

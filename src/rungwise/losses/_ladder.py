@@ -6,12 +6,13 @@ N_1 (R >= t_1), ..., N_L (R < t_{L-1}). With margins a and weights b (Eq. 6 to 8
     L(q) = b_1 * sum over j in N_1:L                    of [a_1 - S(q, p) + S(q, j)]+
          + b_l * sum over i in N_{l-1}, j in N_l:L      of [a_l - S(q, i) + S(q, j)]+        l = 2..L
 
-Hard contrastive sampling (section 3.3) keeps one term of each sum: the farthest i and the closest j.
+Hard contrastive sampling (Eq. 8) keeps one term of each sum, or several: the farthest i and the closest j.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -119,6 +120,27 @@ def rung_hardest(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float
     return (margin + negated + closest).relu().where(some_upper & some_lower, 0)
 
 
+def rung_hardest_pairs(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float, pairs: int) -> Tensor:
+    """Sum of ``pairs`` terms of :func:`rung_sum`: the k-th farthest of ``upper`` against the k-th closest of ``lower``.
+
+    Where a set has fewer candidates, there are as many pairs as it has. Of tied candidates the first come first. Time
+    O(P C log C), memory O(P C).
+
+    >>> s = torch.tensor([[0.9, 0.5, 0.6, 0.1]])
+    >>> upper, lower = torch.tensor([[True, True, False, False]]), torch.tensor([[False, False, True, True]])
+    >>> rung_hardest_pairs(s, upper, lower, 1.0, pairs=2)
+    tensor([1.3000])
+    """
+    with torch.no_grad():
+        farthest = similarity.masked_fill(~upper, torch.inf).sort(dim=1, stable=True).indices[:, :pairs]
+        closest = (
+            similarity.masked_fill(~lower, -torch.inf).sort(dim=1, descending=True, stable=True).indices[:, :pairs]
+        )
+        exist = upper.gather(1, farthest) & lower.gather(1, closest)
+    hinges = (margin - similarity.gather(1, farthest) + similarity.gather(1, closest)).relu()
+    return hinges.where(exist, 0).sum(dim=1)
+
+
 def rung_by_product(similarity: Tensor, upper: Tensor, lower: Tensor, margin: float) -> Tensor:
     """:func:`rung_hardest` as masked in the authors' program: by filling the row instead of leaving entries out.
 
@@ -146,11 +168,20 @@ class Ladder(BlockLoss):
     authors' program). A rung whose upper or lower level is empty adds 0. With all weights after the first 0 it equals
     :class:`~rungwise.losses.SumOfHinges` or, with hard contrastive sampling, :class:`~rungwise.losses.MaxOfHinges`.
 
+    Hard contrastive sampling takes "one or several pairs" of each rung, the closest of the lower levels with the
+    farthest of the upper one; the paper writes the equation of one pair (Eq. 8). Several pairs are read as follows
+    [ours]. On every rung from the second on, the k-th farthest candidate stands against the k-th closest, for k = 1 to
+    ``pairs``, and the hinges are added as in Eq. 7. Of all choices of so many pairs in which no candidate stands twice
+    on the same side, this has the largest loss. The first rung keeps the hardest negative.
+
     Args:
         thresholds: Thresholds t_1 > ... > t_{L-1} on the scale of the relevance source.
         margins: Margins a_1..a_L of the rungs, in units of similarity.
         weights: Weights b_1..b_L of the rungs.
-        sampling: Terms of each rung: ``"hard_contrastive"``, one pair, or ``"sum"``, all pairs in O(L B^2 log B).
+        sampling: Terms of each rung: ``"hard_contrastive"``, the hardest pair or pairs, or ``"sum"``, all pairs in
+            O(L B^2 log B).
+        pairs: Number of pairs that hard contrastive sampling takes of each rung from the second on; a rung with fewer
+            candidates takes those that it has.
         levels: Upper set of rung l: ``"single"``, N_{l-1} alone (the paper), or ``"cumulative"``, all levels above the
             threshold (the authors' program).
         pair_in_top_level: Count the paired item into N_1 (the authors' program), whatever its own relevance is.
@@ -159,8 +190,8 @@ class Ladder(BlockLoss):
             farthest.
 
     Raises:
-        ValueError: If thresholds do not fall, the numbers of margins, weights and thresholds do not fit, or masking by
-            product is combined with the sum.
+        ValueError: If thresholds do not fall, the numbers of margins, weights and thresholds do not fit, masking by
+            product is combined with the sum, or several pairs are combined with either.
 
     >>> s = torch.tensor([[0.9, 0.3, 0.4], [0.2, 0.8, 0.1], [0.0, 0.1, 0.7]])
     >>> r = torch.tensor([[1.0, 0.7, 0.1], [0.7, 1.0, 0.2], [0.1, 0.2, 1.0]])
@@ -175,6 +206,7 @@ class Ladder(BlockLoss):
         weights: Sequence[float] = (1.0, 0.25),
         *,
         sampling: Sampling = "hard_contrastive",
+        pairs: int = 1,
         levels: Levels = "single",
         pair_in_top_level: bool = False,
         masking: Masking = "exclude",
@@ -188,6 +220,12 @@ class Ladder(BlockLoss):
         require("masking", masking, Masking)
         if masking == "product" and sampling == "sum":
             raise ValueError("masking 'product' belongs to sampling 'hard_contrastive'; 'sum' takes no maximum")
+        if pairs < 1:
+            raise ValueError(f"pairs must be at least 1, got {pairs}")
+        if pairs > 1 and sampling == "sum":
+            raise ValueError(f"pairs {pairs} belongs to sampling 'hard_contrastive'; 'sum' takes all pairs of a rung")
+        if pairs > 1 and masking == "product":
+            raise ValueError(f"pairs {pairs} belongs to masking 'exclude'; 'product' takes one pair of a rung")
         if any(upper <= lower for upper, lower in pairwise(thresholds)):
             raise ValueError(f"thresholds must fall from rung to rung, got {tuple(thresholds)}")
         if not len(margins) == len(weights) == len(thresholds) + 1:
@@ -199,6 +237,7 @@ class Ladder(BlockLoss):
         self.margins = tuple(margins)
         self.weights = tuple(weights)
         self.sampling: Sampling = sampling
+        self.pairs = pairs
         self.levels: Levels = levels
         self.pair_in_top_level = pair_in_top_level
         self.masking: Masking = masking
@@ -218,6 +257,8 @@ class Ladder(BlockLoss):
         first, rung = (sum_of_hinges, rung_sum) if self.sampling == "sum" else (max_of_hinges, rung_hardest)
         if self.masking == "product":
             rung = rung_by_product
+        elif self.pairs > 1:
+            rung = partial(rung_hardest_pairs, pairs=self.pairs)
         rows, excluded = side.rows(side.similarity), side.rows(side.excluded)
         level = levels_of(side.rows(side.graded()), self.thresholds).masked_fill(excluded, 0)
         if self.pair_in_top_level:

@@ -38,6 +38,7 @@ def test_losses_are_built_as_they_say() -> None:
     assert (tuple(ladder.thresholds), tuple(ladder.margins)) == ((0.5, 0.2), (0.3, 0.02, 0.01))
     assert (ladder.sampling, ladder.mask_above) == ("hard_contrastive", 0.9)
     assert config_of(Ladder)(sampling="sum").build().sampling == "sum"
+    assert config_of(Ladder)(pairs=3).build().pairs == 3
     authors = config_of(Ladder)(levels="cumulative", pair_in_top_level=True).build()
     assert (authors.levels, authors.pair_in_top_level) == ("cumulative", True)
     hinge = config_of(MaxOfHinges)(margin=0.3, negative_set=5, reduction="mean", extra_positives="keep").build()
@@ -50,6 +51,8 @@ def test_losses_are_built_as_they_say() -> None:
     ).build()
     assert (adaptive.temperature, adaptive.negatives) == (3, "random")
     assert (adaptive.with_triplet, adaptive.margin) == (True, 0.1)
+    ratio = config_of(ContrastiveMax)(margin=0.0, hinge=False).build()
+    assert (ratio.margin, ratio.hinge) == (0.0, False)
     learned = config_of(ContrastiveSum)(temperature=0.2, learnable=True).build()
     assert len(list(learned.parameters())) == 1
     torch.testing.assert_close(learned.temperature().detach(), torch.tensor(0.2))
@@ -131,6 +134,20 @@ def test_options_that_do_not_fit_are_refused_before_a_run_begins() -> None:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"kind": "ladder", "pairs": 2, "sampling": "sum"}, "loss.ladder: pairs 2 belongs to sampling"),
+        ({"kind": "ladder", "pairs": 2, "masking": "product"}, "loss.ladder: pairs 2 belongs to masking"),
+        ({"kind": "contrastive_max", "hinge": False}, "loss.contrastive_max: margin 0.2 with hinge False"),
+    ],
+)
+def test_options_that_cancel_each_other_are_refused_in_one_line(options: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint) as caught:
+        from_plain(TrainConfig, {"loss": options}, "config.yaml")
+    assert "\n" not in str(caught.value)
+
+
 def test_shares_are_no_thresholds() -> None:
     shared = config_of(Ladder)(shares=(0.01,))
     both = config_of(Weighted)(losses=(shared, config_of(MaxOfHinges)()), weights=(1.0, 0.5))
@@ -163,6 +180,7 @@ def test_a_warm_up_shares_the_margin_where_there_is_one() -> None:
     assert margin(Ladder, margins=(0.3, 0.01)) == 0.3
     assert margin(MaxOfHinges, margin=0.1) == 0.1
     assert margin(ContrastiveMax, margin=0.1) == 0.1
+    assert margin(ContrastiveMax, margin=0.0, hinge=False) == 0.2
     assert margin(ContrastiveSum) == 0.2
 
 
