@@ -92,9 +92,11 @@ def test_train_leaves_a_run_that_can_be_resumed(world: World, capsys: pytest.Cap
 def test_settings_can_be_overridden(world: World) -> None:
     out = world.folder / "other"
     arguments = ["train", str(world.folder / "tiny.yaml"), str(world.scenes), "--out", str(out)]
-    assert main([*arguments, "--model.dimension", "12", "--epochs", "1", "--loss.margins", "0.3", "0.02"]) == 0
+    of_loss = ["--loss.margins", "0.3", "0.02", "--loss.pairs", "2"]
+    assert main([*arguments, "--model.dimension", "12", "--epochs", "1", *of_loss]) == 0
     text = (out / "config.yaml").read_text()
     assert "dimension: 12" in text
+    assert "pairs: 2" in text
     assert load_file(out / "model" / "model.safetensors")["image_projection.bias"].shape == (12,)
 
 

@@ -96,6 +96,14 @@ def cumulative(scores, relevance, k, removed=()):
     return 100.0 * got / ideal if ideal > 0 else 0.0
 
 
+def cumulative_in_set(scores, relevance, k, m, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed]
+    right = [c for c in ranking(relevance) if c not in removed][:m]
+    got = math.fsum(relevance[c] for c in kept[:k] if c in right)
+    ideal = math.fsum(relevance[c] for c in right)
+    return 100.0 * got / ideal if ideal > 0 else 0.0
+
+
 def discounted(scores, relevance, k):
     got = math.fsum(relevance[c] / math.log2(place + 1) for place, c in enumerate(ranking(scores)[:k], 1))
     best = sorted(relevance, reverse=True)[:k]
@@ -107,6 +115,12 @@ def semantic_recall(scores, relevance, k, m, removed=()):
     kept = [c for c in ranking(scores) if c not in removed]
     right = [c for c in ranking(relevance) if c not in removed][:m]
     return 100.0 * len(set(kept[:k]) & set(right)) / len(right) if right else 0.0
+
+
+def any_of_semantic_set(scores, relevance, k, m, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed]
+    right = [c for c in ranking(relevance) if c not in removed][:m]
+    return 100.0 if set(kept[:k]) & set(right) else 0.0
 
 
 def caption_list_set(relevance, owners, image, m, length, non_gt):
@@ -127,6 +141,11 @@ def caption_list_recall(scores, k, right, removed=()):
     return 100.0 * len(set(kept) & set(right)) / len(right) if right else math.nan
 
 
+def any_of_caption_list(scores, k, right, removed=()):
+    kept = [c for c in ranking(scores) if c not in removed][:k]
+    return (100.0 if set(kept) & set(right) else 0.0) if right else math.nan
+
+
 def median_rank(ranks):
     return math.floor(np.median([rank - 1 for rank in ranks])) + 1
 
@@ -139,14 +158,17 @@ def value(name, direction, scores, relevance, positives):
         family = "MAP@R"
     k = int(rest.partition("(")[0]) if rest and family != "MAP@R" else 0
     removed = set(positives) if "non_gt" in name else ()
+    m = int(name.partition("m=")[2].rstrip(")").partition(",")[0]) if "m=" in name else None
     if family == "SR":
-        m = int(name.partition("m=")[2].rstrip(")").partition(",")[0]) if "m=" in name else None
         m = m or (len(positives) if direction == "i2t" else 1)
-        return semantic_recall(scores, relevance, k, m, removed) if m else math.nan
+        one_query = any_of_semantic_set if "any" in name else semantic_recall
+        return one_query(scores, relevance, k, m, removed) if m else math.nan
     if family in ("CS", "Kendall"):
         return coherent(scores, relevance, k or len(scores))
     if family == "Spearman":
         return rank_correlation(scores, relevance)
+    if family == "NCS" and m:
+        return cumulative_in_set(scores, relevance, k, m, removed)
     if family == "NCS":
         return cumulative(scores, relevance, k, removed)
     if family == "nDCG":

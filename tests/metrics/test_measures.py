@@ -40,8 +40,8 @@ EVERY = st.one_of(
         for family in FAMILIES
     ),
     st.builds(MAP, k=CUT, of_possible=st.booleans()),
-    st.builds(NCS, k=CUT, non_gt=st.booleans()),
-    st.builds(SR, k=CUT, m=st.none() | CUT, non_gt=st.booleans()),
+    st.builds(NCS, k=CUT, m=st.none() | CUT, non_gt=st.booleans()),
+    st.builds(SR, k=CUT, m=st.none() | CUT, non_gt=st.booleans(), lists=st.none() | CUT, any=st.booleans()),
     st.sampled_from(TOTALS),
 )
 
@@ -58,6 +58,7 @@ def test_a_measure_prints_parses_back_and_hashes(measure):
     "name",
     [
         *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
+        *("SR@5(m=3,any)", "SR@5(m=3,non_gt,lists=30,any)", "NCS@5(m=5)", "NCS@5(m=5,non_gt)"),
         *(
             "MAP@50",
             "MAP@50(of_possible)",
@@ -96,6 +97,10 @@ def test_canonical_names_are_kept(name):
         "MedR@3",
         "CS@5(m=2)",
         "NCS@1(non_gt=1)",
+        "NCS@5(m=0)",
+        "NCS@5(m)",
+        "NCS@5(any)",
+        "SR@5(any=1)",
         "SR@1(m=x)",
         "SR@1(m=²)",
         "rsum@1",
@@ -109,7 +114,7 @@ def test_what_is_no_measure_is_refused_in_one_line(name):
 
 def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(
-        UserError, match=r"measure 'Q@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..\).*rsum"
+        UserError, match=r"measure 'Q@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..,any\).*rsum"
     ):
         parse("Q@1")
 
@@ -154,9 +159,38 @@ def test_semantic_recall_says_where_nothing_is_left_to_find():
     measure = SR(k=1, m=1, non_gt=True)
     assert measure.per_query(rankings).tolist() == [0.0, 100.0]
     assert measure.remarks(rankings) == {"no other candidate, counted 0": 1}
+    of_any = SR(k=1, m=1, non_gt=True, any=True)
+    assert of_any.per_query(rankings).tolist() == [0.0, 100.0]
+    assert of_any.remarks(rankings) == {"no other candidate, counted 0": 1}
     assert SR(k=1, m=1).remarks(rankings) == {}
     nothing_right = rank_all([[0.3, 0.1]], [[]], relevance=[[1.0, 0.5]])
     assert SR(k=1, non_gt=True).remarks(nothing_right) == {"no positive, left out": 1}
+
+
+def test_any_of_the_set_is_to_semantic_recall_what_r_is_to_recall():
+    rankings = rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.0, 0.2, 0.4]])
+    recall = [SR(k=2, m=m).per_query(rankings).item() for m in (1, 2, 3)]
+    of_any = [SR(k=2, m=m, any=True).per_query(rankings).item() for m in (1, 2, 3)]
+    assert recall == pytest.approx([100, 50, 100 / 3])
+    assert of_any == [100, 100, 100]
+    without = [SR(k=1, m=m, non_gt=True, any=True).per_query(rankings).item() for m in (1, 2, 3)]
+    assert without == [0, 0, 100]
+
+
+def test_cumulative_score_within_the_most_relevant_candidates():
+    rankings = rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.3, 0.3, 0.4]])
+    # The set of m = 3 is 0, 3 and 1: of the two candidates of 0.3 the lower index.
+    assert NCS(k=3, m=3).per_query(rankings).item() == pytest.approx(100 * (1.0 + 0.3) / (1.0 + 0.4 + 0.3))
+    assert NCS(k=3).per_query(rankings).item() == pytest.approx(100 * (1.0 + 0.3 + 0.3) / (1.0 + 0.4 + 0.3))
+    assert NCS(k=1, m=3).per_query(rankings).item() == pytest.approx(100 / 1.7)
+    assert NCS(k=1, m=2, non_gt=True).per_query(rankings).item() == pytest.approx(100 * 0.3 / 0.7)
+    assert (NCS(k=5).breadth, NCS(k=5, m=7).breadth, NCS(k=5, m=2).breadth) == (5, 7, 2)
+    nothing = rank_all([[0.9, 0.8]], [[0]], relevance=[[1.0, 0.0]])
+    measure = NCS(k=1, m=2, non_gt=True)
+    assert measure.per_query(nothing).tolist() == [0.0]
+    assert measure.remarks(nothing) == {"nothing relevant, counted 0": 1}
+    with pytest.raises(UserError, match=r"a degree of -0.3 is negative"):
+        NCS(k=1, m=2).per_query(rank_all([[0.9, 0.8]], [[0]], relevance=[[1.0, -0.3]]))
 
 
 @pytest.mark.parametrize(("direction", "place"), [("i2t", "row 11"), ("t2i", "column 11")])

@@ -41,6 +41,15 @@ NAMES = (
         "SR@500(m=500)",
         "SR@3(non_gt)",
         "SR@3(m=4,non_gt)",
+        "SR@1(any)",
+        "SR@4(m=3,any)",
+        "SR@500(m=500,any)",
+        "SR@2(m=3,non_gt,any)",
+        "NCS@2(m=2)",
+        "NCS@4(m=3)",
+        "NCS@500(m=500)",
+        "NCS@3(m=2,non_gt)",
+        "NCS@500(m=4,non_gt)",
     ),
 )
 
@@ -107,23 +116,25 @@ SHORT = tuple(name for name in NAMES if name not in ("Kendall", "Spearman"))
 def test_lists_kept_during_the_pass_equal_the_definitions_too(world, chunk):
     assert_matches_reference(*world, names=SHORT, chunk=chunk)
     assert_matches_reference(*world, names=("CS@500", "NCS@2(non_gt)", "SR@1(m=3,non_gt)"), chunk=chunk)
+    assert_matches_reference(*world, names=("NCS@1(m=4,non_gt)", "NCS@5(m=1)", "SR@2(m=6,non_gt,any)"), chunk=chunk)
 
 
 @settings(max_examples=20)
-@given(worlds(), st.sampled_from([None, 1, 2, 5]), st.integers(1, 4), st.integers(1, 7), st.booleans())
-def test_semantic_recall_with_the_sets_of_the_authors_program(world, chunk, m, length, non_gt):
+@given(worlds(), st.sampled_from([None, 1, 2, 5]), st.integers(1, 4), st.integers(1, 7), st.booleans(), st.booleans())
+def test_semantic_recall_with_the_sets_of_the_authors_program(world, chunk, m, length, non_gt, any_of_them):
     similarity, relevance, owners = world
-    measure = parse(f"SR@3(m={m}{',non_gt' if non_gt else ''},lists={length})")
+    measure = parse(f"SR@3(m={m}{',non_gt' if non_gt else ''},lists={length}{',any' if any_of_them else ''})")
+    one_query = slow_metrics.any_of_caption_list if any_of_them else slow_metrics.caption_list_recall
     found = measure_all(MatrixSource(similarity), owners, [measure], degrees_of(relevance), chunk)
     sets = [slow_metrics.caption_list_set(relevance, owners, i, m, length, non_gt) for i in range(len(similarity))]
     wanted_i2t, wanted_t2i = [], []
     for image, scores in enumerate(similarity):
         right = [caption for caption, owner in enumerate(owners) if owner in sets[image]]
         removed = [caption for caption, owner in enumerate(owners) if owner == image] if non_gt else []
-        wanted_i2t.append(slow_metrics.caption_list_recall(scores.tolist(), 3, right, removed))
+        wanted_i2t.append(one_query(scores.tolist(), 3, right, removed))
     for caption, owner in enumerate(owners):
         scores = similarity[:, caption].tolist()
-        wanted_t2i.append(slow_metrics.caption_list_recall(scores, 3, sets[owner], [owner] if non_gt else []))
+        wanted_t2i.append(one_query(scores, 3, sets[owner], [owner] if non_gt else []))
     np.testing.assert_allclose(found.values["i2t", measure], wanted_i2t, rtol=1e-9)
     np.testing.assert_allclose(found.values["t2i", measure], wanted_t2i, rtol=1e-9)
 
@@ -179,7 +190,8 @@ def test_the_numbers_are_the_same_whatever_the_chunk(kind, shuffled, monkeypatch
         "function": lambda: TiledSource(lambda i, c: image[as_slice(i)] @ text[as_slice(c)].T, (40, 140), order),
         "matrix": lambda: MatrixSource(image @ text.T),
     }[kind]
-    wanted = measures((*NAMES, "SR@10(m=2,lists=5)", "SR@10(m=2,non_gt,lists=5)"))
+    by_lists = ("SR@10(m=2,lists=5)", "SR@10(m=2,non_gt,lists=5)", "SR@10(m=2,non_gt,lists=5,any)")
+    wanted = measures((*NAMES, *by_lists))
     results = [measure_all(source(), owners, wanted, degrees_of(relevance), chunk) for chunk in (1, 7, 1000, 10**9)]
     monkeypatch.setattr(streaming, "_KEPT", 0)  # lists of caption queries from columns instead
     results.append(measure_all(source(), owners, wanted, degrees_of(relevance), 7))

@@ -60,7 +60,7 @@ def parse(text: str) -> Measure | Total:
         UserError: If there is none; the message lists what there is.
 
     >>> parse("SR@10(m=5)"), parse("MAP@R"), str(parse("Nsum(non_gt)"))
-    (SR(k=10, m=5, non_gt=False, lists=None), MAPAtR(), 'Nsum(non_gt)')
+    (SR(k=10, m=5, non_gt=False, lists=None, any=False), MAPAtR(), 'Nsum(non_gt)')
     """
     return parse_as(text, families(), TOTALS)
 

@@ -100,25 +100,35 @@ class NCS(GradedMeasure):
     of ratios over queries. An ideal of 0 counts 0. ``non_gt`` removes the annotated positives from the candidates and
     from the ideal: the paper's "(N)" columns.
 
+    With m it is Eq. 5 as printed: the sum of R over those of the top K that are among the m most relevant candidates /
+    the sum of R over these m. Ties in R go to the lower index. A K below m cannot reach 100.
+
     >>> from rungwise.metrics._rankings import rank_all
     >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
     >>> NCS(k=1).per_query(rankings), NCS(k=1, non_gt=True).per_query(rankings)
     (array([100.]), array([50.]))
+    >>> NCS(k=2, m=2).per_query(rankings).round(2)
+    array([71.43])
     """
 
     k: int
+    m: int | None = None
     non_gt: bool = False
     name: ClassVar[str] = "NCS"
 
     @property
     def breadth(self) -> int:
-        """K, since the ideal list is as long as the retrieved one."""
-        return self.k
+        """m, or K without m, since the ideal list is then as long as the retrieved one."""
+        return self.m or self.k
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
-        got = row_sums(rankings.relevance_of_top(self.k, self.non_gt))
-        return _share(got, row_sums(rankings.ideal(self.k, self.non_gt)))
+        got = rankings.relevance_of_top(self.k, self.non_gt)
+        if self.m:
+            listed, _ = _retrieved(rankings, self.k, self.non_gt)
+            relevant, exist = rankings.most_relevant(self.m, self.non_gt)
+            got = np.where(is_among(listed, np.sort(_numbered(rankings, relevant)[exist])), got, 0)
+        return _share(row_sums(got), row_sums(rankings.ideal(self.breadth, self.non_gt)))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Number of queries to which nothing at all is relevant."""
@@ -167,15 +177,21 @@ class SR(GradedMeasure):
     program's list is as long as the largest K that it is asked for, 30 in its own script, and the annotation is
     removed: ``SR@10(m=1,non_gt,lists=30)``.
 
+    With ``any`` a query counts 100 if any right candidate is in the top K, and else 0: "Recall" in Figure 3 (section
+    5.1), which rises with m where SR falls, and ``vse_recall`` in the authors' program. It is to SR as
+    :class:`~rungwise.metrics.R` is to :class:`~rungwise.metrics.Recall`.
+
     >>> from rungwise.metrics._rankings import rank_all
-    >>> SR(k=2, m=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]]))
-    array([50.])
+    >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
+    >>> SR(k=2, m=2).per_query(rankings), SR(k=2, m=2, any=True).per_query(rankings)
+    (array([50.]), array([100.]))
     """
 
     k: int
     m: int | None = None
     non_gt: bool = False
     lists: int | None = None
+    any: bool = False
     name: ClassVar[str] = "SR"
 
     @property
@@ -193,15 +209,11 @@ class SR(GradedMeasure):
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
-        if self.non_gt:
-            listed, listed_exist = rankings.top_without_positives(self.k)
-        else:
-            listed = rankings.top(self.k)
-            listed_exist = np.ones(listed.shape, dtype=np.bool_)
-        own = np.arange(len(listed))[:, None] * rankings.gallery
+        listed, listed_exist = _retrieved(rankings, self.k, self.non_gt)
         right, counts = self._right(rankings)
-        hits = (is_among(own + listed, right) & listed_exist).sum(axis=1)
-        return np.where(self._asked(rankings) == 0, np.nan, _share(hits.astype(np.float64), counts))
+        hits = (is_among(listed, right) & listed_exist).sum(axis=1)
+        values = 100.0 * (hits > 0) if self.any else _share(hits.astype(np.float64), counts)
+        return np.where(self._asked(rankings) == 0, np.nan, values)
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Numbers of queries without right candidates, and of those whose gallery holds only removed positives."""
@@ -217,8 +229,7 @@ class SR(GradedMeasure):
         wanted = self._asked(rankings)
         relevant, exist = rankings.most_relevant(int(wanted.max(initial=0)), self.non_gt)
         exist = exist & (np.arange(relevant.shape[1]) < wanted[:, None])
-        own = np.arange(len(relevant))[:, None] * rankings.gallery
-        return np.sort((own + relevant)[exist]), exist.sum(axis=1)
+        return np.sort(_numbered(rankings, relevant)[exist]), exist.sum(axis=1)
 
     def _asked(self, rankings: Rankings) -> NDArray[np.int64]:
         """(queries,) number of right candidates that the query should find."""
@@ -228,6 +239,20 @@ class SR(GradedMeasure):
         if self.m is None and rankings.direction == "i2t":
             return counts
         return np.full(len(counts), self.m or 1)
+
+
+def _numbered(rankings: Rankings, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(queries, n) query * gallery + candidate, a number of its own for each candidate of each query."""
+    return np.asarray(np.arange(len(candidates))[:, None] * rankings.gallery + candidates)
+
+
+def _retrieved(rankings: Rankings, k: int, non_gt: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(queries, <= K) top K as :func:`_numbered`, without the positives if ``non_gt``, and which of them exist."""
+    if non_gt:
+        listed, exist = rankings.top_without_positives(k)
+        return _numbered(rankings, listed), exist
+    listed = rankings.top(k)
+    return _numbered(rankings, listed), np.ones(listed.shape, dtype=np.bool_)
 
 
 def _share(part: NDArray[np.float64], whole: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:

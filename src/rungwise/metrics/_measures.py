@@ -43,7 +43,7 @@ class Measure(ABC):
     >>> from rungwise.metrics import parse
     >>> measure = parse("NCS@10(non_gt)")
     >>> measure
-    NCS(k=10, non_gt=True)
+    NCS(k=10, m=None, non_gt=True)
     >>> str(measure), measure.unit, measure.bounds, measure == parse("NCS@10(non_gt)")
     ('NCS@10(non_gt)', 'percent', (0.0, 100.0), True)
     """
