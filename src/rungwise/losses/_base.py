@@ -129,11 +129,14 @@ class BlockLoss(Loss):
     bound (``mask_above``, :class:`~rungwise.losses.Ladder`, :class:`~rungwise.losses.AdaptiveListwise`) and makes the
     loss nan where they are used in arithmetic.
 
+    The papers (VSE++ section 2.1; ConVSE, Eq. 7) and the authors' programs count other captions of an image in the
+    batch as negatives, which is ``extra_positives="keep"``; the default masks them.
+
     Args:
         reduction: ``"sum"`` over the queries of both sides; ``"mean"``, the same sum divided by the number of pairs;
             ``"none"``, the per-query vectors ``(i2t, t2i)`` of lengths (images,) and (captions,).
         extra_positives: Other captions of an image in a square block: ``"mask"`` leaves them out, ``"keep"`` takes them
-            as negatives, ``"pair"`` as pairs of their own.
+            as negatives, as the papers and the authors' programs do, ``"pair"`` as pairs of their own.
         mask_above: Relevance from which negatives are masked; None masks nothing by relevance.
 
     >>> import torch

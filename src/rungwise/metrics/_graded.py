@@ -177,9 +177,9 @@ class SR(GradedMeasure):
     program's list is as long as the largest K that it is asked for, 30 in its own script, and the annotation is
     removed: ``SR@10(m=1,non_gt,lists=30)``.
 
-    With ``any`` a query counts 100 if any right candidate is in the top K, and else 0: "Recall" in Figure 3 (section
-    5.1), which rises with m where SR falls, and ``vse_recall`` in the authors' program. It is to SR as
-    :class:`~rungwise.metrics.R` is to :class:`~rungwise.metrics.Recall`.
+    With ``any`` a query has 100 if any right candidate is in the top K, and else 0: "Recall" in Figure 3 (section 5.1)
+    and ``vse_recall`` in the authors' program. It is to SR what :class:`~rungwise.metrics.R` is to
+    :class:`~rungwise.metrics.Recall`.
 
     >>> from rungwise.metrics._rankings import rank_all
     >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
