@@ -101,7 +101,7 @@ class NCS(GradedMeasure):
     from the ideal: the paper's "(N)" columns.
 
     With m it is Eq. 5 as printed: the sum of R over those of the top K that are among the m most relevant candidates /
-    the sum of R over these m. Ties in R go to the lower index. A K below m cannot reach 100.
+    the sum of R over these m. Ties in R go to the lower index. With K below m a perfect ranking can have less than 100.
 
     >>> from rungwise.metrics._rankings import rank_all
     >>> rankings = rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.4]])
