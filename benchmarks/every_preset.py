@@ -19,6 +19,9 @@ collapses from a cold start: where a preset pushes it, an epoch with the sum of 
 of the first stage. Where the backbone runs on each visit, or is trained, it sees pictures of 64 x 64. Encoders compute
 in bfloat16. The list says what else was replaced.
 
+Systems of regions, whose detector's files Flickr8K does not come with, take the places of the last map of the same
+backbone. Presets at a rate of 0, which are there to show what chance reaches, are left out.
+
 Presets of models that are fitted (CCA and its kin) have no epochs that could rise: ``benchmarks/labels.py`` runs them.
 
 Presets that are the same run after all this, such as those of two backbones, are run once: the list names the other
@@ -50,7 +53,7 @@ from rungwise.data import ImageCaptions, read
 from rungwise.evaluation import Result
 from rungwise.models import VSEConfig
 from rungwise.scenes import SceneConfig, generate
-from rungwise.training.config import TrainConfig, load_preset, merged, preset_names
+from rungwise.training.config import TrainConfig, load_preset, load_training, merged, preset_names
 from rungwise.training.engine import model_of
 from rungwise.training.fit import check_fits
 
@@ -184,6 +187,10 @@ class Bench:
                 image["size"] = SMALL
                 notes.append(f"pictures of {SMALL} x {SMALL}")
             changes["model"] = {"image": image}
+        elif _reads_regions(config):
+            image = {"kind": "pictures", **BACKBONE, "weights": str(self.shared / WEIGHTS), "pool": "regions"}
+            changes["model"] = {"image": {**image, "size": SMALL, "crop": 1.0, "l2_normalise": False}}
+            notes.append(f"places of pictures of {SMALL} x {SMALL} as regions")
         if "cross-encoder" in config.data.relevance:
             changes["data"]["relevance"] = "bi-encoder"
             notes.append("bi-encoder in place of the cross-encoder")
@@ -292,10 +299,17 @@ def _shorter(config: TrainConfig, epochs: int = EPOCHS, *, begins: bool) -> dict
 
 def _batch(config: TrainConfig) -> int:
     """Pairs a step; data of their own and negative sets beyond the batch keep what the preset says."""
-    if not isinstance(config.model, VSEConfig) or config.model.image.kind != "pictures":
+    if not _reads_regions(config) and not (
+        isinstance(config.model, VSEConfig) and config.model.image.kind == "pictures"
+    ):
         return config.batch_size
     drawn = getattr(config.loss, "negative_set", None) or 0
     return config.batch_size if drawn > BATCH else min(BATCH, config.batch_size)
+
+
+def _reads_regions(config: TrainConfig) -> bool:
+    """Whether a preset reads the regions of a detector, which Flickr8K does not come with."""
+    return not isinstance(config.model, VSEConfig) and getattr(config.model.image, "kind", "") == "features"
 
 
 def _validation(data: ImageCaptions) -> str:
@@ -334,8 +348,13 @@ def _file_name(name: str) -> str:
 
 def _chosen(only: list[str]) -> list[str]:
     names = [name for name in preset_names() if not only or any(name.startswith(one) for one in only)]
-    names = [name for name in names if isinstance(load_preset(name).config, TrainConfig)]
+    names = [name for name in names if isinstance(load_preset(name).config, TrainConfig) and _learns(name)]
     return sorted(names, key=lambda name: ":" in name)  # so that what is done at any time spans all systems
+
+
+def _learns(name: str) -> bool:
+    """Whether a preset has a rate above 0: chance alone has none, and nothing of it could rise."""
+    return any(load_training(name).learning_rates)
 
 
 def _each(names: list[str], outcome: Outcome) -> Iterator[Outcome]:
