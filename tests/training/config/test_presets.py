@@ -15,7 +15,17 @@ from rungwise.evaluation.tables import matching
 from rungwise.losses import ContrastiveMax, ContrastiveSum, Ladder, MaxOfHinges, MultiModalNCE, SumOfHinges
 from rungwise.similarity import Inner, Order, ShiftedCosine
 from rungwise.training.batches import Shuffled
-from rungwise.training.config import FitConfig, TrainConfig, config_of, load_config, load_preset, preset_names, presets
+from rungwise.training.config import (
+    FitConfig,
+    TrainConfig,
+    config_of,
+    datasets_of,
+    load_config,
+    load_preset,
+    preset_names,
+    presets,
+    systems,
+)
 from rungwise.training.config._fine_tuning import WeightsThatFit
 from rungwise.training.steps import Adam, Plain
 
@@ -241,6 +251,19 @@ def test_presets_of_convse_stand_on_vsepp() -> None:
         for ours, theirs in zip((base, tuned), (one for _, one in vsepp.stage_configs()), strict=True):
             assert replace(ours, preset=theirs.preset) == theirs
         assert replace(heads, preset=config.preset) == config
+
+
+@pytest.mark.parametrize("system", [one for one in systems() if "flickr8k" in datasets_of(one)])
+def test_every_system_of_flickr8k_takes_weights_with_the_padding_of_tensorflow(system: str) -> None:
+    plain, same = load_config(f"{system}/flickr8k"), load_config(f"{system}/flickr8k:same-padding")
+    image, half = same.model.image, (0.5, 0.5, 0.5)
+    assert (image.backbone, image.options) == ("mobilenetv2_100", {"pad_type": "same"})
+    assert (image.mean, image.std, image.crop, image.weights) == (half, half, 1.0, "hub")
+    own = {name: getattr(image, name) for name in ("backbone", "options", "mean", "std", "crop")}
+    assert (
+        replace(plain, model=replace(plain.model, image=replace(plain.model.image, **own)), preset=same.preset) == same
+    )
+    assert all(stage.model.image == image for _, stage in same.stage_configs())
 
 
 def test_the_preset_of_cmal2r_is_two_layers_a_side_with_its_penalty() -> None:
