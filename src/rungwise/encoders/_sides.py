@@ -63,11 +63,14 @@ class ImageSide(nn.Module, ABC):
         features: Width of a feature.
         preprocessing: Preprocessing of pictures; None where rows of features stand for pictures.
         compiles: Whether ``torch.compile`` takes its forward as a whole.
+        weights_warning: Sentence on what the file of its weights says otherwise than its configuration; empty where
+            nothing, and for a saved model's side.
     """
 
     features: int
     preprocessing: Preprocessing | None
     compiles: ClassVar[bool] = False
+    weights_warning: str = ""
 
     @abstractmethod
     def forward(self, rows: Tensor) -> Tensor:

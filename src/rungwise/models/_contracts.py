@@ -159,6 +159,10 @@ class VectorScores(PairScores):
 CHOSEN_BY = "chosen_by"
 """Key in the provenance of a trained or fitted model: the measure that chose it, such as ``labels/MAP``."""
 
+WEIGHTS_WARNING = "weights_warning"
+"""Key in the provenance of a model: what the file of its image encoder's weights said otherwise than its settings."""
+_LONGEST_WARNING = 1500
+
 
 class PairScorer(ABC):
     """Any model at all: how well texts fit images.
@@ -188,6 +192,15 @@ class PairScorer(ABC):
     def chosen_by_labels(self) -> bool:
         """Whether the model was chosen to find items that share a class label, as far as its provenance says."""
         return str(self.provenance.get(CHOSEN_BY, "")).startswith("labels/")
+
+    @property
+    def weights_warning(self) -> str:
+        """What the file of the image encoder's weights said otherwise than the model's settings; empty where nothing.
+
+        A saved model says it as far as its provenance does.
+        """
+        said = self.provenance.get(WEIGHTS_WARNING)
+        return said[:_LONGEST_WARNING] if isinstance(said, str) and said.isprintable() else ""
 
     @property
     @abstractmethod

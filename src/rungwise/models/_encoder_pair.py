@@ -36,7 +36,7 @@ from rungwise.encoders import (
 from rungwise.encoders.images import ImageRows, feature_rows, picture_features, pixel_rows
 from rungwise.encoders.texts import text_rows
 from rungwise.encoders.vocabulary import Tokens
-from rungwise.models._contracts import Pictures, Progress, pictures_at, texts_at
+from rungwise.models._contracts import WEIGHTS_WARNING, Pictures, Progress, pictures_at, texts_at
 from rungwise.models._resident_rows import ResidentRows
 from rungwise.models._training_pairs import (
     ImageInputs,
@@ -226,6 +226,17 @@ class EncoderPair(TrainableScorer):
     def known_words(self) -> Collection[str]:
         """Whole words of the text encoder's vocabulary."""
         return self.text_encoder.known_words
+
+    @property
+    def weights_warning(self) -> str:
+        """That of the image encoder, or of the saved model that it comes from."""
+        return self.backbone.weights_warning or super().weights_warning
+
+    def save_pretrained(self, folder: Path | str, provenance: dict[str, Any] | None = None) -> None:
+        """Write the model as :class:`~rungwise.models.SavedModel` does, with its :attr:`weights_warning`."""
+        facts = self.provenance if provenance is None else provenance
+        said = {WEIGHTS_WARNING: self.weights_warning} if self.weights_warning else {}
+        super().save_pretrained(folder, {**facts, **said})
 
     def remarks(self) -> Sequence[str]:
         """Remarks of both encoders."""

@@ -5,6 +5,9 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import timm
+import torch
+from safetensors.torch import save_file
 
 from rungwise.cli import main
 from rungwise.data import ImageCaptions
@@ -67,6 +70,115 @@ def test_a_kind_that_is_typed_takes_the_place_of_the_presets(
     assert (model.config.text.kind, model.config.text.min_count) == ("bag_of_words", 1)
     assert model.unknown_words("a red zebra") == ("zebra",)
     assert not (cache / "texts").exists()  # its vectors are not kept
+
+
+PADDED = {"pad_type": "same", "mean": "0.5", "std": "0.5", "input": "24"}
+NET = "test_efficientnet"
+SMALL = [
+    *("--model.image.backbone", NET, "--model.image.size", "24", "--model.dimension", "16", "--batch-size", "16"),
+    *("--model.text.word-dimension", "8", "--model.text.min-count", "1", "--epochs", "1", "1"),
+]
+AS_THE_FILE = [
+    *("--model.image.options", "{pad_type: same}"),
+    *("--model.image.mean", "0.5", "0.5", "0.5", "--model.image.std", "0.5", "0.5", "0.5"),
+]
+
+
+@pytest.fixture
+def padded(tmp_path: Path) -> Path:
+    """Weights that say that they want the padding of TensorFlow, and another normalisation."""
+    torch.manual_seed(0)
+    file = tmp_path / "padded.safetensors"
+    save_file(timm.create_model(NET, num_classes=0).state_dict(), file, PADDED)
+    return file
+
+
+def test_weights_that_want_another_padding_are_remarked_in_training_and_when_an_index_is_made(
+    pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, index, cache = tmp_path / "run", tmp_path / "index", ["--cache", str(tmp_path / "cache")]
+    train = [
+        "train",
+        "vsepp/own",
+        str(pictures),
+        "--out",
+        str(out),
+        *cache,
+        *SMALL,
+        "--model.image.weights",
+        str(padded),
+    ]
+    stages = ["--stages", "[{name: base}, {name: heads, tune: weights, model: {image_head: mlp}}]"]
+    assert main([*train, *stages]) == 0
+    said = capsys.readouterr().out
+    warning = "weights 'padded.safetensors' say pad_type same, mean 0.5 0.5 0.5, std 0.5 0.5 0.5, and the configuration"
+    assert said.count(warning) == 1
+    assert said.count(" ".join(["--model.image.options", "'{pad_type: same}'", *AS_THE_FILE[2:]])) == 1
+    assert load(out / "model").weights_warning.startswith(warning)
+    assert main(["index", str(pictures), "--model", str(out / "model"), "--out", str(index)]) == 0
+    assert capsys.readouterr().out.count(warning) == 1
+
+
+def test_the_flags_of_the_remark_are_what_it_wants(
+    pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, cache = tmp_path / "run", ["--cache", str(tmp_path / "cache")]
+    train = [
+        "train",
+        "vsepp/own",
+        str(pictures),
+        "--out",
+        str(out),
+        *cache,
+        *SMALL,
+        "--model.image.weights",
+        str(padded),
+    ]
+    assert main([*train, *AS_THE_FILE]) == 0
+    assert "weights '" not in capsys.readouterr().out
+    image = load_config(str(out / "config.yaml")).model.image
+    assert (image.options, image.mean, image.std) == ({"pad_type": "same"}, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    model = load(out / "model")
+    assert model.config.image.options == {"pad_type": "same"}
+    assert not model.weights_warning
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("same", "--model.image.options: 'same' is no mapping; write such as '{pad_type: same}', or '{}' for none"),
+        ("[pad_type, same]", "--model.image.options: '[pad_type, same]' is no mapping; write such as"),
+        ("{pad_type: [", "--model.image.options: the options, line 1: not valid YAML"),
+        ("{pad_type: {of: same}}", "image.options: pad_type must be one of same, valid, symmetric, got {'of': 'same'}"),
+        ("{pad_type: sane}", "image.options: pad_type must be one of same, valid, symmetric, got 'sane'"),
+        (
+            "{checkpoint_path: a.pth}",
+            "image.options: 'checkpoint_path' is no option of a backbone; there are act_layer",
+        ),
+        ("{window_size: 7}", f"image.options: backbone {NET} does not take window_size ("),
+        ("{pad_type: !!python/object:os.system same}", "not valid YAML"),
+    ],
+)
+def test_wrong_options_of_a_backbone_have_one_line(
+    options: str, message: str, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "run"), "--model.image.weights", "random", "--model.image.options", options]
+    assert main(["train", "vsepp/own", str(pictures), *SMALL, *out]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_of_a_backbone_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "vsepp/flickr8k:same-padding", "--help-all"])
+    said = " ".join(capsys.readouterr().out.replace("│", "").replace("|", "").split())
+    assert (
+        "--model.image.options {NAME: VALUE, ...} Options of the network, a mapping in YAML such as {pad_type: same}"
+        in said
+    )
+    assert "(default: '{pad_type: same}')" in said
 
 
 def test_a_split_that_validates_is_made_where_there_is_none(

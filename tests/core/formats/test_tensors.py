@@ -6,7 +6,7 @@ from safetensors import safe_open
 
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
-from rungwise.core.formats import read_tensors, tensor_form, write_tensors
+from rungwise.core.formats import read_metadata, read_tensors, tensor_form, write_tensors
 
 
 def test_there_and_back(tmp_path):
@@ -16,17 +16,21 @@ def test_there_and_back(tmp_path):
     assert all(torch.equal(found[name], given[name]) for name in given)
     with safe_open(tmp_path / "x", framework="pt") as file:
         assert file.metadata() == {"epoch": "3"}
+    assert read_metadata(tmp_path / "x") == {"epoch": "3"}
+    write_tensors(tmp_path / "x", given)
+    assert read_metadata(tmp_path / "x") == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"\x10" + b"\0" * 7 + b"{" * 16, b"\0" * 8])
-def test_what_is_no_file_of_tensors(tmp_path, content):
+@pytest.mark.parametrize("read", [read_tensors, read_metadata])
+def test_what_is_no_file_of_tensors(tmp_path, content, read):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(UserError, match="x: not a readable safetensors file"):
-        read_tensors(tmp_path / "x")
+        read(tmp_path / "x")
     with pytest.raises(UserError, match="nowhere: no such weights file"):
-        read_tensors(tmp_path / "nowhere")
+        read(tmp_path / "nowhere")
     with pytest.raises(UserError, match="is a folder"):
-        read_tensors(tmp_path)
+        read(tmp_path)
 
 
 def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch):

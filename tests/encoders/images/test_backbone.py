@@ -193,7 +193,7 @@ def test_preprocessing_is_as_declared_unless_overridden() -> None:
         (ImageConfig("mobilnetv2_100", weights="random"), "'mobilnetv2_100'; close to it: mobilenetv2_100, "),
         (ImageConfig("resnet5O"), "'resnet5O'; close to it: resnet50, "),
         (ImageConfig("resnet50.tv_in1K", weights="random"), "'resnet50.tv_in1K'; close to it: resnet50.tv_in1k, "),
-        (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take these options"),
+        (ImageConfig(SMALL, weights="random", options={"patch_size": 4}), "does not take patch_size"),
         (ImageConfig(SMALL, weights="random", size=8191, crop=0.9), "crop must lie in"),
         (ImageConfig(SMALL, weights="absent.safetensors"), "absent.safetensors: no such weights file"),
     ],
@@ -218,7 +218,47 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
 def test_the_real_weights_fit(real_data: Path) -> None:
     weights = real_data / "weights" / "mobilenetv2_100_imagenet.safetensors"
     config = ImageConfig("mobilenetv2_100", weights=str(weights), options={"pad_type": "same"}, size=64)
-    assert load_backbone(config).features == 1280
+    backbone = load_backbone(config)
+    assert backbone.features == 1280
+    assert (
+        "say input 224, mean 0.5 0.5 0.5, std 0.5 0.5 0.5, and the configuration has input 64"
+        in backbone.weights_warning
+    )
+
+
+SAME = {"size": 64, "options": {"pad_type": "same"}, "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ()),
+        ({"backbone": "test_efficientnet.r160_in1k"}, ()),
+        ({"options": {}}, ("pad_type symmetric", "--model.image.options '{pad_type: same}'")),
+        ({"mean": None}, ("mean 0.", "--model.image.mean 0.5 0.5 0.5")),
+        ({"size": 96}, ("input 96", "--model.image.size 64")),
+        ({"weights": "random"}, ()),
+    ],
+)
+def test_a_file_that_says_otherwise_is_remarked_once(tmp_path: Path, changes: dict[str, Any], said: Any) -> None:
+    network = timm.create_model("test_efficientnet", pretrained=False)
+    file = tmp_path / "w.safetensors"
+    metadata = {"timm": "test_efficientnet", "pad_type": "same", "mean": "0.5", "std": "0.5", "input": "64"}
+    save_file(network.state_dict(), file, metadata)
+    config = ImageConfig(**({"backbone": "test_efficientnet", "weights": str(file)} | SAME | changes))
+    backbone = load_backbone(config).requires_grad_(False)
+    assert len(backbone.remarks()) == bool(said)
+    assert all(part in backbone.remarks()[0] for part in said)
+    assert str(tmp_path) not in backbone.weights_warning
+    save_file(network.state_dict(), file, {"format": "pt"})
+    assert not load_backbone(ImageConfig("test_efficientnet", weights=str(file), size=96)).weights_warning
+
+
+def test_padding_of_tensorflow_without_an_option_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "w.safetensors"
+    save_file(timm.create_model("tf_efficientnet_lite0").state_dict(), file, {"pad_type": "same"})
+    assert not load_backbone(ImageConfig("tf_efficientnet_lite0", weights=str(file), size=32)).weights_warning
+    assert load_backbone(ImageConfig("efficientnet_lite0", weights=str(file), size=32)).weights_warning
 
 
 def test_ten_crops_go_with_pooled_features_alone() -> None:

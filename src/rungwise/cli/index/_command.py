@@ -176,7 +176,10 @@ class _Run:
         precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
         self.held.enter_context(encoding_in(self.name, precision, asked.least_cosine))
         place = self.name if self._files is None else self._files.place
-        return read_dual_encoder(place, asked.device, altered=asked.altered_model)
+        model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+        if model.weights_warning:
+            say(f"{self.name}: when it was trained, this was said: {model.weights_warning}")
+        return model
 
     @cached_property
     def _files(self) -> ModelFiles | None:

@@ -8,6 +8,7 @@ from ._npy import in_file as in_file
 from ._npy import mapped as mapped
 from ._npz import opened_npz as opened_npz
 from ._tensors import digest_of_tensors as digest_of_tensors
+from ._tensors import read_metadata as read_metadata
 from ._tensors import read_tensors as read_tensors
 from ._tensors import system_errors as system_errors
 from ._tensors import tensor_form as tensor_form

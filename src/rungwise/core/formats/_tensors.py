@@ -78,6 +78,19 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """The texts in the header of a safetensors file, by name, as its writer left them; errors as :func:`read_tensors`.
+
+    >>> import tempfile, torch
+    >>> file = Path(tempfile.mkdtemp()) / "a.safetensors"
+    >>> write_tensors(file, {"weight": torch.ones(2)}, {"epoch": "3"})
+    >>> read_metadata(file)
+    {'epoch': '3'}
+    """
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:

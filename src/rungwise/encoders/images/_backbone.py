@@ -7,6 +7,7 @@ backbone are cached, the layer is trained.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -17,13 +18,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from rungwise.core import ELSEWHERE, STRICT, Bounded, UserError, from_plain
-from rungwise.core.formats import digest_of_tensors, read_tensors
+from rungwise.core.formats import digest_of_tensors, read_metadata, read_tensors
 from rungwise.core.network import fetching, folder_of, hub_folder
 from rungwise.core.text import near_names
 from rungwise.encoders._preprocessing import Crops, Interpolation, Preprocessing, Resize
 from rungwise.encoders._sides import PREPROCESSING, PictureSide, SavedFiles
 from rungwise.encoders.images._batch_norm_fusion import with_batch_norms_fused
-from rungwise.encoders.untrusted import check_model_name, check_options
+from rungwise.encoders.untrusted import NetworkOptions, WeightsMetadata, check_model_name, check_options
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,7 @@ class ImageConfig(Bounded):
         kind: Name of the side: pictures under a backbone, not features.
         backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
-        options: Options of the network, such as {pad_type: same}; only those of
-            rungwise.encoders.untrusted._timm_options.
+        options: Options of the network, a mapping in YAML such as {pad_type: same}; docs/training.md lists all.
         pool: backbone pools as the network does; flatten keeps the last map, and with it the positions; regions keeps
             a vector for each place of the last map or for each patch.
         frozen: Compute features once and cache them; otherwise the backbone is trained with the rest.
@@ -56,7 +56,7 @@ class ImageConfig(Bounded):
 
     backbone: str = "resnet152"
     weights: str = field(default="hub", metadata=ELSEWHERE)
-    options: dict[str, Any] = field(default_factory=dict)
+    options: NetworkOptions = field(default_factory=dict)
     pool: Literal["backbone", "flatten", "regions"] = "backbone"
     frozen: bool = field(default=True, metadata=ELSEWHERE)
     l2_normalise: bool = True
@@ -162,7 +162,8 @@ class Backbone(PictureSide):
         return self
 
     def remarks(self) -> Sequence[str]:
-        """A warning where trained weights have no batch statistics of their own."""
+        """Warnings where the file of weights says otherwise, and where trained weights have no batch statistics."""
+        otherwise = (self.weights_warning,) if self.weights_warning else ()
         trained = any(parameter.requires_grad for parameter in self.parameters())
         statistics = [(one.running_mean, one.running_var) for one in self._batch_norms()]
         known = any(
@@ -171,8 +172,9 @@ class Backbone(PictureSide):
         )
         anew = self.config.weights == "random"
         if anew or known or not trained or not statistics or self.config.batch_norm == "frozen":
-            return ()
+            return otherwise
         return (
+            *otherwise,
             f"the weights of {self.config.backbone} bring along no statistics for batch normalisation; batch_norm: live"
             " takes those of the batches, which loses what the weights know: set model.image.batch_norm: frozen",
         )
@@ -277,8 +279,18 @@ def load_backbone(config: ImageConfig) -> Backbone:
             f"hub weights of {config.backbone}",
         )
     elif config.weights != "random":
-        _copy(read_tensors(Path(config.weights)), backbone, config.weights)
+        file = Path(config.weights)
+        said, seen = WeightsMetadata.of(read_metadata(file)), backbone.preprocessing
+        _copy(read_tensors(file), backbone, config.weights)
+        ours = WeightsMetadata(config.backbone, _padding(backbone), seen.size, seen.mean, seen.std)
+        backbone.weights_warning = said.warning(file.name, ours, config.options)
     return backbone
+
+
+def _padding(backbone: Backbone) -> str:
+    """The network's padding; some networks have timm's padding of TensorFlow without an option."""
+    same = any(type(module).__name__.endswith("Same") for module in backbone.network.modules())
+    return str(backbone.config.options.get("pad_type", "same" if same else "symmetric"))
 
 
 _HUB_FILE = "model.safetensors"
@@ -350,7 +362,14 @@ _UNFIT = (AssertionError, RuntimeError, TypeError, ValueError, ArithmeticError, 
 
 
 def _unfit(config: ImageConfig, error: Exception) -> UserError:
-    return UserError(f"backbone {config.backbone} does not take these options: {_first_line(error)}")
+    reason = _first_line(error)
+    named = [name for name in config.options if re.search(rf"\b{name}\b", reason)] or list(config.options)
+    if not named:
+        return UserError(f"backbone {config.backbone} cannot be built: {reason}")
+    return UserError(
+        f"image.options: backbone {config.backbone} does not take {' with '.join(named)} ({reason}); leave it out, or"
+        " give another value"
+    )
 
 
 def _copy(tensors: dict[str, Tensor], backbone: Backbone, where: str) -> None:

@@ -12,10 +12,13 @@ from ._network_settings import TransformerVision as TransformerVision
 from ._network_settings import Width as Width
 from ._network_settings import Words as Words
 from ._network_settings import read_settings as read_settings
+from ._timm_options import NetworkOptions as NetworkOptions
 from ._timm_options import check_model_name as check_model_name
 from ._timm_options import check_options as check_options
+from ._timm_options import options_text as options_text
 from ._tokenizers import PretrainedTokenizer as PretrainedTokenizer
 from ._tokenizers import TokenRules as TokenRules
 from ._tokenizers import check_special as check_special
 from ._tokenizers import check_vocabulary as check_vocabulary
 from ._tokenizers import plain_rules as plain_rules
+from ._weights_metadata import WeightsMetadata as WeightsMetadata

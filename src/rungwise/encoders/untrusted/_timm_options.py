@@ -10,9 +10,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Annotated, Any, TypeGuard
 
-from rungwise.core import UserError
+import yaml
+from tyro.constructors import PrimitiveConstructorSpec
+
+from rungwise.core import UserError, parse_yaml
+from rungwise.core.output import quoted
 
 _LARGEST = 8192
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
@@ -107,6 +111,38 @@ def check_options(options: Mapping[str, object]) -> None:
             )
         if not OPTIONS[name].fits(value):
             raise UserError(f"image.options: {name} must be {OPTIONS[name].what}, got {repr(value)[:60]}")
+
+
+def options_text(options: Mapping[str, object]) -> str:
+    """Options as a YAML mapping in one line, as the command line takes them.
+
+    >>> options_text({"pad_type": "same", "drop_rate": 0.1})
+    '{pad_type: same, drop_rate: 0.1}'
+    """
+    return yaml.safe_dump(dict(options), default_flow_style=True, sort_keys=False, width=10**6).strip()
+
+
+def _read_options(words: list[str]) -> dict[str, Any]:
+    try:
+        values = parse_yaml(words[0], "the options")
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{quoted(words[0])} is no mapping; write such as '{{pad_type: same}}', or '{{}}' for none")
+    return values
+
+
+NetworkOptions = Annotated[
+    dict[str, Any],
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{NAME: VALUE, ...}",
+        instance_from_str=_read_options,
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [options_text(value)],
+    ),
+]
+"""Type of a field that holds options of a network; on the command line a mapping in YAML."""
 
 
 def check_model_name(name: str) -> None:

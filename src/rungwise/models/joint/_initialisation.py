@@ -11,6 +11,7 @@ from torch import Tensor
 from rungwise.core import UserError, identity
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import NoHead, OneHead, stacked
+from rungwise.models._contracts import WEIGHTS_WARNING
 from rungwise.models.joint._config import VSEConfig
 from rungwise.models.joint._joint_embedding import JointEmbedding
 
@@ -110,6 +111,8 @@ def _put_together(
         if was.frozen and not now.frozen:
             side.requires_grad_(True)
     model = JointEmbedding(config, sides[0].backbone.under(config.image), lambda: sides[1].text_encoder)
+    if image and start.weights_warning:
+        model.provenance = {WEIGHTS_WARNING: start.weights_warning}
     found = _heads(start.state_dict())
     fitting = {}
     for name, tensor in _heads(model.state_dict()).items():

@@ -91,6 +91,8 @@ def fit_run(
     if not data.has_pictures:
         raise UserError(f"{data.name}: the collection has neither picture files nor features to fit to")
     model = _model(config, data, train).to(device or "cpu")
+    for line in model.backbone.remarks():
+        told.say(line)
     images = len(train) + len(held)
     pairs, validating = (
         model.read(data, some, cache=cache, progress=lambda done: told.work("features", done, images))
