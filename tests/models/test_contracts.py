@@ -217,3 +217,13 @@ def test_single_pairs_of_regions_and_words_are_those_of_the_block(drawn, images,
     data = ImageCaptions(tuple(map(str, range(images))), ("x",) * len(lengths), np.zeros(len(lengths), np.int64))
     scores = SetScores(data, np.arange(images), (), regions, words, similarity)
     np.testing.assert_allclose(scores.pairs(*pairs.T.numpy()), whole.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("said", [None, 5, ["a list"], {"a": "mapping"}, "two\nlines", "red \x1b[31m", "\u202etxt"])
+def test_a_warning_of_weights_from_a_strangers_folder_is_one_line_of_text(said: object) -> None:
+    model = Letters(Cosine())
+    assert model.weights_warning == ""
+    model.provenance = {"weights_warning": said}
+    assert model.weights_warning == ""
+    model.provenance = {"weights_warning": "weights say input 224. " * 9999}
+    assert len(model.weights_warning) == 1500

@@ -119,6 +119,19 @@ def test_weights_that_want_another_padding_are_remarked_in_training_and_when_an_
     assert capsys.readouterr().out.count(warning) == 1
 
 
+def test_a_fit_remarks_its_weights_too(
+    pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = ["--model.image.backbone", NET, "--model.image.size", "24", "--model.image.weights", str(padded)]
+    words = ["--model.text.min-count", "1", "--model.dimension", "2", "--model.regularisation", "0.1"]
+    fit = ["train", "cca/own", str(pictures), "--cache", str(tmp_path / "cache"), *image, *words]
+    assert main([*fit, "--out", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.count("weights 'padded.safetensors' say pad_type same, mean") == 1
+    assert load(tmp_path / "run" / "model").weights_warning
+    assert main([*fit, "--out", str(tmp_path / "again"), *AS_THE_FILE]) == 0
+    assert "padded.safetensors' say" not in capsys.readouterr().out
+
+
 def test_the_flags_of_the_remark_are_what_it_wants(
     pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

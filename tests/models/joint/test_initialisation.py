@@ -164,3 +164,22 @@ def test_a_space_of_another_width_keeps_the_text_encoder_where_its_states_stay(w
     if taken:
         ours, theirs = begun.model.text_encoder.state_dict(), start.text_encoder.state_dict()
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_what_the_file_of_an_encoders_weights_said_goes_with_the_encoder(tmp_path: Path) -> None:
+    start = model()
+    start.backbone.weights_warning = "weights 'a' say input 64, and the configuration has input 32"
+    start.save_pretrained(tmp_path / "start", {"seed": 3})
+    start = load(tmp_path / "start", "cpu")
+    assert start.provenance == {
+        "seed": 3,
+        "weights_warning": "weights 'a' say input 64, and the configuration has input 32",
+    }
+    assert not start.remarks(), "it is said where the file is read"
+    same = with_weights_that_fit(replace(start.config, image_head=MLPHead(hidden=(4,))), start, WORDS).model
+    other = with_weights_that_fit(replace(start.config, image=replace(IMAGE, size=48)), start, WORDS).model
+    for begun in (as_it_is(start, image=True, text=True).model, with_new_heads(start, NoHead(), NoHead()).model, same):
+        assert begun.weights_warning == start.weights_warning
+    assert other.weights_warning == ""
+    same.save_pretrained(tmp_path / "same", {"seed": 4})
+    assert load(tmp_path / "same", "cpu").provenance == {"seed": 4, "weights_warning": start.weights_warning}

@@ -264,6 +264,11 @@ def test_every_system_of_flickr8k_takes_weights_with_the_padding_of_tensorflow(s
         replace(plain, model=replace(plain.model, image=replace(plain.model.image, **own)), preset=same.preset) == same
     )
     assert all(stage.model.image == image for _, stage in same.stage_configs())
+    for preset in presets(system):
+        if preset.dataset == "flickr8k" and isinstance(preset.config, TrainConfig):  # the flags reach every stage
+            typed = replace(preset.config, model=replace(preset.config.model, image=replace(plain.model.image, **own)))
+            seen = [{name: getattr(stage.model.image, name) for name in own} for _, stage in typed.stage_configs()]
+            assert all(one == own for one in seen), preset.name
 
 
 def test_the_preset_of_cmal2r_is_two_layers_a_side_with_its_penalty() -> None:
