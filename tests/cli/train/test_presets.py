@@ -37,7 +37,7 @@ def test_a_system_is_listed_with_its_variants_and_rows(system: str, capsys: pyte
 def test_one_preset_is_shown_with_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "order0/coco")
     assert "row: VSE++ Table 4, 4.3" in text
-    assert "assumed: clip_norm 2.0" in text
+    assert "assumed: The loss is summed over the batch" in text
     assert "learning_rates: [0.001, 0.0001]" in text
     assert "&id" not in said(capsys, "convsepp/coco:d-64")
 
@@ -45,7 +45,7 @@ def test_one_preset_is_shown_with_its_settings(capsys: pytest.CaptureFixture[str
 def test_json_holds_what_a_program_needs(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(said(capsys, "cmal2r", "--json"))
     assert [one["name"] for one in found] == preset_names("cmal2r")
-    preset = load_preset("cmal2r/wikipedia")
+    preset = load_preset("cmal2r/pascal_voc2007")
     assert found[0]["reproduces"] == [dict(one) for one in preset.reproduces]
     assert found[0]["settings"]["loss"]["kind"] == "adaptive_listwise"
 

@@ -83,7 +83,7 @@ def datasets_of(system: str) -> list[str]:
     """The datasets of a system's files, data of one's own last.
 
     >>> datasets_of("cmal2r")
-    ['wikipedia', 'own']
+    ['pascal_voc2007', 'wikipedia', 'own']
     """
     if system not in _files():
         raise UserError(f"there is no preset {system!r}{_nearest(system, systems())}; presets are {_listed(systems())}")
@@ -93,8 +93,8 @@ def datasets_of(system: str) -> list[str]:
 def preset_names(system: str = "") -> list[str]:
     """Full names of all presets, of one system or of all.
 
-    >>> preset_names("cmal2r")
-    ['cmal2r/wikipedia', 'cmal2r/wikipedia:uni', 'cmal2r/wikipedia:other-item', 'cmal2r/own', 'cmal2r/own:uni']
+    >>> preset_names("cca")
+    ['cca/pascal_voc2007', 'cca/wikipedia', 'cca/own']
     """
     names = []
     for one in [system] if system else systems():
