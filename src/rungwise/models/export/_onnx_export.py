@@ -161,7 +161,9 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[ExportAgreement,
             facts["provenance"] = exact.provenance
         (draft / CONFIG).write_text(json.dumps(facts, indent=2), encoding="utf-8")
         (draft / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-        (draft / CARD).write_text(model_card({"model": plain, **exact.provenance}), encoding="utf-8")
+        (draft / CARD).write_text(
+            model_card({"model": plain, **exact.provenance}, dimension=exact.dimension), encoding="utf-8"
+        )
         if model.calibration_file is not None:  # scores are the same
             (draft / CALIBRATION).write_bytes(read_bytes(model.calibration_file, "json_bytes"))
     return (*images, *captions)

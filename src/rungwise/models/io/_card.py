@@ -82,24 +82,26 @@ def tables_of(provenance: Mapping[str, Any]) -> tuple[EvaluationTable, ...]:
     return tuple(found)
 
 
-def model_card(facts: dict[str, Any], *, indexed: bool = True) -> str:
+def model_card(facts: dict[str, Any], *, dimension: int | None = None) -> str:
     """The card: Markdown with a YAML header, as model hubs read it.
 
     Args:
         facts: The model's configuration, data, training and results. They are printed unchanged, except the tables of
             evaluations (see :func:`with_table`) and ``license``, an identifier such as ``"cc-by-4.0"``.
-        indexed: Whether the model gives vectors; one that does not reranks the best hits of one that does.
+        dimension: Number of numbers of a vector; None for a model without vectors, which reranks the best hits of one
+            that gives some.
     """
     tables = tables_of(facts)
     rest = {name: value for name, value in facts.items() if name != EVALUATIONS}
     block = yaml.safe_dump(rest, sort_keys=False, allow_unicode=True)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0))
+    vectors, commands = ("", _SECOND) if dimension is None else (f", by vectors of {dimension:,} numbers", _INDEXED)
     return f"""---
 {_header(facts, tables)}---
 
 # Image-text retrieval model
 
-Scores how well texts fit images. Made with rungwise:
+Scores how well texts fit images{vectors}. Made with rungwise:
 
 ```python
 from pathlib import Path
@@ -112,7 +114,7 @@ scores = model.block([Path("picture.jpg")], ["two dogs running through snow"])
 On the command line:
 
 ```sh
-{_INDEXED if indexed else _SECOND}
+{commands}
 ```
 
 ## Evaluation

@@ -137,7 +137,8 @@ class SavedModel(nn.Module, StoredModel):
         own = self.files()
         texts = {CONFIG: json.dumps(facts, indent=2), **own}
         texts[CARD] = model_card(
-            {"model": facts["model"], **_readable(own), **self.provenance}, indexed=isinstance(self, DualEncoder)
+            {"model": facts["model"], **_readable(own), **self.provenance},
+            dimension=self.dimension if isinstance(self, DualEncoder) else None,
         )
         sweep(folder)  # what a killed run had moved aside comes back
         known = {*texts, WEIGHTS, CALIBRATION} if (folder / CONFIG).is_file() else ()

@@ -17,7 +17,9 @@ from rungwise.models.regions.consensus._concepts import (
     concepts_in,
     concepts_of_file,
     correlation,
+    labels_of,
     most_frequent,
+    of_pictures,
 )
 
 WORDS = ("dog", "cat", "man", "ball", "red", "7")
@@ -112,10 +114,21 @@ def test_concepts_that_no_text_holds_have_no_neighbours():
 def test_labels_stand_where_the_words_of_a_text_are():
     concepts = Concepts(("ball", "dog", "man"))
     texts = ["a man and a dog", "", "dog! dog, DOG"]
-    tokens = ConceptTexts.with_concepts(Tokens.of([[5], [6, 7], [8]]), concepts.found(texts))
+    found = concepts.found(texts)
+    tokens = ConceptTexts.with_concepts(Tokens.of([[5], [6, 7], [8]]), found)
     assert tokens[:] == [[5], [6, 7], [8]]
-    assert tokens.labels(np.array([2, 0, 1, 2]), 3).tolist() == [[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 0]]
-    assert tokens.labels(np.array([], np.int64), 3).shape == (0, 3)
+    assert tokens.concepts is tokens.training_concepts is found
+    assert labels_of(found, np.array([2, 0, 1, 2]), 3).tolist() == [[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 0]]
+    assert labels_of(found, np.array([], np.int64), 3).shape == (0, 3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 4), max_size=3, unique=True)), max_size=8))
+def test_concepts_of_a_picture_are_those_of_all_its_texts(texts):
+    found = Tokens.of([sorted(concepts) for _, concepts in texts])
+    shared = of_pictures(found, np.array([picture for picture, _ in texts], np.int64))
+    assert len(shared) == len(texts)
+    for text, (picture, _) in enumerate(texts):
+        assert shared[text] == sorted({one for other, concepts in texts if other == picture for one in concepts})
 
 
 def test_a_file_of_words(tmp_path: Path):

@@ -178,6 +178,68 @@ def test_levels_can_be_chosen():
     assert len({model.fingerprint for model in models.values()}) == 3
 
 
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_two_levels_are_one_vector(share, tmp_path: Path):
+    model, alone = make(consensus_share=share), {level: make(level=level) for level in ("fused", "consensus")}
+    for one in alone.values():
+        one.load_state_dict(model.state_dict())
+    images, texts = model.encode_image(features()).vectors, model.encode_text(CAPTIONS)
+    assert model.dimension == images.shape[1] == texts.shape[1] == 2 * model.config.dimension == 12
+    for vectors in (images, texts):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    fused, consensus = (one.block(features(), CAPTIONS) for one in alone.values())
+    expected = (1 - share) * fused + share * consensus
+    np.testing.assert_allclose(model.block(features(), CAPTIONS), expected, atol=1e-6)
+    assert not np.allclose(expected, fused, atol=1e-4)
+    batch = ConceptBatch(torch.randn(2, 4, FEATURES), torch.tensor([[4], [5]]), torch.tensor([1, 1]), torch.eye(2, 10))
+    images, texts = model.embed(batch)
+    assert images.shape == texts.shape == (2, 12)
+    assert f"vectors of 12 numbers, whose similarity is {1 - share:g} of the fused level" in " ".join(model.remarks())
+    model.save_pretrained(tmp_path / "model")
+    assert "by vectors of 12 numbers" in (tmp_path / "model" / "README.md").read_text()
+    again = load(tmp_path / "model")
+    assert isinstance(again, CVSE)
+    assert (again.dimension, again.fingerprint) == (12, model.fingerprint)
+    assert model.fingerprint != alone["fused"].fingerprint
+
+
+def test_the_loss_of_a_batch_does_not_know_how_vectors_are_compared():
+    batch = ConceptBatch(torch.randn(2, 4, FEATURES), torch.tensor([[4], [5]]), torch.tensor([1, 1]), torch.eye(2, 10))
+    one, other = (make(consensus_share=share).score(batch, within=True) for share in (0.0, 0.05))
+    assert torch.equal(one.loss(MaxOfHinges(0.2)), other.loss(MaxOfHinges(0.2)))
+    assert torch.equal(one.similarity, other.similarity)
+
+
+def test_a_share_of_nothing_is_no_part_of_a_fingerprint():
+    known = make()._identity()[0]
+    assert "consensus_share" not in known
+    assert "training_concepts" not in make(training_concepts="picture", consensus_share=0.1)._identity()[0]
+
+
+def test_labels_in_training_are_those_of_the_picture_where_asked_for():
+    data = ImageCaptions(
+        paths=(),
+        image_ids=("a", "b", "c"),
+        captions=tuple(CAPTIONS),
+        image_of_caption=np.array([0, 1, 0, 2, 2, 0]),
+        splits=("train",) * 3,
+        features=features(),
+    )
+    labels, vectors = {}, {}
+    for whose in ("caption", "picture"):
+        model = make(training_concepts=whose)
+        pairs = model.read(data, np.array([0, 2]))
+        labels[whose] = model.batch(pairs, np.array([4, 0, 2])).labels
+        vectors[whose] = model.scores_of(pairs).matrix()
+    words = make().concepts.words
+    for row, text in enumerate(("a blue man", "a red dog runs", "a red ball")):  # captions 5, 0 and 3
+        assert labels["caption"][row].tolist() == [float(word in text.split()) for word in words]
+    first, last = (" ".join(CAPTIONS[text] for text in some).split() for some in ((0, 2, 5), (3, 4)))
+    for row, together in enumerate((first, first, last)):
+        assert labels["picture"][row].tolist() == [float(word in together) for word in words]
+    np.testing.assert_array_equal(vectors["caption"], vectors["picture"])
+
+
 def test_the_parameters_are_as_many_as_the_equations_say():
     """At the sizes of the authors' program, of all that an equation reads.
 
@@ -231,9 +293,11 @@ def small(loss: LossConfig, **changes: object) -> TrainConfig:
     )
 
 
-def test_trained_saved_loaded_evaluated_indexed(tmp_path: Path):
+@pytest.mark.parametrize("options", [{}, {"consensus_share": 0.05, "training_concepts": "picture"}])
+def test_trained_saved_loaded_evaluated_indexed(options, tmp_path: Path):
     data = world(48)
     changed = small(config_of(MaxOfHinges)(), epochs=(12,), learning_rates=(5e-3,))
+    changed = replace(changed, model=replace(changed.model, **options))
     result = train(changed, data, tmp_path / "run", device="cpu")
     model = load(result.model_folder)
     assert isinstance(model, CVSE)
@@ -248,6 +312,8 @@ def test_trained_saved_loaded_evaluated_indexed(tmp_path: Path):
     three = data.select([0, 1, 2])
     found = Searcher(Index.build(three, model, tmp_path / "index"), model).search_text("one blue cat", 3)
     assert found[0].id == three.image_ids[1]
+    assert found[0].score == pytest.approx(model.block(three.features, ["one blue cat"])[1, 0], abs=1e-6)
+    assert Index.open(tmp_path / "index").manifest.dimension == model.dimension == (12 if options else 6)
 
 
 @pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.kind)
@@ -447,6 +513,16 @@ def test_it_is_not_exported(tmp_path: Path):
         ({"smoothing": 0.0}, "cvse.smoothing: Input should be greater than 0"),
         ({"regions": 0}, "cvse.regions: Input should be greater than or equal to 1"),
         ({"dimension": 0}, "cvse.dimension: Input should be greater than or equal to 1"),
+        ({"consensus_share": 1.0}, "cvse.consensus_share: Input should be less than 1"),
+        ({"training_concepts": "image"}, "cvse.training_concepts: Input should be 'caption' or 'picture'"),
+        (
+            {"consensus_share": 0.05, "level": "instance"},
+            "cvse.consensus_share is 0.05 beside the fused level, and cvse.level: instance takes one level alone",
+        ),
+        (
+            {"training_concepts": "picture", "label_share": 0.0},
+            "cvse.label_share is 0, so that no text has labels, and cvse.training_concepts: picture says whose",
+        ),
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(options, message):

@@ -14,7 +14,7 @@ prepositions and the like stay, unless a file names them. A file of words that s
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -221,32 +221,57 @@ def correlation(together: NDArray[np.int64], config: ConceptConfig) -> NDArray[n
     return graph
 
 
+def of_pictures(found: Tokens, picture: NDArray[np.int64]) -> Tokens:
+    """For each text, the concepts that any text of the same picture holds, ascending, each once.
+
+    Args:
+        found: Numbers of the concepts of each text.
+        picture: (texts,) number of the picture of each text.
+
+    >>> of_pictures(Tokens.of([[0, 2], [1], [1, 2]]), np.array([5, 3, 5]))[:]
+    [[0, 1, 2], [1], [0, 1, 2]]
+    """
+    held: defaultdict[int, set[int]] = defaultdict(set)
+    numbers = picture.tolist()
+    for text, number in enumerate(numbers):
+        held[number].update(found[text])
+    known = {number: sorted(concepts) for number, concepts in held.items()}
+    return Tokens.of([known[number] for number in numbers])
+
+
 @dataclass(frozen=True)
 class ConceptTexts(Tokens):
-    """Token numbers of texts, and the concepts that their words name.
+    """Token numbers of texts, and the concepts that label them.
 
     Attributes:
-        concepts: Numbers of the concepts of each text, each once.
+        concepts: Numbers of the concepts that the words of each text name, each once.
+        training_concepts: Numbers of the concepts that label each text in training, each once.
     """
 
     concepts: Tokens
+    training_concepts: Tokens
 
     @classmethod
-    def with_concepts(cls, tokens: Tokens, concepts: Tokens) -> ConceptTexts:
-        """Combine the tokens and the concepts of the same texts."""
-        return cls(tokens.numbers, tokens.starts, concepts)
+    def with_concepts(cls, tokens: Tokens, concepts: Tokens, training_concepts: Tokens | None = None) -> ConceptTexts:
+        """Combine the tokens and the concepts of the same texts.
 
-    def labels(self, chosen: NDArray[np.int64], concepts: int) -> Tensor:
-        """(n, concepts) float32 of the chosen texts: 1 for each concept that a text holds, else 0.
-
-        >>> tokens, found = Tokens.of([[2, 3], [2, 7, 3]]), Tokens.of([[], [0, 2]])
-        >>> ConceptTexts.with_concepts(tokens, found).labels(np.array([1, 0]), 3).tolist()
-        [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+        ``training_concepts`` None takes ``concepts`` in training, too.
         """
-        labels = np.zeros((len(chosen), concepts), np.float32)
-        for row, text in enumerate(chosen.tolist()):
-            labels[row, self.concepts[text]] = 1
-        return torch.from_numpy(labels)
+        return cls(
+            tokens.numbers, tokens.starts, concepts, concepts if training_concepts is None else training_concepts
+        )
+
+
+def labels_of(found: Tokens, chosen: NDArray[np.int64], concepts: int) -> Tensor:
+    """(n, concepts) float32 of the chosen texts: 1 for each concept of a text, else 0.
+
+    >>> labels_of(Tokens.of([[], [0, 2]]), np.array([1, 0]), 3).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    rows = np.zeros((len(chosen), concepts), np.float32)
+    for row, text in enumerate(chosen.tolist()):
+        rows[row, found[text]] = 1
+    return torch.from_numpy(rows)
 
 
 def _has_letter(word: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.core import ELSEWHERE, STRICT, BelowOne, NotNegative, Positive, Share
+from rungwise.core import ELSEWHERE, STRICT, BelowOne, NotNegative, Positive, Share, UserError
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models.joint import AnyTextSide
 from rungwise.models.regions._config import RegionConfig, Regions
@@ -24,10 +24,15 @@ class CVSEConfig(RegionConfig):
         regions: Number of regions of each picture; None takes that of the data or of the encoder of pictures.
         alpha: Weight of the instance level in the fused vector, 0..1; 0.85 for Flickr30K and 0.9 for COCO in the
             authors' program, 0.75 in the paper.
-        label_share: Weight of the concepts of a text's own words, 0..1, beside those that attention finds.
+        label_share: Weight of a text's labels, 0..1, beside the concepts that attention finds.
+        training_concepts: Concepts that label a text in training: those that its own words name (``caption``), or that
+            any training caption of its picture names (``picture``), as in the authors' program. Outside training,
+            labels are always those of the text's own words.
         smoothing: Factor of the scores of concepts before softmax.
         dropout: Dropout of self-attention.
         level: Which vector stands for an item: fused, instance or consensus. All three are trained.
+        consensus_share: Share of the consensus level in the similarity of two items, beside the fused level; 0.05 in
+            the authors' program. Where it is not 0, a vector has twice as many numbers as ``dimension`` says.
         fused_weight: Weight of the fused level's loss.
         instance_weight: Weight of the instance level's loss.
         consensus_weight: Weight of the consensus level's loss.
@@ -42,13 +47,28 @@ class CVSEConfig(RegionConfig):
     regions: Regions | None = None
     alpha: Share = 0.85
     label_share: Share = 0.35
+    training_concepts: Literal["caption", "picture"] = field(default="caption", metadata=ELSEWHERE)
     smoothing: Positive = 10.0
     dropout: BelowOne = field(default=0.4, metadata=ELSEWHERE)
     level: Literal["fused", "instance", "consensus"] = "fused"
+    consensus_share: BelowOne = 0.0
     fused_weight: NotNegative = field(default=3.0, metadata=ELSEWHERE)
     instance_weight: NotNegative = field(default=5.0, metadata=ELSEWHERE)
     consensus_weight: NotNegative = field(default=1.0, metadata=ELSEWHERE)
     divergence_weight: NotNegative = field(default=2.0, metadata=ELSEWHERE)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.consensus_share and self.level != "fused":
+            raise UserError(
+                f"cvse.consensus_share is {self.consensus_share:g} beside the fused level, and cvse.level:"
+                f" {self.level} takes one level alone; leave one of the two out"
+            )
+        if self.training_concepts == "picture" and not self.label_share:
+            raise UserError(
+                "cvse.label_share is 0, so that no text has labels, and cvse.training_concepts: picture says whose they"
+                " are; leave one of the two out"
+            )
 
     @property
     def similarity(self) -> Cosine:

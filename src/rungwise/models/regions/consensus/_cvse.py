@@ -10,12 +10,18 @@ has three vectors of length 1, and S is the cosine on each level::
     L = 3 rank(S_fused) + 5 rank(S_instance) + 1 rank(S_consensus) + 2 sum over pairs of KL(q_text || p_image)
 
 rank is the loss that the run names: the sum of both directions' hardest hinges in the authors' program. The weight of
-KL, which is a sum over the batch, is meant for such sums. An item is indexed, searched and evaluated by one vector: the
-fused one, unless ``level`` of the configuration says otherwise.
+KL, which is a sum over the batch, is meant for such sums. In training, the labels of a text are the concepts of its own
+words or of all training captions of its picture, as ``training_concepts`` of the configuration says; the program takes
+those of the picture.
 
-Not done here is what the program does on top when it evaluates. It gives each test caption the concepts of its nearest
-test captions and pictures, so that a score depends on what else is in the test set. And it adds the consensus level
-once more, S = 0.95 S_fused + 0.05 S_consensus.
+An item is indexed, searched and evaluated by one vector: the fused one, unless ``level`` of the configuration says
+otherwise. The program evaluates by two levels, S = 0.95 S_fused + 0.05 S_consensus. With ``consensus_share`` s = 0.05
+the vector of an item holds both, and its product with another is that sum::
+
+    v = [sqrt(1 - s) f, sqrt(s) z]                           of length 1, of 2 D numbers
+
+Not done here: the program also gives each test caption the concepts of its nearest test captions and pictures, so that
+a score depends on what else is in the test set. And it finds a concept by the lemma of a word, not by the word itself.
 """
 
 from __future__ import annotations
@@ -60,7 +66,9 @@ from rungwise.models.regions.consensus._concepts import (
     concepts_in,
     concepts_of_file,
     correlation,
+    labels_of,
     most_frequent,
+    of_pictures,
 )
 from rungwise.models.regions.consensus._config import CVSEConfig
 from rungwise.models.regions.consensus._levels import (
@@ -80,7 +88,7 @@ class ConceptBatch(EncoderBatch):
     """Pairs as the encoders read them, and the concepts of the captions.
 
     Attributes:
-        labels: (n, concepts) of 0 and 1: which concepts each caption names.
+        labels: (n, concepts) of 0 and 1: the labels of each caption.
     """
 
     labels: Tensor
@@ -107,9 +115,11 @@ class Levels:
         """Levels whose fused vectors hold the share ``alpha`` of the instance level."""
         return cls(F.normalize(torch.lerp(consensus, instance, alpha), dim=1), instance, consensus, scores)
 
-    def at(self, level: str) -> Tensor:
-        """(n, D) vectors of one level, by its name."""
-        vectors: Tensor = getattr(self, level)
+    def vectors(self, config: CVSEConfig) -> Tensor:
+        """Vectors of length 1 that stand for the items: (n, D) of one level, or (n, 2 D) of two."""
+        if share := config.consensus_share:
+            return torch.cat([(1 - share) ** 0.5 * self.fused, share**0.5 * self.consensus], dim=1)
+        vectors: Tensor = getattr(self, config.level)
         return vectors
 
 
@@ -171,6 +181,11 @@ class CVSE(TwoTower):
         self.text_concepts = ConceptAttention(width, config.smoothing)
         freeze_encoders(self)
 
+    @property
+    def dimension(self) -> int:
+        """Number of numbers of a vector: D, or 2 D where it holds two levels."""
+        return super().dimension * (2 if self.config.consensus_share else 1)
+
     @classmethod
     def create(cls, config: CVSEConfig, captions: Texts, features: FeatureRows | None = None) -> Self:
         """Make a model whose vocabulary, concepts and graph come from the captions of the training split.
@@ -220,15 +235,24 @@ class CVSE(TwoTower):
         return {**super().files(), CONCEPTS: "".join(f"{word}\n" for word in self.concepts.words)}
 
     def remarks(self) -> Sequence[str]:
-        """Remarks of both encoders, and which concepts there are."""
-        words = self.concepts.words
-        said = f"{len(words)} concepts, the first are {', '.join(words[:5])}"
-        covered = () if self.coverage is None else (f"concepts: {self.coverage}",)
-        return *super().remarks(), said, *covered
+        """Remarks of both encoders, which concepts there are, and of which levels vectors are."""
+        words, share = self.concepts.words, self.config.consensus_share
+        said = [f"{len(words)} concepts, the first are {', '.join(words[:5])}"]
+        if self.coverage is not None:
+            said.append(f"concepts: {self.coverage}")
+        if share:
+            said.append(
+                f"vectors of {self.dimension} numbers, whose similarity is {1 - share:g} of the fused level and"
+                f" {share:g} of the consensus level"
+            )
+        return *super().remarks(), *said
 
     def _identity(self) -> list[Any]:
         """The identity of a pair of encoders, with the concepts."""
-        return [*super()._identity(), list(self.concepts.words)]
+        known, *others = super()._identity()
+        if not self.config.consensus_share:  # decides no vector
+            del known["consensus_share"]
+        return [known, *others, list(self.concepts.words)]
 
     def image_levels(self, rows: Tensor) -> Levels:
         """Vectors of pictures, from (n, R, features) features, pixels, or rows of features.
@@ -244,7 +268,7 @@ class CVSE(TwoTower):
         Args:
             tokens: (n, longest) token numbers.
             lengths: (n,) number of tokens of each text.
-            labels: (n, concepts) of 0 and 1: which concepts each text names.
+            labels: (n, concepts) of 0 and 1: the labels of each text.
         """
         states = self.text_encoder.states(tokens, lengths)
         return self.levels_of_words(F.normalize(self.text_projection(states).float(), dim=2), lengths, labels)
@@ -265,17 +289,17 @@ class CVSE(TwoTower):
             return Levels.of(instance, consensus_vectors(mixed, concepts), mixed, self.config.alpha)
 
     def embed_images(self, rows: Tensor) -> Tensor:
-        """(n, D) vectors of pictures, of the level that the configuration chose."""
-        return self.image_levels(rows).at(self.config.level)
+        """(n, dimension) vectors of pictures, of the levels that the configuration chose."""
+        return self.image_levels(rows).vectors(self.config)
 
     def embed_captions(self, texts: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Refuse: a text has concepts besides its tokens, so :meth:`text_levels` is needed."""
         raise UserError("a model of kind 'cvse' reads the words of a text beside its tokens; call text_levels")
 
     def embed(self, batch: EncoderBatch) -> tuple[Tensor, Tensor]:
-        """(n, D) vectors of both sides of a batch, of the level that the configuration chose."""
+        """(n, dimension) vectors of both sides of a batch, of the levels that the configuration chose."""
         images, texts = self._levels_of(batch)
-        return images.at(self.config.level), texts.at(self.config.level)
+        return images.vectors(self.config), texts.vectors(self.config)
 
     def score(self, batch: EncoderBatch, autocast: Autocast = nullcontext, *, within: bool = False) -> ScoredBatch:
         """Scores of a batch on all levels, and the divergence between the concepts of its pairs."""
@@ -306,17 +330,17 @@ class CVSE(TwoTower):
         """What both encoders read of these images and their captions, and the concepts of the captions."""
         pairs = super().read(data, images, cache=cache, progress=progress)
         found = self.concepts.found(require_words(texts_at(data, pairs.captions)))
-        return replace(pairs, texts=ConceptTexts.with_concepts(Tokens.of(pairs.texts), found))
+        shared = of_pictures(found, pairs.image) if self.config.training_concepts == "picture" else None
+        return replace(pairs, texts=ConceptTexts.with_concepts(Tokens.of(pairs.texts), found, shared))
 
     def batch(self, pairs: Pairs, chosen: Positions) -> ConceptBatch:
-        """Rows, tokens and concepts of some pairs on the model's device."""
+        """Rows, tokens and labels of some pairs for training, on the model's device."""
         one, texts = super().batch(pairs, chosen), pairs.texts
         assert isinstance(texts, ConceptTexts)  # as read() made it
-        labels = texts.labels(chosen, len(self.concepts)).to(self.device)
-        return ConceptBatch(one.rows, one.texts, one.lengths, labels)
+        return ConceptBatch(one.rows, one.texts, one.lengths, self._labels(texts.training_concepts, chosen))
 
     def encode_text(self, texts: Sequence[str] | FeatureRows, *, batch: int = 256) -> Vectors:
-        """(len(texts), D) float32 vectors of captions or queries."""
+        """(len(texts), dimension) float32 vectors of captions or queries."""
         words = require_words(texts)
         tokens = Tokens.of(self.text_encoder.tokenise(words))
         return self.encode_tokens(ConceptTexts.with_concepts(tokens, self.concepts.found(words)), batch=batch)
@@ -325,8 +349,11 @@ class CVSE(TwoTower):
         """Vectors of tokenised captions with their concepts."""
         assert isinstance(tokens, ConceptTexts)  # as read() and encode_text() make them
         padded, lengths = tokens.padded(some, self.text_encoder.pad_number)
-        labels = tokens.labels(some, len(self.concepts)).to(self.device)
-        return self.text_levels(padded.to(self.device), lengths, labels).at(self.config.level)
+        labels = self._labels(tokens.concepts, some)
+        return self.text_levels(padded.to(self.device), lengths, labels).vectors(self.config)
+
+    def _labels(self, found: Tokens, chosen: Positions) -> Tensor:
+        return labels_of(found, chosen, len(self.concepts)).to(self.device)
 
 
 def _start_as_torch(attention: SelfAttention) -> None:

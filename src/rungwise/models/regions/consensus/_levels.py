@@ -11,16 +11,18 @@ The scores of concept c for an instance vector v, with N batch norm over what st
     a_c = w' (tanh(N_c(W_c C_c + b_c)) * tanh(N_v(W_v v + b_v))) + b
     p   = softmax over c of  l a_c
 
-Pictures are scored by p. Texts know which concepts their words are, as y_c in {0, 1}, and mix that in with r = 0.35::
+Pictures are scored by p. Texts have labels, y_c in {0, 1}, and mix them in with r = 0.35::
 
     q = r softmax over c of (l y_c)  +  (1 - r) p
+
+y_c says that a word of the text is concept c. In training it may say that a word of any caption of the same picture is.
 
 The consensus vector is  sum_c p_c C_c  (of texts, q_c), divided by its length. Scores of a pair are held together by
 
     KL(q || p) = sum_c q_c (log q_c - log p_c)
 
-The equations are those of the authors' program. It gives texts the concepts of annotated *pictures* in training, and
-those of their own words in evaluation; here they are always those of their own words.
+The equations are those of the authors' program, which labels texts by their pictures in training and by their own words
+in evaluation.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class ConceptAttention(nn.Module):
 
 
 def with_labels(scores: Tensor, labels: Tensor, share: float, smoothing: float) -> Tensor:
-    """q: scores of texts, mixed with the concepts of their words.
+    """q: scores of texts, mixed with their labels.
 
     Args:
         scores: (n, concepts) log p.
@@ -108,7 +110,7 @@ def with_labels(scores: Tensor, labels: Tensor, share: float, smoothing: float) 
         smoothing: l, the scale of the softmax.
 
     Returns:
-        (n, concepts), each row of sum 1. A text that holds no concept has equal labels.
+        (n, concepts), each row of sum 1. A text without labels counts all concepts alike.
     """
     return share * (smoothing * labels).softmax(dim=1) + (1 - share) * scores.exp()
 
