@@ -88,6 +88,7 @@ def test_similarities_of_evaluation_are_those_of_loops():
     scores = model.on(found.data)
     assert scores.image_vectors.shape == (3, 12)
     np.testing.assert_allclose(scores.matrix(), expected, atol=2e-6)
+    np.testing.assert_allclose(scores.pairs([0, 2], [1, 5]), [expected[0][1], expected[2][5]], atol=2e-6)
     trained = model.read(found.data, np.arange(3))
     np.testing.assert_allclose(model.scores_of(trained).matrix(), expected, atol=2e-6)  # validation, of own words too
     levels = model.image_levels(torch.from_numpy(np.asarray(found.features, np.float32)))
