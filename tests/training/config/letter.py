@@ -742,7 +742,7 @@ NOT_PRINTED: dict[str, Line] = {
     ),
     "concepts of CVSE's texts in evaluation": choice(
         "those of the text",
-        "completes labels|label completion|nearest",
+        "completes the labels",
         "completed from other test captions",
         ("cvse", "sam-cvse"),
     ),
