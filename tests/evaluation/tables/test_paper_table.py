@@ -70,6 +70,14 @@ def test_a_run_stands_below_its_row_and_only_there():
     assert block.lines[place].notes == (1,)
 
 
+def test_ranks_that_were_measured_with_two_sources_of_degrees_stand_once():
+    row = {"paper": "sam", "table": "3", "method": "SGR+SAM", "dataset": "coco", "test_images": "1000"}
+    both = [
+        result_of({"i2t/R@1": 30.0}, "coco-1k", (1000,), relevance=name) for name in ("SPICE, hash 1", "TfIdf, hash 2")
+    ]
+    assert len(own_lines(paper_table("sam", "3", [ours(row, one) for one in both]))) == 1
+
+
 def test_several_seeds_have_mean_and_deviation():
     results = [result_of({"i2t/R@1": value}) for value in (58.0, 60.0, 62.0)]
     found = paper_table("vsepp", "1", [ours(ROW, *results)])

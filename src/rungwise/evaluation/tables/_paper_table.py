@@ -149,7 +149,9 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable
             continue
         for row, line in found:
             if not row.features:
-                beside.setdefault(id(row), []).append(line)
+                below = beside.setdefault(id(row), [])
+                if line not in below:  # ranks that were measured along with two sources of degrees are the same
+                    below.append(line)
                 continue
             first = one.results[0]
             title = f"ours, of other features: {_title((first.dataset, first.gallery['t2i'][0], first.protocol, ''))}"
