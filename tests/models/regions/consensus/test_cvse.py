@@ -513,6 +513,10 @@ def test_it_is_not_exported(tmp_path: Path):
         ({"smoothing": 0.0}, "cvse.smoothing: Input should be greater than 0"),
         ({"regions": 0}, "cvse.regions: Input should be greater than or equal to 1"),
         ({"dimension": 0}, "cvse.dimension: Input should be greater than or equal to 1"),
+        (
+            {"consensus_share": 0.05, "alpha": 0.0},
+            "cvse.alpha is 0, so that the fused level is the consensus level",
+        ),
         ({"consensus_share": 1.0}, "cvse.consensus_share: Input should be less than 1"),
         ({"training_concepts": "image"}, "cvse.training_concepts: Input should be 'caption' or 'picture'"),
         (

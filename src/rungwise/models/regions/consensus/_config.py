@@ -64,6 +64,11 @@ class CVSEConfig(RegionConfig):
                 f"cvse.consensus_share is {self.consensus_share:g} beside the fused level, and cvse.level:"
                 f" {self.level} takes one level alone; leave one of the two out"
             )
+        if self.consensus_share and not self.alpha:
+            raise UserError(
+                "cvse.alpha is 0, so that the fused level is the consensus level, and cvse.consensus_share adds it to"
+                " itself; leave one of the two out"
+            )
         if self.training_concepts == "picture" and not self.label_share:
             raise UserError(
                 "cvse.label_share is 0, so that no text has labels, and cvse.training_concepts: picture says whose they"
