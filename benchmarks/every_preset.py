@@ -20,7 +20,7 @@ of the first stage. Where the backbone runs on each visit, or is trained, it see
 in bfloat16. The list says what else was replaced.
 
 Systems of regions, whose detector's files Flickr8K does not come with, take the places of the last map of the same
-backbone. Presets at a rate of 0, which are there to show what chance reaches, are left out.
+backbone, and vectors of 256 numbers. Presets at a rate of 0, which are there to show what chance reaches, are left out.
 
 Presets of models that are fitted (CCA and its kin) have no epochs that could rise: ``benchmarks/labels.py`` runs them.
 
@@ -62,6 +62,7 @@ BACKBONE = {
     "backbone": "mobilenetv2_100", "options": {"pad_type": "same"}, "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5],
     "batch_norm": "frozen",
 }  # fmt: skip
+NARROW = 256
 SMALL, HELD_OUT, SHARE, EPOCHS, BATCH = 64, 200, 0.1, 2, 32
 SCENES = 12_000
 FASTER, FASTEST, HEADS = 2.0, 1e-3, 2e-4
@@ -189,8 +190,9 @@ class Bench:
             changes["model"] = {"image": image}
         elif _reads_regions(config):
             image = {"kind": "pictures", **BACKBONE, "weights": str(self.shared / WEIGHTS), "pool": "regions"}
-            changes["model"] = {"image": {**image, "size": SMALL, "crop": 1.0, "l2_normalise": False}}
-            notes.append(f"places of pictures of {SMALL} x {SMALL} as regions")
+            image |= {"size": SMALL, "crop": 1.0, "l2_normalise": False}
+            changes["model"] = {"image": image, "dimension": NARROW}
+            notes.append(f"places of pictures of {SMALL} x {SMALL} as regions, vectors of {NARROW}")
         if "cross-encoder" in config.data.relevance:
             changes["data"]["relevance"] = "bi-encoder"
             notes.append("bi-encoder in place of the cross-encoder")
