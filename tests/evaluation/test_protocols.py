@@ -71,7 +71,7 @@ def test_the_first_thousand_images_are_the_first_of_five_blocks(protocol, per_im
 @pytest.mark.parametrize(
     ("protocol", "owners", "why"),
     [
-        ("coco-1k", [0, 1, 2], "wants 5 x 1000 images and there are 3"),
+        ("coco-1k", [0, 1, 2], "it takes the first 1000 of 5000 images, and there are 3"),
         ("coco-1k-5fold", [0, 1, 2], "wants 5 x 1000 images and there are 3"),
         ("coco-5k", [0, 1, 2], "wants 5000 images and there are 3"),
         ("flickr8k-1k", [0, 1, 2], "wants 1000 images and there are 3"),

@@ -146,6 +146,10 @@ class FirstBlock(ConsecutiveFolds):
 
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
         """One gallery of the first ``size`` images."""
+        if images != self.count * self.size:
+            raise self._refusal(
+                f"it takes the first {self.size} of {self.count * self.size} images, and there are {images}"
+            )
         first = super().folds(image_of_caption, images)[0]
         if not self.one_caption:
             return [first]

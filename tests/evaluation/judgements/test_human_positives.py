@@ -186,9 +186,9 @@ def test_no_printed_row_stands_beside_them() -> None:
         measures=["R@1"],
         settings=EvaluationSettings(human_positives=SAID),
     )
-    assert published_beside(plain, "ladder_loss", dataset="coco")
+    assert published_beside(plain, "ladder_loss", dataset="flickr30k")
     with pytest.raises(UserError, match="printed rows count the annotation alone"):
-        published_beside(judged, "ladder_loss", dataset="coco")
+        published_beside(judged, "ladder_loss", dataset="flickr30k")
 
 
 def test_what_people_called_right_is_no_false_negative() -> None:

@@ -162,9 +162,9 @@ def test_the_median_run_stands_beside_a_row_of_a_median_run():
     found = paper_table("convse", "III", [ours(row, *runs)])
     line = next(line for block in found.blocks for line in block.lines if line.ours)
     assert (line.cells["i2t/R@1"].value, line.cells["i2t/R@1"].deviation) == (13.0, None)
-    assert "the median of 5 runs by rsum, seed 2, as the paper prints the median of five" in found.notes
+    assert "the median of 5 runs by rsum, seed 2; the paper says that it prints that of five" in found.notes
     found = paper_table("convse", "III", [ours(row, runs[0])])
-    assert "one run, where the paper prints the median of five by rsum" in found.notes
+    assert "one run, where the paper says that it prints the median of five by rsum" in found.notes
     found = paper_table("convse", "III", [ours(row | {"method": "MVN"}, *runs)])
     line = next(line for block in found.blocks for line in block.lines if line.ours)
     assert line.cells["i2t/R@1"].deviation is not None

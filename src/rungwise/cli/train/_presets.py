@@ -110,7 +110,8 @@ def row_text(reference: Mapping[str, str]) -> str:
         return f"{paper}, {reference['row']}"
     parts = [value for key in ("method", "backbone", "train_set") if (value := reference.get(key))]
     parts += ["fine-tuned"] if reference.get("finetuned") == "yes" else []
-    known = {"paper", "table", "row", "method", "backbone", "train_set", "finetuned", "dataset"}
+    parts += ["mean of 5 runs"] if "stat" in reference else []
+    known = {"paper", "table", "row", "method", "backbone", "train_set", "finetuned", "dataset", "stat"}
     return f"{paper}, {' '.join([*parts, *(f'{key}={value}' for key, value in reference.items() if key not in known)])}"
 
 

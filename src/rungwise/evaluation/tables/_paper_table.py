@@ -197,10 +197,10 @@ def _lines_of(
 def _median_run(results: tuple[Result, ...]) -> tuple[tuple[Result, ...], str]:
     """The run whose rsum is the median, and a note on which one it is."""
     if len(results) == 1:
-        return results, "one run, where the paper prints the median of five by rsum"
+        return results, "one run, where the paper says that it prints the median of five by rsum"
     chosen = results[median_place([_number(result, "rsum") for result in results])]
     seed = "" if chosen.seed is None else f", seed {chosen.seed}"
-    return (chosen,), f"the median of {len(results)} runs by rsum{seed}, as the paper prints the median of five"
+    return (chosen,), f"the median of {len(results)} runs by rsum{seed}; the paper says that it prints that of five"
 
 
 def _of_same_test(result: Result, own: Sequence[PublishedRow], paper: str) -> list[PublishedRow]:

@@ -67,9 +67,8 @@ class LossConfig:
             raise UserError(f"loss.{self.kind}: {error}") from None
 
     def check(self) -> None:
-        """Refuse options that do not fit; a loss with shares is not checked until they are thresholds."""
-        if not self.needs_thresholds:
-            self.build()
+        """Refuse options that do not fit; any falling numbers stand for thresholds that shares are yet to become."""
+        with_thresholds(self, lambda shares: tuple(-float(rung) for rung in range(len(shares)))).build()
 
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}
