@@ -848,20 +848,12 @@ def letter_table() -> str:
 
 
 def _table(printed: str, rows: list[tuple[str, str, str, Line, str]]) -> str:
-    lines = [
-        f"| setting | {printed} | the authors' program | the presets | verdict |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    lines = [f"| setting | verdict | {printed} | the presets |", "| --- | --- | --- | --- |"]
     for name, value, where, line, paper in rows:
         place = f" ({where})" if where else ""
         systems = sorted({one.system for one in meant(line, paper)}) if line.value is not None else []
         ours = line.ours + (f" ({', '.join(f'`{one}`' for one in systems)})" if systems else "")
-        cells = [
-            name.replace("_", " "),
-            value + place,
-            line.program,
-            ours,
-            verdict(line, paper),
-        ]
+        ours += f". The authors' program: {line.program}" if line.program else ""
+        cells = [name.replace("_", " "), verdict(line, paper), value + place, ours]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
