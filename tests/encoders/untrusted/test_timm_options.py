@@ -214,3 +214,8 @@ def test_whatever_a_network_says_of_an_option_is_one_line() -> None:
                 said.append(str(error))
     assert built > 500
     assert not [line for line in said if "\n" in line]
+
+
+def test_an_option_that_is_spelt_alike_is_offered() -> None:
+    with pytest.raises(UserError, match="'padtype' is no option of a backbone; .*; do you mean pad_type"):
+        check_options({"padtype": "same"})

@@ -17,6 +17,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import UserError, parse_yaml
 from rungwise.core.output import quoted
+from rungwise.core.text import near_names
 
 _LARGEST = 8192
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
@@ -106,8 +107,9 @@ def check_options(options: Mapping[str, object]) -> None:
     """
     for name, value in options.items():
         if name not in OPTIONS:
+            near = "".join(f"; do you mean {one}" for one in near_names(str(name), OPTIONS))
             raise UserError(
-                f"image.options: {str(name)[:60]!r} is no option of a backbone; there are {', '.join(OPTIONS)}"
+                f"image.options: {str(name)[:60]!r} is no option of a backbone; there are {', '.join(OPTIONS)}{near}"
             )
         if not OPTIONS[name].fits(value):
             raise UserError(f"image.options: {name} must be {OPTIONS[name].what}, got {repr(value)[:60]}")
