@@ -8,8 +8,8 @@ ConVSE's heads are trained for nine epochs on top of the VSE++ of the same seed 
 ``loss.extra_positives`` alone. ``RUNS`` keeps what is done. ``--table`` trains nothing and prints what is there.
 
 Printed of the test split (1,000 pictures, 5,000 captions) is the mean over seeds of the difference, kept minus left
-out: with a 95 % bootstrap interval over pictures, for which the values of a query are averaged over seeds, and with the
-interval over seeds (Student's t), which has few seeds and is wide. NCS is ``NCS@10(non_gt)`` by CIDEr-D; CS is CS@100
+out: with its 95 % bootstrap interval over pictures, which all runs draw alike, and with the interval over seeds
+(Student's t), which has few seeds and is wide. NCS is ``NCS@10(non_gt)`` by CIDEr-D; CS is CS@100
 of one caption a picture by a sentence model, caption against caption.
 """
 
@@ -18,14 +18,13 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rungwise.data import ImageCaptions, read
-from rungwise.evaluation import Provenance, Result, evaluate
+from rungwise.evaluation import Result, evaluate
 from rungwise.evaluation.statistics import bootstrap, interval_of
 from rungwise.models import load
 from rungwise.relevance import BiEncoder, CIDErD
@@ -56,45 +55,23 @@ def folder_of(out: Path, system: str, choice: str, seed: int) -> Path:
     return out / f"{system}-{choice}-{seed}"
 
 
-@cache
-def _degrees(test: ImageCaptions) -> tuple[Any, Any]:
-    return (
-        CIDErD(test.captions, test.image_of_caption, images=len(test)),
-        BiEncoder(test.captions, test.image_of_caption, images=len(test), reference="paired"),
-    )
-
-
-def measured(folder: Path, test: ImageCaptions) -> tuple[Result, Result]:
+def measured(folder: Path, test: ImageCaptions, degrees: tuple[Any, Any]) -> tuple[Result, Result]:
     """Ranks and NCS of all captions, and CS of one caption a picture, of a run's best snapshot."""
     scores = load(folder / MODEL, "cpu").on(test)
-    cider, sentences = _degrees(test)
     shared = {**scores.for_evaluation(), "image_of_caption": scores.data.image_of_caption}
-    known = Provenance.of(scores.data, split="test")
-    ranks = evaluate(**shared, relevance=cider, measures=["rsum", "NCS@10(non_gt)"], provenance=known)
-    one = evaluate(
-        **shared, relevance=sentences, measures=["CS@100"], protocol="one-caption-per-image", provenance=known
-    )
-    return ranks, one
-
-
-def mean_of(results: list[Result]) -> Result:
-    """One result whose values of a query are the means over several of the same queries."""
-    first = results[0]
-    values = {name: np.mean([one.per_query(name) for one in results], axis=0) for name in first._per_query}
-    numbers = {name: float(np.mean([one.numbers[name] for one in results])) for name in first.numbers}
-    return replace(first, numbers=numbers, _per_query=values)
+    of_all = evaluate(**shared, relevance=degrees[0], measures=["rsum", "NCS@10(non_gt)"])
+    return of_all, evaluate(**shared, relevance=degrees[1], measures=["CS@100"], protocol="one-caption-per-image")
 
 
 def line(system: str, name: str, kept: list[Result], masked: list[Result]) -> str:
     """One row of the table: both means, their difference, and its intervals over pictures and over seeds."""
-    both = [mean_of(kept), mean_of(masked)]
-    own, other = bootstrap(both, [name], draws=2000)[name]
-    low, high = interval_of(own - other)
+    draws = bootstrap([*kept, *masked], [name], draws=2000)[name]
+    low, high = interval_of(draws[: len(kept)].mean(axis=0) - draws[len(kept) :].mean(axis=0))
+    means = [float(np.mean([one.numbers[name] for one in side])) for side in (kept, masked)]
     seeds = Spread(tuple(one.numbers[name] - two.numbers[name] for one, two in zip(kept, masked, strict=True)))
-    digits = 3 if "CS@100" in name and "NCS" not in name else 1
-    shown = [both[0].numbers[name], both[1].numbers[name], seeds.mean, low, high, *seeds.interval]
-    a, b, mean, low_, high_, least, most = (f"{one:.{digits}f}" for one in shown)
-    return f"| {system} | {name} | {a} | {b} | {mean} | [{low_}, {high_}] | [{least}, {most}] |"
+    digits = 3 if "/CS@" in name else 1
+    shown = [f"{one:.{digits}f}" for one in (*means, seeds.mean, low, high, *seeds.interval)]
+    return f"| {system} | {name} | {' | '.join(shown[:3])} | [{shown[3]}, {shown[4]}] | [{shown[5]}, {shown[6]}] |"
 
 
 def main() -> None:
@@ -115,14 +92,17 @@ def main() -> None:
                 folder = folder_of(asked.out, system, choice, seed)
                 if not (folder / MODEL).is_dir():
                     run(config_of(system, choice, seed, asked.out, Path(shared) / WEIGHTS), data, folder)
+    test = data.split("test")
+    captions = {"captions": test.captions, "image_of_caption": test.image_of_caption, "images": len(test)}
+    degrees = CIDErD(**captions), BiEncoder(**captions, reference="paired")
     print("| system | measure | kept | left out | difference | over pictures | over seeds |\n|" + " --- |" * 7)
     for system in asked.systems:
         found = {
-            choice: [measured(folder_of(asked.out, system, choice, seed), data.split("test")) for seed in asked.seeds]
+            choice: [measured(folder_of(asked.out, system, choice, seed), test, degrees) for seed in asked.seeds]
             for choice in CHOICES
         }
         for name in SHOWN:
-            part = int("CS@100" in name and "NCS" not in name)
+            part = int("/CS@" in name)
             print(line(system, name, *([one[part] for one in found[choice]] for choice in CHOICES)), flush=True)
 
 
