@@ -26,6 +26,7 @@ from ._configuration import short_text as short_text
 from ._configuration import to_plain as to_plain
 from ._configuration import without_any_place as without_any_place
 from ._configuration import without_places as without_places
+from ._configuration import yaml_line as yaml_line
 from ._correlation import pearson_and_spearman as pearson_and_spearman
 from ._correlation import row_sums as row_sums
 from ._correlation import spearman as spearman

@@ -223,7 +223,7 @@ def short_text(config: Any) -> str:
     values = changed(config)
     if not values:
         return str(config.kind)
-    return yaml.safe_dump({"kind": config.kind} | values, default_flow_style=True, sort_keys=False, width=10**6).strip()
+    return yaml_line({"kind": config.kind} | values)
 
 
 def changed(config: Any) -> dict[str, Any]:
@@ -280,6 +280,15 @@ def parse_yaml(text: str, where: object) -> Any:
     except (ValueError, TypeError, RecursionError) as error:  # a date that there is not, a list as a key, no end
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
         raise UserError(f"{where}: not valid YAML; {reason}") from None
+
+
+def yaml_line(value: Any) -> str:
+    """Plain values as YAML in one line, in their order, as a command line takes them.
+
+    >>> yaml_line({"pad_type": "same", "drop_rate": 0.1})
+    '{pad_type: same, drop_rate: 0.1}'
+    """
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6).strip()
 
 
 def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
@@ -375,8 +384,7 @@ def without_any_place(values: Any) -> Any:
     if not isinstance(values, str):
         return values
     if values.startswith("{"):
-        inner = without_any_place(parse_yaml(values, "the value"))
-        return yaml.safe_dump(inner, default_flow_style=True, sort_keys=False, width=10**6).strip()
+        return yaml_line(without_any_place(parse_yaml(values, "the value")))
     return _without_place(values)
 
 

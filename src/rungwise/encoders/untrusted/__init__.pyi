@@ -15,7 +15,6 @@ from ._network_settings import read_settings as read_settings
 from ._timm_options import NetworkOptions as NetworkOptions
 from ._timm_options import check_model_name as check_model_name
 from ._timm_options import check_options as check_options
-from ._timm_options import options_text as options_text
 from ._tokenizers import PretrainedTokenizer as PretrainedTokenizer
 from ._tokenizers import TokenRules as TokenRules
 from ._tokenizers import check_special as check_special

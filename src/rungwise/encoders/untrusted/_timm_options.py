@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeGuard
 
-import yaml
 from tyro.constructors import PrimitiveConstructorSpec
 
-from rungwise.core import UserError, parse_yaml
+from rungwise.core import UserError, parse_yaml, yaml_line
 from rungwise.core.output import quoted
 from rungwise.core.text import near_names
 
@@ -115,15 +114,6 @@ def check_options(options: Mapping[str, object]) -> None:
             raise UserError(f"image.options: {name} must be {OPTIONS[name].what}, got {repr(value)[:60]}")
 
 
-def options_text(options: Mapping[str, object]) -> str:
-    """Options as a YAML mapping in one line, as the command line takes them.
-
-    >>> options_text({"pad_type": "same", "drop_rate": 0.1})
-    '{pad_type: same, drop_rate: 0.1}'
-    """
-    return yaml.safe_dump(dict(options), default_flow_style=True, sort_keys=False, width=10**6).strip()
-
-
 def _read_options(words: list[str]) -> dict[str, Any]:
     try:
         values = parse_yaml(words[0], "the options")
@@ -141,7 +131,7 @@ NetworkOptions = Annotated[
         metavar="{NAME: VALUE, ...}",
         instance_from_str=_read_options,
         is_instance=lambda value: isinstance(value, dict),
-        str_from_instance=lambda value: [options_text(value)],
+        str_from_instance=lambda value: [yaml_line(value)],
     ),
 ]
 """Type of a field that holds options of a network; on the command line a mapping in YAML."""

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from rungwise.core import UserError
+from rungwise.core import UserError, yaml_line
 from rungwise.core.output import quoted
-from rungwise.encoders.untrusted._timm_options import check_model_name, options_text
+from rungwise.encoders.untrusted._timm_options import check_model_name
 
 _LONGEST = 200
 _LARGEST_SIDE = 8192
@@ -73,7 +73,7 @@ class WeightsMetadata:
             return ""
         theirs, own = (", ".join(f"{name} {_text(getattr(one, name))}" for name in names) for one in (self, ours))
         values = {name: _text(getattr(self, name)) for name in names}
-        values["pad_type"] = f"'{options_text({**options, 'pad_type': self.pad_type})}'"
+        values["pad_type"] = f"'{yaml_line({**options, 'pad_type': self.pad_type})}'"
         flags = " ".join(f"{_FLAGS[name]} {values[name]}" for name in names)
         return (
             f"weights {quoted(file)} say {theirs}, and the configuration has {own}: features of pictures may be poor;"

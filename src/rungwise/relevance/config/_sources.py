@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import yaml
 from pydantic import BeforeValidator
 
-from rungwise.core import UserError, from_plain, parse_yaml, user_path
+from rungwise.core import UserError, from_plain, parse_yaml, user_path, yaml_line
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.data import ImageCaptions
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 
 def _flow(value: Any) -> Any:
     """A source with options from YAML, as the command line writes it."""
-    if not isinstance(value, Mapping):
-        return value
-    return yaml.safe_dump(dict(value), default_flow_style=True, sort_keys=False, width=10**6).strip()
+    return yaml_line(dict(value)) if isinstance(value, Mapping) else value
 
 
 Part = Annotated[str, BeforeValidator(_flow)]

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator
 from tyro.constructors import PrimitiveConstructorSpec
 
-from rungwise.core import STRICT, UserError, from_plain, parse_yaml
+from rungwise.core import STRICT, UserError, from_plain, parse_yaml, yaml_line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _OF_THE_RUN = ("preset", "stages", "data.path", "data.join_restval")
@@ -140,14 +139,7 @@ AnyStages = Annotated[
         metavar="[{name: NAME, SETTING: VALUE, ...}, ...]",
         instance_from_str=_read,
         is_instance=lambda value: isinstance(value, tuple) and all(isinstance(one, Stage) for one in value),
-        str_from_instance=lambda value: [
-            yaml.safe_dump(
-                [{"name": one.name, **one.settings} for one in value],
-                default_flow_style=True,
-                sort_keys=False,
-                width=10**6,
-            ).strip()
-        ],
+        str_from_instance=lambda value: [yaml_line([{"name": one.name, **one.settings} for one in value])],
     ),
 ]
 """Type of a field that holds stages, each a mapping of its name and of the settings that differ in it."""
