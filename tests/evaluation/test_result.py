@@ -167,6 +167,7 @@ def test_values_and_images_of_queries_are_covered_too(result, tmp_path):
         ({"per_query": {}, "numbers": {"i2t/R@1": 250.0}}, r"i2t/R@1 is 250, where 0..100 is possible"),
         ({"numbers": {"i2t/R@1": float("nan")}}, "NaN is no number that JSON knows"),
         ({"numbers": {"i2t/R@1": "100"}}, "numbers.i2t/R@1: Input should be a valid number"),
+        ({"reference": "closest"}, "reference: Input should be '', 'max', 'mean' or 'paired'"),
         ({"per_query": {}, "numbers": {"up/R@1": 1.0}, "units": {"up/R@1": "percent"}}, "'up/R@1' is in no direction"),
         (
             {"per_query": {}, "numbers": {"R@1": 1.0}, "units": {"R@1": "percent"}},

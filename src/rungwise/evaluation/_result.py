@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class Result:
     remarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     right: str = ""
     relevance: str = ""
-    reference: str = ""
+    reference: Literal["", "max", "mean", "paired"] = ""
     ends: str = ""
     data_name: str = ""
     data_hash: str = ""
