@@ -120,10 +120,14 @@ class ConsecutiveFolds(Protocol):
     size: int = 1000
     per_image: int | None = None
 
+    @property
+    def _wish(self) -> str:
+        return f"it wants {self.count} x {self.size} images"
+
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
         """``count`` galleries of ``size`` images."""
         if images != self.count * self.size:
-            raise self._refusal(f"it wants {self.count} x {self.size} images and there are {images}")
+            raise self._refusal(f"{self._wish} and there are {images}")
         self._check_captions(len(image_of_caption), images, self.per_image)
         of_block = image_of_caption // self.size
         blocks = np.arange(images).reshape(self.count, self.size)
@@ -144,12 +148,12 @@ class FirstBlock(ConsecutiveFolds):
 
     one_caption: bool = False
 
+    @property
+    def _wish(self) -> str:
+        return f"it takes the first {self.size} of {self.count * self.size} images,"
+
     def folds(self, image_of_caption: NDArray[np.int64], images: int) -> list[Fold]:
         """One gallery of the first ``size`` images."""
-        if images != self.count * self.size:
-            raise self._refusal(
-                f"it takes the first {self.size} of {self.count * self.size} images, and there are {images}"
-            )
         first = super().folds(image_of_caption, images)[0]
         if not self.one_caption:
             return [first]

@@ -80,16 +80,22 @@ class SeedRuns:
         folders: Folder of each run, by seed.
         validation: Spread of each validation measure over the runs' best snapshots.
         test: Spread of each test measure, by protocol and measure; empty where there is no test split.
-        median: Seed of the run whose rsum on the test split is the median, by protocol; of an even count, that of the
-            lower of the two in the middle.
         finished: Whether all runs came to their end; those that were stopped can be resumed.
     """
 
     folders: Mapping[int, Path]
     validation: Mapping[str, Spread]
     test: Mapping[str, Mapping[str, Spread]]
-    median: Mapping[str, int]
     finished: bool
+
+    @property
+    def median(self) -> Mapping[str, int]:
+        """Seed of the run whose rsum on the test split is the median, by protocol.
+
+        Of an even count, that of the lower of the two in the middle.
+        """
+        seeds = sorted(self.folders)
+        return {of: seeds[median_place(own["rsum"].values)] for of, own in self.test.items() if "rsum" in own}
 
 
 def train_seeds(
@@ -145,7 +151,7 @@ def train_seeds(
                 watcher=watcher,
             )
             if not found.finished:
-                return SeedRuns(folders, {}, {}, {}, finished=False)
+                return SeedRuns(folders, {}, {}, finished=False)
             if processes.first:
                 # Of a run of stages these are the lines of all, and the best epoch is one of the last stage.
                 best = next(line for line in reversed(found.history) if line["epoch"] == found.best_epoch)
@@ -271,9 +277,7 @@ def _spreads(numbers: Mapping[int, _Numbers]) -> dict[str, dict[str, Spread]]:
 def _together(folders: Mapping[int, Path], numbers: Mapping[int, _Numbers]) -> SeedRuns:
     spreads = _spreads(numbers)
     test = {of.removeprefix("test "): own for of, own in spreads.items() if of != "validation"}
-    seeds = sorted(numbers)
-    median = {of: seeds[median_place(own["rsum"].values)] for of, own in test.items() if "rsum" in own}
-    return SeedRuns(folders, spreads.get("validation", {}), test, median, finished=True)
+    return SeedRuns(folders, spreads.get("validation", {}), test, finished=True)
 
 
 def _tested(folder: Path, data: ImageCaptions, seed: int, cache: Path | None, device: str | None) -> list[Result]:

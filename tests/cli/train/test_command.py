@@ -93,21 +93,17 @@ def padded(tmp_path: Path) -> Path:
     return file
 
 
+def training(pictures: Path, out: Path, folder: Path, weights: Path) -> list[str]:
+    """Words that train a small VSE++ with these weights; its cache is in the folder."""
+    places = [str(pictures), "--out", str(out), "--cache", str(folder / "cache")]
+    return ["train", "vsepp/own", *places, *SMALL, "--model.image.weights", str(weights)]
+
+
 def test_weights_that_want_another_padding_are_remarked_in_training_and_when_an_index_is_made(
     pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, index, cache = tmp_path / "run", tmp_path / "index", ["--cache", str(tmp_path / "cache")]
-    train = [
-        "train",
-        "vsepp/own",
-        str(pictures),
-        "--out",
-        str(out),
-        *cache,
-        *SMALL,
-        "--model.image.weights",
-        str(padded),
-    ]
+    out, index = tmp_path / "run", tmp_path / "index"
+    train = training(pictures, out, tmp_path, padded)
     stages = ["--stages", "[{name: base}, {name: heads, tune: weights, model: {image_head: mlp}}]"]
     assert main([*train, *stages]) == 0
     said = capsys.readouterr().out
@@ -135,18 +131,8 @@ def test_a_fit_remarks_its_weights_too(
 def test_the_flags_of_the_remark_are_what_it_wants(
     pictures: Path, padded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, cache = tmp_path / "run", ["--cache", str(tmp_path / "cache")]
-    train = [
-        "train",
-        "vsepp/own",
-        str(pictures),
-        "--out",
-        str(out),
-        *cache,
-        *SMALL,
-        "--model.image.weights",
-        str(padded),
-    ]
+    out = tmp_path / "run"
+    train = training(pictures, out, tmp_path, padded)
     assert main([*train, *AS_THE_FILE]) == 0
     assert "weights '" not in capsys.readouterr().out
     image = load_config(str(out / "config.yaml")).model.image

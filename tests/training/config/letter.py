@@ -116,16 +116,17 @@ def third_threshold(preset: Preset) -> bool:
     return len(at("loss.margins")(preset)) < 3 or at("loss.thresholds")(preset)[1:] == (0.56,)
 
 
-def second_weight(preset: Preset) -> float:
-    """Weight of a ladder's second rung."""
-    return float(at("loss.weights")(preset)[1])
+def bounds(preset: Preset) -> tuple[float, ...]:
+    """What cuts the rungs of a ladder: shares of the candidates, else thresholds."""
+    found: tuple[float, ...] = at("loss.shares")(preset) or at("loss.thresholds")(preset)
+    return found
 
 
 def beta_2(preset: Preset) -> bool:
     """Whether the second rung weighs what the rows say: their beta 2, nothing for one rung, else 0.25."""
     said = [row for row in preset.reproduces if row["paper"] == "ladder_loss"]
     wanted = {float(row["beta2"]) if "beta2" in row else 0.0 if row.get("L") == "1" else 0.25 for row in said}
-    return wanted == {second_weight(preset)}
+    return wanted == {at("loss.weights")(preset)[1]}
 
 
 LETTER: dict[tuple[str, str, str], Line] = {
@@ -298,12 +299,8 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ("ladder_loss", "CVSE++", "similarity"): Line("cosine", at("model.similarity"), ("cosine",)),
     ("ladder_loss", "CVSE++", "ladder_sets"): Line(
         "as printed",
-        lambda preset: (
-            len(at("loss.margins")(preset))
-            - 1
-            - len(at("loss.thresholds")(preset) if not at("loss.shares")(preset) else at("loss.shares")(preset))
-        ),
-        (0,),
+        lambda preset: len(at("loss.margins")(preset)) == len(bounds(preset)) + 1,
+        (True,),
     ),
     ("ladder_loss", "CVSE++", "terms_l"): Line(
         "pairs of N_l-1 with N_l:L; rc-authors takes all levels above a threshold",
@@ -396,9 +393,7 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ("ladder_loss", "CVSE++", "L"): Line("2, or as the row says", as_many_rungs, (True,)),
     ("ladder_loss", "CVSE++", "theta_1"): Line(
         "rc-bert: 0.63; else the value that 1 % of the candidates reach",
-        lambda preset: (
-            (at("loss.shares")(preset), at("loss.thresholds")(preset)[0])[1] if not at("loss.shares")(preset) else None
-        ),
+        lambda preset: not at("loss.shares")(preset) and bounds(preset)[0],
         (0.63,),
         "the first rung holds 1 % of the candidates",
         "0.63 with averaged word vectors, 0.40 with a sentence-BERT",

@@ -45,7 +45,6 @@ def train_several(
     lost_after: float,
 ) -> int:
     """Train with each seed and print the table; returns the exit status."""
-    from rungwise.evaluation.statistics import median_place
     from rungwise.runs import SEEDS, train_seeds
     from rungwise.training.distributed import is_first
 
@@ -63,8 +62,8 @@ def train_several(
     for title, spreads in parts.items():
         say(spread_text(f"{title}, {len(seeds)} seeds", spreads))
     for protocol, seed in found.median.items():
-        values = found.test[protocol]["rsum"].values
-        say(f"median run by rsum, protocol {protocol}: seed {seed}, rsum {values[median_place(values)]:.1f}")
+        rsum = found.test[protocol]["rsum"].values[sorted(found.folders).index(seed)]
+        say(f"median run by rsum, protocol {protocol}: seed {seed}, rsum {rsum:.1f}")
     if not found.test:
         say("no test split in the data: nothing was tested")
     say(f"all numbers: {out / SEEDS}; runs: {', '.join(str(folder) for folder in found.folders.values())}")

@@ -252,7 +252,7 @@ def of_same_protocol(
             f"{paper}: its {wanted} rows of {images} images are made under protocol {theirs}, this result under"
             f" {result.protocol}; evaluate under theirs"
         )
-    differing = [degrees_differ(result, row) for row in found]
+    differing = [_degrees_differ(result, row) for row in found]
     if all(differing):
         raise UserError(f"{paper}: {'; '.join(dict.fromkeys(differing))}")
     found = [row for row, differs in zip(found, differing, strict=True) if not differs]
@@ -266,7 +266,7 @@ def of_same_protocol(
     return found
 
 
-def degrees_differ(result: Result, row: PublishedRow) -> str:
+def _degrees_differ(result: Result, row: PublishedRow) -> str:
     """Why a result's degrees are not those of a row, in one clause; empty where they are, or where the row has none.
 
     A row that names its source is compared by source, one that names its reference by reference.
@@ -306,7 +306,8 @@ def _protocol(cells: Mapping[str, str]) -> str:
     # The program of the ladder paper keeps every image's first caption for CS. Its ranks are of all five: the mean rank
     # that it prints for random scores, 929.9 from images to captions and 501.0 back, fits no gallery of 1000 captions.
     if cells["metric"] == "coherent_score":
-        return _OF_ONE_CAPTION[cells["dataset"] == "coco" and cells["test_images"] == "1000"]
+        first_thousand = cells["dataset"] == "coco" and cells["test_images"] == "1000"
+        return "coco-1k-one-caption" if first_thousand else "one-caption-per-image"
     if cells["dataset"] == "flickr30k":
         return "flickr30k-1k"
     if cells["test_images"] == "5000":
