@@ -53,7 +53,7 @@ from rungwise.data import ImageCaptions, read
 from rungwise.evaluation import Result
 from rungwise.models import VSEConfig
 from rungwise.scenes import SceneConfig, generate
-from rungwise.training.config import TrainConfig, load_preset, load_training, merged, preset_names
+from rungwise.training.config import AnyRunConfig, TrainConfig, load_preset, merged, preset_names
 from rungwise.training.engine import model_of
 from rungwise.training.fit import check_fits
 
@@ -350,13 +350,13 @@ def _file_name(name: str) -> str:
 
 def _chosen(only: list[str]) -> list[str]:
     names = [name for name in preset_names() if not only or any(name.startswith(one) for one in only)]
-    names = [name for name in names if isinstance(load_preset(name).config, TrainConfig) and _learns(name)]
+    names = [name for name in names if _learns(load_preset(name).config)]
     return sorted(names, key=lambda name: ":" in name)  # so that what is done at any time spans all systems
 
 
-def _learns(name: str) -> bool:
-    """Whether a preset has a rate above 0: chance alone has none, and nothing of it could rise."""
-    return any(load_training(name).learning_rates)
+def _learns(config: AnyRunConfig) -> bool:
+    """Whether a preset trains in steps at a rate above 0: chance alone has none, and nothing of it could rise."""
+    return isinstance(config, TrainConfig) and any(config.learning_rates)
 
 
 def _each(names: list[str], outcome: Outcome) -> Iterator[Outcome]:

@@ -95,6 +95,7 @@ CONVSE = ("convse", "convsepp", "mvn")
 DATA = "pictures are the data's own; which split, and how many are in it, is printed when training begins"
 MEASURE = "a measure, not a setting: "
 RV = at("data.join_restval", "base")
+RATES = both(at("learning_rates", "base"), at("epochs", "base"))
 IMAGE = "model.image."
 
 BACKBONES = {"VGG19": "vgg19.tv_in1k", "ResNet152": "resnet152.tv_in1k"}
@@ -103,6 +104,22 @@ SAMPLING = {"RS": "random", "HN": "hardest", "SN": "softest"}
 YES = "yes"
 
 RESULT = "a result of the authors' model, which is not published"
+
+
+def with_restval(preset: Preset) -> bool:
+    """Whether COCO's restval pictures train, too."""
+    return preset.dataset != "coco" or RV(preset)
+
+
+def cascade_threshold(preset: Preset) -> float | None:
+    """Degree from which the cascade of a preset asks its model of pairs; None without a cascade."""
+    relevance = preset.settings["data"]["relevance"]
+    return relevance["threshold"] if isinstance(relevance, dict) else None
+
+
+def all_epochs(preset: Preset) -> int:
+    """Number of epochs of the first stage, at all of its rates."""
+    return sum(at("epochs", "base")(preset))
 
 
 def as_many_rungs(preset: Preset) -> bool:
@@ -162,15 +179,14 @@ LETTER: dict[tuple[str, str, str], Line] = {
         program="the short side to 256",
     ),
     ("vsepp", "all", "crop"): Line("224", at(IMAGE + "size", "base"), (224,)),
-    ("vsepp", "all", "1C"): Line(
-        "as the row says", of_row(at(IMAGE + "crops", "base"), "vsepp", "train_set", CROPS.__getitem__, None), (True,)
-    ),
-    ("vsepp", "all", "10C"): Line(
-        "as the row says", of_row(at(IMAGE + "crops", "base"), "vsepp", "train_set", CROPS.__getitem__, None), (True,)
-    ),
-    ("vsepp", "all", "RC"): Line(
-        "as the row says", of_row(at(IMAGE + "crops", "base"), "vsepp", "train_set", CROPS.__getitem__, None), (True,)
-    ),
+    **{
+        ("vsepp", "all", crops): Line(
+            "as the row says",
+            of_row(at(IMAGE + "crops", "base"), "vsepp", "train_set", CROPS.__getitem__, None),
+            (True,),
+        )
+        for crops in ("1C", "10C", "RC")
+    },
     ("vsepp", "all", "gru_dim_D_psi"): Line(
         "1024, the width of the joint space",
         both(at("model.text.width", "base"), at("model.dimension", "base")),
@@ -212,10 +228,10 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ("vsepp", "all", "eval_1K"): elsewhere("the protocol coco-1k-5fold, which rows are read under"),
     ("vsepp", "all", "eval_5K"): elsewhere("the protocol coco-5k, which rows are read under"),
     ("vsepp", "all", "optimizer"): Line("Adam", at("optimizer", "base"), ("adam",)),
-    ("vsepp", "all", "max_epochs"): Line("30", lambda preset: sum(at("epochs", "base")(preset)), (30,)),
+    ("vsepp", "all", "max_epochs"): Line("30", all_epochs, (30,)),
     ("vsepp", "all", "lr"): Line(
         "2e-4 for 15 epochs, then 2e-5 for 15",
-        both(at("learning_rates", "base"), at("epochs", "base")),
+        RATES,
         (((2e-4, 2e-5), (15, 15)),),
         systems=("vsepp", "vse0", "uvs", "orderpp"),
     ),
@@ -262,7 +278,7 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ),
     ("vsepp", "Order0", "lr"): Line(
         "1e-3 for 15 epochs, then 1e-4 for 15",
-        both(at("learning_rates"), at("epochs")),
+        RATES,
         (((1e-3, 1e-4), (15, 15)),),
         systems=("order0",),
     ),
@@ -272,7 +288,7 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ),
     ("vsepp", "Order++", "lr"): Line(
         "2e-4 for 15 epochs, then 2e-5 for 15",
-        both(at("learning_rates"), at("epochs")),
+        RATES,
         (((2e-4, 2e-5), (15, 15)),),
         systems=("orderpp",),
     ),
@@ -334,13 +350,13 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ("ladder_loss", "all", "coco_test_images"): elsewhere(DATA),
     ("ladder_loss", "all", "coco_train_images"): Line(
         "restval pictures train, too",
-        lambda preset: preset.dataset != "coco" or RV(preset),
+        with_restval,
         (True,),
         systems=("cvsepp", "vsepp"),
     ),
     ("ladder_loss", "all", "coco_rV_images"): Line(
         "restval pictures train, too",
-        lambda preset: preset.dataset != "coco" or RV(preset),
+        with_restval,
         (True,),
         systems=("cvsepp", "vsepp"),
     ),
@@ -369,13 +385,11 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ("ladder_loss", "all", "optimizer"): Line("Adam", at("optimizer", "base"), ("adam",)),
     ("ladder_loss", "all", "lr"): Line(
         "2e-4 for 15 epochs, then 2e-5 for 15",
-        both(at("learning_rates", "base"), at("epochs", "base")),
+        RATES,
         (((2e-4, 2e-5), (15, 15)),),
         systems=("cvsepp", "vsepp"),
     ),
-    ("ladder_loss", "all", "epochs"): Line(
-        "30", lambda preset: sum(at("epochs", "base")(preset)), (30,), systems=("cvsepp", "vsepp")
-    ),
+    ("ladder_loss", "all", "epochs"): Line("30", all_epochs, (30,), systems=("cvsepp", "vsepp")),
     ("ladder_loss", "all", "batch_size"): Line("128", at("batch_size"), (128,)),
     ("ladder_loss", "all", "framework"): elsewhere("PyTorch"),
     ("ladder_loss", "CVSE++", "cbow_vectors"): Line(
@@ -385,9 +399,7 @@ LETTER: dict[tuple[str, str, str], Line] = {
         "averaged word vectors choose|Without bert|GloVe",
         "spaCy's vectors, nouns doubled",
     ),
-    ("ladder_loss", "CVSE++", "cbow_threshold"): Line(
-        "rc-bert: 0.8", lambda preset: cascade_threshold(preset), (0.8,), "all-MiniLM-L6-v2"
-    ),
+    ("ladder_loss", "CVSE++", "cbow_threshold"): Line("rc-bert: 0.8", cascade_threshold, (0.8,), "all-MiniLM-L6-v2"),
     ("ladder_loss", "CVSE++", "coarse_to_fine_sts_b_pearson"): elsewhere(RESULT),
     ("ladder_loss", "CVSE++", "bert_pairs_per_second_titan_xp"): elsewhere(RESULT),
     ("ladder_loss", "CVSE++", "L"): Line("2, or as the row says", as_many_rungs, (True,)),
@@ -441,12 +453,6 @@ LETTER: dict[tuple[str, str, str], Line] = {
     ),
     ("ladder_loss", "CVSE++", "CS_K_in_sweep"): elsewhere(MEASURE + "CS@100, CS@200 and CS@1000"),
 }
-
-
-def cascade_threshold(preset: Preset) -> float | None:
-    """Degree from which the cascade of a preset asks its model of pairs; None without a cascade."""
-    relevance = preset.settings["data"]["relevance"]
-    return relevance["threshold"] if isinstance(relevance, dict) else None
 
 
 SAM_ROWS = ("sam-cvse", "sam-sgr", "sam-vsrn")
@@ -503,7 +509,7 @@ LETTER |= {
     ("sam", "SAM", "flickr30k_train_images"): elsewhere(DATA),
     ("sam", "SAM", "coco_train_images"): Line(
         "restval pictures train, too",
-        lambda preset: preset.dataset != "coco" or RV(preset),
+        with_restval,
         (True,),
         systems=(*SAM_ROWS, *BASES),
     ),
@@ -610,9 +616,7 @@ LETTER |= {
         "1,014, which the split has", "1,014 for validation|COCO", systems=CONVSE
     ),
     ("convse", "all", "flickr30k_test_images"): elsewhere("the protocol flickr30k-1k, which rows are read under"),
-    ("convse", "all", "coco_train_images"): Line(
-        "restval pictures train, too", lambda preset: preset.dataset != "coco" or RV(preset), (True,), systems=CONVSE
-    ),
+    ("convse", "all", "coco_train_images"): Line("restval pictures train, too", with_restval, (True,), systems=CONVSE),
     ("convse", "all", "coco_val_images"): elsewhere(DATA),
     ("convse", "all", "coco_test_images"): elsewhere(DATA),
     ("convse", "all", "captions_per_image"): choice(
@@ -640,11 +644,14 @@ LETTER |= {
     ("convse", "ConVSE/ConVSE++", "projection_head"): Line(
         "as printed, with a ReLU", at("model.text_head.hidden"), ((2048,),), systems=CONVSE
     ),
-    ("convse", "ConVSE/ConVSE++", "joint_dim_d"): Line(
-        "1024, or as the row says", of_row(at("model.dimension"), "convse", "d", int, 1024), (True,), systems=CONVSE
-    ),
+    **{
+        ("convse", "ConVSE/ConVSE++", name): Line(
+            "1024, or as the row says", of_row(at("model.dimension"), "convse", "d", int, 1024), (True,), systems=CONVSE
+        )
+        for name in ("joint_dim_d", "d_sweep", "d")
+    },
     ("convse", "ConVSE/ConVSE++", "similarity"): Line("cosine", at("model.similarity"), ("cosine",), systems=CONVSE),
-    ("convse", "base", "frozen_epochs"): Line("30", lambda preset: sum(at("epochs", "base")(preset)), (30,)),
+    ("convse", "base", "frozen_epochs"): Line("30", all_epochs, (30,)),
     ("convse", "base", "lr"): Line("2e-4 for 15 epochs, then 2e-5", at("learning_rates", "base"), ((2e-4, 2e-5),)),
     ("convse", "base", "finetune_epochs"): Line("15", at("epochs", "fine_tune"), ((15,),)),
     ("convse", "base", "finetune_lr"): Line("2e-5", at("learning_rates", "fine_tune"), ((2e-5,),)),
@@ -656,18 +663,15 @@ LETTER |= {
     ("convse", "ConVSE/ConVSE++", "lr"): Line("2e-5", at("learning_rates"), ((2e-5,),), systems=CONVSE),
     ("convse", "ConVSE/ConVSE++", "image_encoder"): Line("frozen", at(IMAGE + "frozen"), (True,), systems=CONVSE),
     ("convse", "ConVSE/ConVSE++", "batch_size"): Line("256", at("batch_size"), (256,), systems=CONVSE),
-    ("convse", "ConVSE/ConVSE++", "d_sweep"): Line(
-        "1024, or as the row says", of_row(at("model.dimension"), "convse", "d", int, 1024), (True,), systems=CONVSE
-    ),
-    ("convse", "ConVSE/ConVSE++", "d"): Line(
-        "1024, or as the row says", of_row(at("model.dimension"), "convse", "d", int, 1024), (True,), systems=CONVSE
-    ),
-    ("convse", "ConVSE/ConVSE++", "tau_sweep"): Line(
-        "0.1, or as the row says", of_row(at("loss.temperature"), "convse", "tau", float, 0.1), (True,), systems=CONVSE
-    ),
-    ("convse", "ConVSE/ConVSE++", "tau"): Line(
-        "0.1, or as the row says", of_row(at("loss.temperature"), "convse", "tau", float, 0.1), (True,), systems=CONVSE
-    ),
+    **{
+        ("convse", "ConVSE/ConVSE++", name): Line(
+            "0.1, or as the row says",
+            of_row(at("loss.temperature"), "convse", "tau", float, 0.1),
+            (True,),
+            systems=CONVSE,
+        )
+        for name in ("tau_sweep", "tau")
+    },
     ("convse", "ConVSE/ConVSE++", "margin_alpha"): Line("0.2", at("loss.margin"), (0.2,), systems=("convsepp",)),
     ("convse", "ConVSE/ConVSE++", "optimizer"): Line("Adam", at("optimizer"), ("adam",), systems=CONVSE),
     ("convse", "ConVSE/ConVSE++", "runs"): elsewhere("--seeds 0 1 2 3 4"),
