@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,7 +113,7 @@ class CaptionPairSource(CaptionSource):
         images: int | None = None,
     ) -> None:
         super().__init__(captions, image_of_caption, images=images)
-        if isinstance(reference, str) and reference not in ("paired", "max", "mean"):
+        if isinstance(reference, str) and reference not in get_args(Reference):
             raise UserError(f"reference must be 'paired', 'max', 'mean' or positions of captions, got {reference!r}")
         self.reference: Reference = reference if isinstance(reference, str) else "paired"
         self.leave_one_out = leave_one_out

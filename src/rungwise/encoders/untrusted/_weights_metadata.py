@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from rungwise.core import UserError, yaml_line
 from rungwise.core.output import quoted
+from rungwise.encoders._preprocessing import LARGEST_SIDE
 from rungwise.encoders.untrusted._timm_options import check_model_name
 
 _LONGEST = 200
-_LARGEST_SIDE = 8192
 _TOLERANCE = 1e-3
 _NUMBER = re.compile(r"[0-9]{0,3}\.?[0-9]{1,20}")
 
@@ -103,7 +103,7 @@ def _padding(text: str) -> str | None:
 
 
 def _side(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) and 1 <= int(text) <= _LARGEST_SIDE else None
+    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) and 1 <= int(text) <= LARGEST_SIDE else None
 
 
 def _channels(text: str) -> Channels | None:
