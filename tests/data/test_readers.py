@@ -1,3 +1,4 @@
+import io
 import json
 import tarfile
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 import scipy.io
 
 from rungwise.core import UserError
-from rungwise.data import read
+from rungwise.data import CollectionSource, read
 from tests.odd_files import on_posix, put
 
 
@@ -141,17 +142,86 @@ def test_a_folder_of_something_that_is_not_read_says_what_to_do(tmp_path: Path) 
         assert read(tmp_path / name).image_ids == ("a.jpg",)
 
 
-def test_pictures_beside_a_shard_are_said(tmp_path: Path) -> None:
+def shard(path: Path, *names: str) -> None:
+    with tarfile.open(path, "w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 4 * name.endswith(".txt")
+            archive.addfile(member, io.BytesIO(b"text"))
+
+
+def test_an_archive_beside_pictures_does_not_take_their_place(tmp_path: Path) -> None:
+    """A backup may hold more pictures than the folder; only captions tell that it is rather the collection."""
     for name in ("a.jpg", "b.jpg"):
         (tmp_path / name).touch()
-    with tarfile.open(tmp_path / "0.tar", "w") as archive:
-        archive.addfile(tarfile.TarInfo("c.jpg"))
+    shard(tmp_path / "backup.tar", "c.jpg", "d.jpg", "e.jpg")
     data = read(tmp_path)
-    assert data.image_ids == ("c",)
-    assert [(issue.kind, issue.detail) for issue in data.issues] == [
-        ("pictures left out", "with 1 more; give the folder that holds them alone")
+    assert (data.layout, data.image_ids) == ("folder", ("a.jpg", "b.jpg"))
+    assert [(issue.kind, issue.where, issue.detail) for issue in data.issues] == [
+        ("not read", "backup.tar", "holds 3 pictures, not read beside pictures; to read it, give it alone")
     ]
-    assert read(tmp_path / "0.tar").issues == ()
+    assert read(tmp_path, layout="webdataset").image_ids == ("c", "d", "e")
+    assert read(tmp_path / "backup.tar").issues == ()
+
+
+def test_shards_with_captions_are_read_where_few_pictures_lie_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "logo.jpg").touch()
+    shard(tmp_path / "0.tar", "c.jpg", "c.txt", "d.jpg")
+    data = read(tmp_path)
+    assert data.image_ids == ("c", "d")
+    assert [issue.kind for issue in data.issues] == ["pictures left out"]
+    assert read(tmp_path, layout="folder").image_ids == ("logo.jpg",)
+
+
+def test_captions_that_were_only_found_do_not_end_the_reading_of_pictures(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    for name, content in (
+        ("dataset_x.json", '{"images": [{"filename": "b.jpg", "split": "train", "sentences": [{"raw": "A dog."}]}]}'),
+        ("captions_val2017.json", '{"images": [], "annotations": [{"caption": 1, "image_id": 2}]}'),
+        ("x.token.txt", "no picture of the folder#0\tA dog .\n"),
+        ("train_images.npy", "x"),
+        ("raw_features.mat", "x"),
+        ("shop.parquet", "x"),
+        ("backup.tar", "x"),
+        ("dev_ims.npy", "x"),
+    ):
+        (tmp_path / name).write_text(content)
+        assert read(tmp_path).image_ids == ("a.jpg",), name
+    said = {issue.where for issue in read(tmp_path).issues}
+    assert said >= {"x.token.txt", "dataset_x.json", "captions_val2017.json", "shop.parquet", "backup.tar"}
+    (tmp_path / "y.token.txt").touch()
+    assert read(tmp_path).image_ids == ("a.jpg",)
+    for asked in ("x.token.txt", "dataset_x.json"):
+        with pytest.raises(UserError):
+            read(tmp_path, captions=tmp_path / asked)
+
+
+def test_captions_of_another_place_are_an_order(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").touch()
+    (tmp_path / "photos" / "own.csv").write_text("image,caption\na.jpg,Own.\n")
+    (tmp_path / "words.csv").write_text("image,caption\na.jpg,A dog.\n")
+    data = read(tmp_path / "photos", captions=tmp_path / "words.csv")
+    assert data.captions == ("A dog.",)
+    assert data.source == CollectionSource((str(tmp_path / "photos"),), "table", str(tmp_path / "words.csv"))
+    (tmp_path / "words.csv").write_text("picture of,words\na.jpg,A dog.\n")
+    with pytest.raises(UserError, match=r"words.csv.* needs an image column"):
+        read(tmp_path / "photos", captions=tmp_path / "words.csv")
+    with pytest.raises(UserError, match=r"none.csv: no such file"):
+        read(tmp_path / "photos", captions=tmp_path / "none.csv")
+    with pytest.raises(UserError, match="is no folder of pictures"):
+        read(tmp_path / "words.csv", captions=tmp_path / "words.csv")
+
+
+def test_a_layout_that_was_asked_for_is_an_order(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "captions.csv").write_text("image,caption\na.jpg,A dog.\n")
+    assert read(tmp_path, layout="folder").captions == ()
+    assert read(tmp_path, layout="table").captions == ("A dog.",)
+    with pytest.raises(UserError, match="holds nothing to be read as Karpathy's JSON"):
+        read(tmp_path, layout="karpathy")
+    with pytest.raises(UserError, match="there are precomputed, flickr8k"):
+        read(tmp_path, layout="album")
 
 
 def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
@@ -159,21 +229,21 @@ def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     (tmp_path / "a.jpg").write_bytes(b"")
     (tmp_path / "captions.csv").write_text("image,caption\na.jpg,A dog.\n")
-    pq.write_table(pa.table({"image": [{"bytes": b"x", "path": "b.jpg"}]}), tmp_path / "train.parquet")
-    with tarfile.open(tmp_path / "0.tar", "w") as archive:
-        archive.addfile(tarfile.TarInfo("c.jpg"))
+    packed = {"image": [{"bytes": b"x", "path": name} for name in ("b.jpg", "c.jpg")], "caption": ["A dog."] * 2}
+    pq.write_table(pa.table(packed), tmp_path / "train.parquet")
+    shard(tmp_path / "0.tar", "c.jpg", "c.txt", "d.jpg")
     arrays = {f"{side}_{end}": np.ones((1, 2)) for side in "IT" for end in ("tr", "te")}
     scipy.io.savemat(tmp_path / "raw_features.mat", arrays)
     images, sentences = [{"id": 1, "file_name": "a.jpg"}], [{"raw": "A dog."}]
     annotations = [{"image_id": 1, "id": 1, "caption": "A dog."}]
     for name in ("train_images", "train_texts"):
-        np.save(tmp_path / f"{name}.npy", np.ones((1, 2)))
+        np.save(tmp_path / f"{name}.npy", np.ones((2, 2)))
     (tmp_path / "coco.json").write_text(json.dumps({"images": images, "annotations": annotations}))
     karpathy = {"images": [{"filename": "a.jpg", "split": "train", "sentences": sentences}]}
     (tmp_path / "karpathy.json").write_text(json.dumps(karpathy))
     (tmp_path / "x.token.txt").write_text("a.jpg#0\tA dog .\n")
-    np.save(tmp_path / "dev_ims.npy", np.ones((1, 2)))
-    (tmp_path / "dev_caps.txt").write_text("A dog.\n")
+    np.save(tmp_path / "dev_ims.npy", np.eye(2))
+    (tmp_path / "dev_caps.txt").write_text("A dog.\nA cat.\n")
     found = []
     for taken in ("dev_ims.npy", "x.token.txt", "karpathy.json", "coco.json", "raw_features.mat", "train_images.npy",
                   "train.parquet", "0.tar", "captions.csv", "dev_caps.txt"):  # fmt: skip

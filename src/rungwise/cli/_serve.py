@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from rungwise.cli.frame import (
     read_model,
     read_model_of,
     say,
+    say_now,
 )
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
@@ -39,12 +41,18 @@ from rungwise.serving.access import (
 
 if TYPE_CHECKING:
     from rungwise.index import Index
+    from rungwise.index.update import Changes
+    from rungwise.models import DualEncoder
     from rungwise.serving import Reranker
 
 TOKEN = "RUNGWISE_TOKEN"
 """Environment variable of the token; unlike a command line, other users cannot read it."""
 
-_EXAMPLES = ("rungwise serve photos.index", "rungwise serve photos.index --host 0.0.0.0")
+_EXAMPLES = (
+    "rungwise serve photos.index",
+    "rungwise serve photos.index --follow",
+    "rungwise serve photos.index --host 0.0.0.0",
+)
 
 
 @dataclass
@@ -58,6 +66,8 @@ class Serve:
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
+        follow: Follow the folders of the collection, too. What changes there is indexed while the page is served, as by
+            rungwise index --watch.
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
@@ -75,6 +85,7 @@ class Serve:
     token: str | None = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
+    follow: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
     log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
@@ -102,6 +113,7 @@ def main(arguments: list[str]) -> int:
     reranker = _reranker(asked)
     if beyond:
         say(_exposed(index, token))
+    follower = _Follower(asked, index, model) if asked.follow else None
     serve(
         index,
         model,
@@ -119,7 +131,48 @@ def main(arguments: list[str]) -> int:
         meaning=near_words(),
         reranker=reranker,
     )
+    if follower is not None:
+        follower.end()
     return 0
+
+
+class _Follower:
+    """Follows the folders of an index in a thread of its own, until the server has ended.
+
+    It has the model a second time, from the first picture on that is to be encoded: the server's is in use.
+    """
+
+    def __init__(self, asked: Serve, index: Index, model: DualEncoder) -> None:
+        from rungwise.models import LazyModel, ModelFacts
+
+        source = index.source
+        if source is None or index.folder is None:
+            raise UserError(f"{asked.index}: does not say of which folder it was made; index it anew, or omit --follow")
+        self._folder, self._source = index.folder, source
+
+        def open_model() -> DualEncoder:
+            return read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
+
+        self._model = LazyModel(ModelFacts.of(model), open_model, lambda _: None)
+        self._ended = Event()
+        self._thread = Thread(target=self._follow, name="rungwise-follow", daemon=True)
+        self._thread.start()
+        say(f"following {', '.join(source.paths)}")
+
+    def end(self) -> None:
+        """Let the thread end after the batch that it is writing."""
+        self._ended.set()
+
+    def _follow(self) -> None:
+        from rungwise.index.update import follow
+
+        follow(self._source.folders, self._folder, self._update, say_now, self._ended.is_set)
+
+    def _update(self) -> Changes:
+        from rungwise.data import read_again
+        from rungwise.index import Index
+
+        return Index.open(self._folder).update(read_again(self._source), self._model)
 
 
 def _reranker(asked: Serve) -> Reranker | None:

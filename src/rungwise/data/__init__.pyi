@@ -1,4 +1,5 @@
 from ._collection import NO_SPLIT as NO_SPLIT
+from ._collection import CollectionSource as CollectionSource
 from ._collection import ImageCaptions as ImageCaptions
 from ._collection import Issue as Issue
 from ._columns import Column as Column
@@ -7,7 +8,10 @@ from ._columns import typed as typed
 from ._datasets import dataset_of as dataset_of
 from ._inspection import inspect as inspect
 from ._inspection import render as render
+from ._readers import LAYOUTS as LAYOUTS
 from ._readers import read as read
+from ._readers import read_again as read_again
+from ._readers import source_of_files as source_of_files
 from ._scored_pairs import DEV as DEV
 from ._scored_pairs import TEST as TEST
 from ._scored_pairs import TRAIN as TRAIN

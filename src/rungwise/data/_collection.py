@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,30 @@ class Issue:
 
 
 @dataclass(frozen=True)
+class CollectionSource:
+    """Where a collection was read from, and how: what :func:`rungwise.data.read` needs to read it again alike.
+
+    Attributes:
+        paths: The folders or files that were given, as absolute paths, or as addresses of an object store.
+        layout: Layout that was recognised or asked for, such as ``"folder"``.
+        captions: File of the captions that was asked for; empty where the folder's own were read.
+        key: What members of tar archives share that belong to one picture: the name to the first dot or to the last.
+        exclude: Patterns of files and folders that are left out.
+    """
+
+    paths: tuple[str, ...]
+    layout: str
+    captions: str = ""
+    key: Literal["dot", "stem"] = "dot"
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that hold the collection: those that were given, or the ones around files that were given."""
+        return tuple(path.parent if path.is_file() else path for path in map(Path, self.paths))
+
+
+@dataclass(frozen=True)
 class ImageCaptions:
     """Images, captions, and which caption was written for which image.
 
@@ -55,6 +81,7 @@ class ImageCaptions:
         name: Name of the collection in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
         issues: Items that the reader skipped or doubted.
+        source: Where all of it was read from; None of a part of it, and of one that no reader made.
 
     >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
     >>> data.caption_ids
@@ -80,6 +107,7 @@ class ImageCaptions:
     features: FeatureRows | None = field(default=None, repr=False)
     text_features: FeatureRows | None = field(default=None, repr=False)
     columns: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    source: CollectionSource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)

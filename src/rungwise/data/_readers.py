@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
-from rungwise.data._collection import ImageCaptions, Issue
+from rungwise.data._collection import CollectionSource, ImageCaptions, Issue
 from rungwise.data.files import PackedPicture
 from rungwise.data.labelled import (
     MAT_SUFFIX,
@@ -26,6 +30,7 @@ from rungwise.data.layouts import (
     PictureFolder,
     coco_files,
     features_file,
+    folder_name,
     folder_of_pictures,
     folders_of_splits,
     holds_pictures,
@@ -55,9 +60,59 @@ from rungwise.data.layouts import (
 from rungwise.data.layouts import SUFFIX as PARQUET_SUFFIX
 
 _ARROW_SUFFIX = ".arrow"
+PRECOMPUTED = "precomputed"
+
+LAYOUTS = {
+    PRECOMPUTED: "precomputed features (train_ims.npy with train_caps.txt)",
+    "flickr8k": "Flickr8K as published (*.token.txt)",
+    "karpathy": "Karpathy's JSON",
+    "coco": "COCO's annotations",
+    "wikipedia": "a MAT file of labelled features with lists",
+    "labelled_features": "labelled features",
+    "parquet": "Parquet files that hold pictures",
+    "webdataset": "WebDataset shards (tar archives)",
+    "table": "a table of captions",
+    "json": "captions in simple JSON",
+    "scenes": "generated scenes",
+    "features": "rows of features (features.npy)",
+    "folder": "a bare folder of pictures",
+}
+"""Names of the layouts that :func:`read` knows, and what each is."""
 
 
-def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
+@dataclass(frozen=True)
+class _Options:
+    """Options of :func:`read` that readers of single layouts take."""
+
+    join_restval: bool
+    captions_only: bool
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of collection: its names, how its files are found below a folder, and how they are read.
+
+    Attributes:
+        layouts: Layouts of the collections that ``read`` gives.
+        find: The files (or folders) of this kind below a folder.
+        read: Reads what was found; None where there is nothing to read in it after all.
+        packed: The files hold the pictures themselves, or rows in place of them.
+    """
+
+    layouts: frozenset[str]
+    find: Callable[[PictureFolder], list[Path]]
+    read: Callable[[list[Path], PictureFolder, _Options], ImageCaptions | None]
+    packed: bool = False
+
+
+def read(
+    path: Path | str,
+    *,
+    layout: str | None = None,
+    captions: Path | str | None = None,
+    join_restval: bool = False,
+    captions_only: bool = False,
+) -> ImageCaptions:
     r"""Read a collection of images and captions; its layout is recognised by its files.
 
     In this order: the precomputed features of VSE++ and SCAN (``train_ims.npy`` and ``train_caps.txt`` and so on),
@@ -70,11 +125,17 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     pictures are then looked for in its own folder and below, and those of a file of COCO's folder ``annotations``
     beside that. A file of precomputed or labelled features stands for its split.
 
+    What is recognised is a guess, and pictures that lie in the folder as files come first. A file beside them that
+    cannot be read as captions, or names none of them, becomes an issue. Archives and features beside them are read in
+    their place only if they hold more pictures, and captions or labels.
+
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
     :mod:`rungwise.data.layouts._feature_files`). Where there are both, give that file itself to read its rows.
 
     Args:
         path: A folder, or the file that holds the captions or the features.
+        layout: Read it as this layout, one of :data:`LAYOUTS`, whatever else lies there.
+        captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there.
         join_restval: Count the split ``restval`` of COCO as ``train``.
         captions_only: Look neither for pictures nor for features: captions of pictures that are not there are read too.
 
@@ -83,7 +144,8 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
         folders and files that may not be read, and pipes, devices, sockets and broken links, of which none is opened.
 
     Raises:
-        UserError: If the path is missing, holds nothing that is recognised, or what it holds is malformed.
+        UserError: If the path is missing, holds nothing that is recognised, or nothing of the given layout, or what was
+            asked for is malformed.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -94,60 +156,129 @@ def read(path: Path | str, *, join_restval: bool = False, captions_only: bool = 
     >>> _ = (folder / "captions.tsv").write_text("image\tcaption\nb.png\tA red circle.\n")
     >>> read(folder).image_ids, read(folder).captions
     (('b.png', 'a.jpg'), ('A red circle.',))
+    >>> read(folder, layout="folder").captions
+    ()
     """
+    if layout is not None and layout not in LAYOUTS:
+        raise UserError(
+            f"layout={layout!r}: no such layout; there are {', '.join(LAYOUTS)}",
+            parameters={f"layout={layout!r}": "layout"},
+        )
     path = user_path(path)
+    given = None if captions is None else user_path(captions)
+    options = _Options(join_restval, captions_only)
+    data, place = _read(path, layout, given, options)
+    source = CollectionSource((_absolute(place),), data.layout, "" if given is None else _absolute(given))
+    return replace(data, source=source)
+
+
+def source_of_files(paths: Sequence[Path], *, layout: str = "", captions: Path | None = None) -> CollectionSource:
+    """Where a collection is to be read from by :func:`read_again`; an empty layout lets it be recognised."""
+    named = "" if captions is None else _absolute(user_path(captions))
+    return CollectionSource(tuple(_absolute(user_path(one)) for one in paths), layout, named)
+
+
+def read_again(source: CollectionSource) -> ImageCaptions:
+    """Read a collection from where it was read before, as what it was read.
+
+    A folder that is gone, or holds no pictures any more, gives a collection of none, so that whoever keeps an index of
+    it can tell that from pictures that were removed one by one.
+
+    Raises:
+        UserError: Those of :func:`read`, but for these.
+    """
+    try:
+        return read(
+            source.paths[0],
+            layout=source.layout or None,
+            captions=source.captions or None,
+        )
+    except UserError:
+        folder = Path(source.paths[0])
+        if not source.layout or address_of(folder) or (os.path.lexists(folder) and _holds_pictures(folder)):
+            raise
+        name = folder_name(folder)
+        return ImageCaptions((), (), np.empty(0, np.int64), name=name, layout=source.layout, source=source)
+
+
+def _holds_pictures(place: Path) -> bool:
+    return not place.is_dir() or bool(PictureFolder(place).pictures)
+
+
+def _absolute(path: Path) -> str:
+    # Links are not followed: people arrange folders by them.
+    return address_of(path) or os.path.abspath(path)  # noqa: PTH100
+
+
+def _read(path: Path, layout: str | None, captions: Path | None, options: _Options) -> tuple[ImageCaptions, Path]:
+    """The collection, and the folder or file by which it is read again."""
     if address := address_of(path):
-        return _read_objects(address, join_restval, captions_only)
+        return _read_objects(address, layout, options), path
     require_there(path)
-    if precomputed_splits(path):
-        return read_precomputed(path, captions_only)
+    if captions is not None:
+        require_there(captions)
+        if not path.is_dir():
+            raise UserError(f"{path}: is no folder of pictures, which captions of another file would need; give one")
+        if captions.is_dir():
+            raise UserError(f"{captions}: is a folder; give the file that holds the captions")
+    if layout in (None, PRECOMPUTED) and precomputed_splits(path):
+        features = read_precomputed(path, options.captions_only)
+        loose = PictureFolder(path).pictures if path.is_dir() and layout is None else []
+        if len(features) > len(loose):
+            return features, path
     if not path.is_dir():
         _check_kind(path)
         if split := split_of_rows(path):
-            return read_feature_folder(path.parent, captions_only, split)
+            return read_feature_folder(path.parent, options.captions_only, split), path
     is_coco = path.suffix.lower() == ".json" and not path.is_dir() and is_coco_file(path)
     files = PictureFolder(path if path.is_dir() else folder_of_pictures(path) if is_coco else path.parent)
     is_rows = path.suffix.lower() == ".npy"
-    captions = None if path.is_dir() or is_rows else path
-    rows = None if captions_only else path if is_rows else features_file(files)
+    asked = captions if captions is not None else None if path.is_dir() or is_rows else path
+    rows = None if options.captions_only else path if is_rows else features_file(files)
     take_rows = rows is not None and (is_rows or not files.pictures)
-    without = captions_only or take_rows
+    inner = replace(options, captions_only=options.captions_only or take_rows)
     data: ImageCaptions | None
-    if is_coco:  # the folder around its own may hold the pictures of other splits too
-        data = read_coco([path], files, without, unnamed=path.parent == files.root)
+    issues: list[Issue] = []
+    if asked is None:
+        data, issues = _recognised(files, layout, inner)
+    elif is_coco:  # the folder around its own may hold the pictures of other splits too
+        data = read_coco([path], files, inner.captions_only, unnamed=path.parent == files.root)
     else:
-        data = _read_captions(files, captions, join_restval, without)
+        data = _read_asked(asked, files, inner)
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
         if data is None and not files.pictures:
             _refuse_what_is_known(files)
         data = read_folder(files) if data is None else data
-    issues = [] if captions_only else files.issues
+    issues += [] if options.captions_only else files.issues
     if rows is not None and not take_rows:
         issues.append(
             Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
         )
-    if path.is_dir() and files.pictures and not (captions_only or _reads_files(data)):
+    if path.is_dir() and files.pictures and not (options.captions_only or _reads_files(data)):
         first, more = files.root / files.pictures[0], len(files.pictures) - 1
         issues.append(
             Issue("pictures left out", str(first), f"with {more} more; give the folder that holds them alone")
         )
-    if path.is_dir() and data.layout in ("table", "json", "folder") and not captions_only:
+    if path.is_dir() and data.layout in ("table", "json", "folder") and not options.captions_only:
         known = {issue.where for issue in issues}
         known |= {readable_name(one.relative_to(path)) for one in json_tables(files) if data.layout == "json"}
         issues += [issue for issue in ignored_files(files) if issue.where not in known]
-    return replace(data, issues=(*data.issues, *issues)) if issues else data
+    data = replace(data, issues=(*data.issues, *issues)) if issues else data
+    return data, rows if rows is not None and take_rows else path
 
 
-def _read_objects(address: str, join_restval: bool, captions_only: bool) -> ImageCaptions:
+def _read_objects(address: str, layout: str | None, options: _Options) -> ImageCaptions:
     """The pictures of Parquet files or WebDataset shards in an object store."""
     objects = [Path(one) for one in objects_below(address)]
     root = Path(address) if objects != [Path(address)] else Path(address).parent
-    if tables := [one for one in objects if one.suffix.lower() == PARQUET_SUFFIX and holds_pictures(one)]:
-        return read_picture_tables(tables, root, join_restval=join_restval, captions_only=captions_only)
-    if archives := [one for one in objects if one.suffix.lower() == SHARD_SUFFIX]:
-        return read_shards(archives, root, captions_only)
+    tables = [one for one in objects if one.suffix.lower() == PARQUET_SUFFIX and holds_pictures(one)]
+    if tables and layout in (None, "parquet"):
+        return read_picture_tables(tables, root, join_restval=options.join_restval, captions_only=options.captions_only)
+    archives = [one for one in objects if one.suffix.lower() == SHARD_SUFFIX]
+    if archives and layout in (None, "webdataset"):
+        return read_shards(archives, root, options.captions_only)
     raise UserError(
         f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}); of an object"
         " store nothing else is read, so pack the pictures into such files, or copy them to a folder"
@@ -195,29 +326,78 @@ def _refuse_file(path: Path) -> None:
         )
 
 
-def _read_captions(
-    files: PictureFolder, path: Path | None, join_restval: bool, captions_only: bool
-) -> ImageCaptions | None:
-    """The captions of a file, or if none is given those of the folder; None if it has none."""
-    if path is None:
-        if tokens := token_files(files):
-            path = _only(tokens, files.root)
-        elif described := karpathy_files(files):
-            path = _only(described, files.root)
-        elif annotated := coco_files(files):
-            return read_coco(annotated, files, captions_only)
-        elif arrays := labelled_mats(files):
-            return read_labelled_mat(_only(arrays, files.root), captions_only)
-        elif folders := feature_folders(files):
-            return read_feature_folder(_only(folders, files.root, "folders of features"), captions_only)
-        elif packed := picture_tables(files):
-            return read_picture_tables(packed, files.root, join_restval=join_restval, captions_only=captions_only)
-        elif archives := shards(files):
-            return read_shards(archives, files.root, captions_only)
-        elif tables := table_files(files) or json_tables(files):
-            return read_tables(tables, files, captions_only)
-        else:
-            return None
+def _recognised(
+    files: PictureFolder, layout: str | None, options: _Options
+) -> tuple[ImageCaptions | None, list[Issue]]:
+    """The captions that lie in a folder, None if there are none, and what was left out on the way.
+
+    A fault in what was only found, and not asked for, does not stop the reading of pictures that are there.
+    """
+    issues: list[Issue] = []
+    for kind in _KINDS:
+        if layout is not None and layout not in kind.layouts:
+            issues += _passed_over(files, kind)
+            continue
+        found: list[Path] = []
+        try:
+            found = kind.find(files)
+            data = kind.read(found, files, options) if found else None
+        except UserError as error:
+            if layout is not None or not files.pictures:
+                raise
+            issues.append(_left_out(files, found, str(error)))
+            continue
+        if data is None:
+            continue
+        if kind.packed and layout is None and files.pictures and not _is_collection(data, files):
+            more = f", with {len(found) - 1} more" if len(found) > 1 else ""
+            what = "rows of features" if data.features is not None else "pictures"
+            detail = f"holds {len(data)} {what}{more}, not read beside pictures; to read it, give it alone"
+            issues.append(Issue("not read", _named(files, found), detail))
+            continue
+        return data, issues
+    if layout not in (None, "folder", "features"):
+        raise UserError(
+            f"{files.root}: holds nothing to be read as {LAYOUTS[layout or '']}; put it back, or have it read as"
+            " something else by layout=",
+            parameters={"layout=": "layout"},
+        )
+    return None, issues
+
+
+def _passed_over(files: PictureFolder, kind: _Kind) -> list[Issue]:
+    """An issue for what lies in a folder of another kind than the one that was asked for."""
+    try:
+        found = kind.find(files)
+    except UserError:
+        return []
+    if not found:
+        return []
+    more = f", with {len(found) - 1} more" if len(found) > 1 else ""
+    name = min(kind.layouts)
+    detail = f"{LAYOUTS[name]}{more}; the collection is read as something else, and as this with the layout {name}"
+    return [Issue("not read", _named(files, found), detail)]
+
+
+def _is_collection(data: ImageCaptions, files: PictureFolder) -> bool:
+    """Whether packed pictures are rather the collection than those that lie beside them as files."""
+    return bool(data.captions or data.labels) and len(data) > len(files.pictures)
+
+
+def _left_out(files: PictureFolder, found: Sequence[Path], reason: str) -> Issue:
+    where = _named(files, found)
+    for name in (f"{files.root / where}, ", f"{files.root / where}: ", f"{files.root}: "):
+        reason = reason.removeprefix(name)
+    return Issue("captions not read", where, reason)
+
+
+def _named(files: PictureFolder, found: Sequence[Path]) -> str:
+    return readable_name(found[0].relative_to(files.root)) if found else files.root.name
+
+
+def _read_asked(path: Path, files: PictureFolder, options: _Options) -> ImageCaptions:
+    """The captions of the file that a person named."""
+    captions_only = options.captions_only
     if is_token_file(path):
         return read_flickr8k(path, files, captions_only)
     suffix = path.suffix.lower()
@@ -226,9 +406,11 @@ def _read_captions(
     if suffix == SHARD_SUFFIX:
         return read_shards([path], path.parent, captions_only)
     if suffix == PARQUET_SUFFIX and holds_pictures(path):
-        return read_picture_tables([path], path.parent, join_restval=join_restval, captions_only=captions_only)
+        return read_picture_tables([path], path.parent, join_restval=options.join_restval, captions_only=captions_only)
+    if suffix == ".json" and is_coco_file(path):
+        return read_coco([path], files, captions_only)
     if suffix == ".json" and not is_json_table(path):
-        return read_karpathy(path, files, join_restval=join_restval, captions_only=captions_only)
+        return read_karpathy(path, files, join_restval=options.join_restval, captions_only=captions_only)
     return read_tables([path], files, captions_only)
 
 
@@ -237,3 +419,58 @@ def _only(paths: list[Path], root: Path, what: str = "files of captions") -> Pat
         names = ", ".join(path.relative_to(root).as_posix() for path in paths[:4])
         raise UserError(f"{root}: {len(paths)} {what} ({names}); give the one to read")
     return paths[0]
+
+
+def _table_files(files: PictureFolder) -> list[Path]:
+    return table_files(files) or json_tables(files)
+
+
+# In this order a layout is looked for.
+_KINDS = (
+    _Kind(
+        frozenset({"flickr8k"}),
+        token_files,
+        lambda found, files, how: read_flickr8k(_only(found, files.root), files, how.captions_only),
+    ),
+    _Kind(
+        frozenset({"karpathy"}),
+        karpathy_files,
+        lambda found, files, how: read_karpathy(
+            _only(found, files.root), files, join_restval=how.join_restval, captions_only=how.captions_only
+        ),
+    ),
+    _Kind(frozenset({"coco"}), coco_files, lambda found, files, how: read_coco(found, files, how.captions_only)),
+    _Kind(
+        frozenset({"wikipedia", "labelled_features"}),
+        labelled_mats,
+        lambda found, files, how: read_labelled_mat(_only(found, files.root), how.captions_only),
+        packed=True,
+    ),
+    _Kind(
+        frozenset({"labelled_features"}),
+        feature_folders,
+        lambda found, files, how: read_feature_folder(
+            _only(found, files.root, "folders of features"), how.captions_only
+        ),
+        packed=True,
+    ),
+    _Kind(
+        frozenset({"parquet"}),
+        picture_tables,
+        lambda found, files, how: read_picture_tables(
+            found, files.root, join_restval=how.join_restval, captions_only=how.captions_only
+        ),
+        packed=True,
+    ),
+    _Kind(
+        frozenset({"webdataset"}),
+        shards,
+        lambda found, files, how: read_shards(found, files.root, how.captions_only),
+        packed=True,
+    ),
+    _Kind(
+        frozenset({"table", "json", "scenes"}),
+        _table_files,
+        lambda found, files, how: read_tables(found, files, how.captions_only),
+    ),
+)

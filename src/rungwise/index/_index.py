@@ -6,13 +6,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError
 from rungwise.core.disk.locks import UPDATE_LOCK
+from rungwise.core.network import address_of
 from rungwise.core.text import person_name
 from rungwise.data import ImageCaptions, Issue
-from rungwise.index._items import source_of
+from rungwise.index._items import path_of_stored, source_of, stored_path
 from rungwise.index._reader import ReadableIndex
 from rungwise.index.layout import Grade, GradeName, add_grade, now, store_pair, take_back
 from rungwise.index.layout import manifest as storage
@@ -26,6 +27,8 @@ from rungwise.index.update import (
     Target,
     Thumbnails,
     Update,
+    file_of,
+    mounted_folders,
     one_line,
     require_ids,
     require_pictures,
@@ -122,7 +125,7 @@ class Index(ReadableIndex):
             _refuse_if_none(data, update.run())
             for one in both:
                 one.compact()
-            manifest = replace(manifest, rows_in_order=both[0].count())
+            manifest = replace(manifest, rows_in_order=both[0].count(), **_collection(data, folder.resolve()))
             storage.write_issues(draft, manifest, update.left_out)
         return cls.open(folder)
 
@@ -152,7 +155,8 @@ class Index(ReadableIndex):
             manifest, _ = store_pair.create_stores(
                 draft, name, model, model_location, store, half=half, thumbnails=thumbnails, data=data
             )
-            storage.write_issues(draft, manifest, ())
+            about = {} if data is None else _collection(data, folder.resolve())
+            storage.write_issues(draft, replace(manifest, **about), ())
         index = cls.open(folder)
         index._checked = model
         return index
@@ -192,7 +196,7 @@ class Index(ReadableIndex):
         stored: Stored | None = None,
         files: FilesOfItems | None = None,
         rehash: bool = False,
-        allow_empty: bool = False,
+        allow_removals: bool = False,
         thumbnails: bool | None = None,
         say: Callable[[str], None] | None = None,
     ) -> Changes:
@@ -204,8 +208,10 @@ class Index(ReadableIndex):
         a process another update finishes the work.
 
         Rows of pictures that are gone are removed at the end, except those whose file the system keeps away, as in a
-        folder that cannot be read. Pictures that cannot be read are in :attr:`left_out`, and are not tried again while
-        their file is the same.
+        folder that cannot be read. If they are more than a tenth of the index and at least 20, if nothing is left, or
+        if their folder was mounted and is no longer, nothing is removed, and :attr:`Changes.withheld` counts them.
+        A picture that was renamed or moved is not lost, and does not count. Pictures that cannot be read are in
+        :attr:`left_out`, and are not tried again while their file is the same.
 
         Args:
             data: Pictures as files or rows of features, and captions if there are any.
@@ -217,14 +223,14 @@ class Index(ReadableIndex):
             files: Opens and encodes what is new in other processes, such as
                 :class:`~rungwise.index.update.Workers`; this process does it if None.
             rehash: Compare the content of every file, whatever its size and time.
-            allow_empty: Remove everything if the collection is empty, or has not one of the pictures.
+            allow_removals: Remove all that is gone, however much it is.
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
             say: Called with a line before something that may take long: where more than a tenth of the rows is new, the
                 stores are compacted in the end.
 
         Raises:
-            UserError: If another model built the index, another update is under way, no picture can be read, nothing
-                would be left, or the place cannot be written.
+            UserError: If another model built the index, another update is under way, no picture can be read, the
+                collection is another one that has none of the pictures, or the place cannot be written.
         """
         if self._checked is not model:
             self.check(model)
@@ -242,21 +248,25 @@ class Index(ReadableIndex):
                     model,
                     left_out=self.left_out,
                     rehash=rehash,
+                    allow_removals=allow_removals,
+                    mounts=[path_of_stored(one, self._place) for one in self.manifest.mounts],
                     progress=progress,
                     stored=stored,
                     files=files,
                 )
-            if not allow_empty:
-                self._refuse_to_empty(set(update.known), data)
+            if not allow_removals:
+                self._refuse_another(set(update.known), data)
             changes = update.run()
             with self._changing():
                 self._settle(None)
                 if self.folder is None:
                     self.left_out = update.left_out
-                elif update.left_out != self.left_out or data.name != self.manifest.name:
-                    manifest = replace(self.manifest, name=data.name)
-                    self.manifest = storage.write_issues(self.folder, manifest, update.left_out)
-                    self.left_out = update.left_out
+                else:
+                    about = _collection(data, self._place, self.manifest.mounts if changes.withheld else ())
+                    manifest = replace(self.manifest, name=data.name, **about)
+                    if update.left_out != self.left_out or manifest != self.manifest:
+                        self.manifest = storage.write_issues(self.folder, manifest, update.left_out)
+                        self.left_out = update.left_out
             if data.has_pictures and not len(self):
                 _refuse_if_none(data, changes)
             rows, before = len(self), self.manifest.rows_in_order
@@ -329,19 +339,13 @@ class Index(ReadableIndex):
     def _target(self) -> Target:
         return Target(self.picture_store, self.caption_store, self._place, self._changing, self._thumbnails)
 
-    def _refuse_to_empty(self, known: set[str], data: ImageCaptions) -> None:
-        """Refuse to remove all rows: the folder may not be mounted, or another one may be named by mistake."""
-        if known and not data.has_pictures:
-            raise UserError(
-                f"{data.name}: holds no pictures now, and {self._where} holds {len(known)}; nothing is removed unless"
-                " allow_empty=True",
-                parameters={"allow_empty=True": "allow_empty"},
-            )
-        if known and data.name != self.manifest.name and known.isdisjoint(data.image_ids):
+    def _refuse_another(self, known: set[str], data: ImageCaptions) -> None:
+        """Refuse a collection that has nothing to do with the index: it may be named by mistake."""
+        if known and len(data) and data.name != self.manifest.name and known.isdisjoint(data.image_ids):
             raise UserError(
                 f"{data.name}: has not one of the {len(known)} pictures of {self._where}, which is of"
-                f" {self.manifest.name}; name another index, or replace this one with allow_empty=True",
-                parameters={"allow_empty=True": "allow_empty"},
+                f" {self.manifest.name}; name another index, or replace this one with allow_removals=True",
+                parameters={"allow_removals=True": "allow_removals"},
             )
 
     @contextmanager
@@ -383,6 +387,22 @@ class Index(ReadableIndex):
             borne = self.ids_with_captions(distinct) if distinct else {}
         if orphans := [text for text in distinct if text not in borne]:
             self.caption_store.delete(orphans)
+
+
+def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] = ()) -> dict[str, Any]:
+    """Fields of a manifest that say where a collection was read from; ``mounts`` are those that stay known."""
+    if data.source is None:
+        return {}
+    paths = [path_of_stored(one, None) for one in data.source.paths]
+    source = replace(data.source, paths=tuple(stored_path(one, folder).as_posix() for one in paths))
+    if source.captions:
+        source = replace(source, captions=stored_path(Path(source.captions), folder).as_posix())
+    files = {file for picture in data.paths if (file := file_of(picture)) is not None and not address_of(file)}
+    found = mounted_folders(paths, {file.parent for file in files})
+    return {
+        "source": source,
+        "mounts": tuple(sorted({*mounts, *(stored_path(one, folder).as_posix() for one in found)})),
+    }
 
 
 def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:

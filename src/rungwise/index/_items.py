@@ -195,11 +195,32 @@ def to_record(item: Item, folder: Path | None, source: ItemSource | None = None)
 
 def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    folder = _absolute_folder(folder)
-    if path is not None and folder is not None and path.is_relative_to(folder.parent):
-        path = Path(os.path.relpath(path, folder))
+    path = None if path is None else stored_path(path, folder)
     own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
     return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
+
+
+def stored_path(path: Path, folder: Path | None) -> Path:
+    """An absolute path as an index in ``folder`` stores it: relative to that, if both lie in the same folder.
+
+    >>> stored_path(Path("/photos/dogs"), Path("/photos.index")), stored_path(Path("/b/dogs"), Path("/a/index"))
+    (PosixPath('../photos/dogs'), PosixPath('/b/dogs'))
+    """
+    folder = _absolute_folder(folder)
+    inside = folder is not None and path.is_relative_to(folder.parent)
+    return Path(os.path.relpath(path, folder)) if inside else path
+
+
+def path_of_stored(path: str, folder: Path | None) -> Path:
+    """The absolute path of one that :func:`stored_path` gave; an address stays as it is."""
+    if address_of(path):
+        return Path(path)
+    return Path(os.path.normpath((_absolute_folder(folder) or Path.cwd()) / path))
+
+
+def added_folder(folder: Path) -> Path:
+    """Folder, beside that of an index (resolved), of the pictures that clients of a server added."""
+    return folder.with_name(f"{folder.name}.added")
 
 
 def _absolute_folder(folder: Path | None) -> Path | None:
@@ -245,10 +266,7 @@ def from_record(item_id: str, record: Record, folder: Path | None) -> Item:
 def _place(path: object, place: object, folder: Path | None) -> Picture | None:
     if not (path is None or isinstance(path, str)) or "\0" in (path or ""):
         raise TypeError(f"the path is {path!r}")
-    if path is None or address_of(path):
-        file = None if path is None else Path(path)
-    else:
-        file = Path(os.path.normpath((_absolute_folder(folder) or Path.cwd()) / path))
+    file = None if path is None else path_of_stored(path, folder)
     if not (place is None or (isinstance(place, dict) and file is not None)):
         raise TypeError(f"the place is {place!r}")
     return file if place is None or file is None else packed_picture(file, place)

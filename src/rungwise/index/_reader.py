@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted
-from rungwise.data import Issue
+from rungwise.data import CollectionSource, Issue
 from rungwise.index._answers import Hit, hits_of
-from rungwise.index._items import CAPTIONS, Item, from_record, ids_of_texts, source_of
+from rungwise.index._items import CAPTIONS, Item, added_folder, from_record, ids_of_texts, path_of_stored, source_of
 from rungwise.index.filters import Condition, Either, Where
 from rungwise.index.layout import Grades, read_grades, store_pair
 from rungwise.index.layout import manifest as storage
@@ -90,6 +91,19 @@ class ReadableIndex:
             return False
         now = storage.stamps(self.folder)
         return now[0] is not None and now != self._stamps
+
+    @property
+    def added(self) -> Path | None:
+        """Folder of the pictures that clients of a server added; None of an index that is in no folder."""
+        return None if self._place is None else added_folder(self._place)
+
+    @property
+    def source(self) -> CollectionSource | None:
+        """Where the collection was read from, and as what; None where no reader made it."""
+        if (kept := self.manifest.source) is None:
+            return None
+        paths = tuple(str(path_of_stored(one, self._place)) for one in kept.paths)
+        return replace(kept, paths=paths, captions=kept.captions and str(path_of_stored(kept.captions, self._place)))
 
     @property
     def issues(self) -> tuple[Issue, ...]:

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import re
@@ -5,11 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rungwise import data
 from rungwise.cli import main
 from rungwise.cli.index import _command as commands
 from rungwise.cli.index._command import beside
@@ -186,13 +189,67 @@ def test_a_folder_that_holds_nothing_any_more_costs_nothing(
 ) -> None:
     assert main(["index", "photos", "--model", model]) == 0
     pictures.rename(tmp_path / "elsewhere")
-    assert main(["index", "photos"]) == 2
-    assert main(["index", "photos", "--allow-empty"]) == 2
-    pictures.mkdir()
-    assert main(["index", "photos"]) == 2
-    assert "no pictures in this folder" in capsys.readouterr().err
-    assert main(["index", "photos", "--allow-empty"]) == 0
+    kept = (
+        "5 pictures are gone and stay in the index: photos is not there or holds no pictures now; --allow-removals"
+        " removes them"
+    )
+    for _ in range(2):
+        capsys.readouterr()
+        assert main(["index", "photos"]) == commands.WITHHELD
+        said = capsys.readouterr().out
+        assert kept in said.splitlines()
+        assert "next:" not in said
+        pictures.mkdir(exist_ok=True)
+    assert main(["index", "phtoos", "--out", "photos.index"]) == 2
+    assert "phtoos: no such file or folder" in capsys.readouterr().err
+    assert main(["index", "photos", "--allow-removals"]) == 0
     assert "0 added, 0 changed, 5 removed, 0 unchanged" in capsys.readouterr().out
+
+
+def test_an_index_keeps_the_kind_of_collection_that_it_was_made_of(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    with tarfile.open(pictures / "backup.tar", "w") as archive:
+        for number in range(9):
+            for name, content in ((f"{number}.jpg", photos()[0]), (f"{number}.txt", b"a dog")):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    (pictures / "taxes.csv").write_text("year,sum\n2020,7\n")
+    (pictures / "captions.csv").write_text("image,caption\n0.jpg,a dog\n")
+    capsys.readouterr()
+    assert main(["index", "photos"]) == 0
+    said = capsys.readouterr().out
+    assert "0 added, 0 changed, 0 removed, 5 unchanged (0 encoded)" in said
+    assert "not read: backup.tar: " in said
+    assert "not read: captions.csv: " in said
+    assert main(["index", "photos", "--layout", "webdataset"]) == 0
+    assert "9 added, 0 changed, 5 removed" in capsys.readouterr().out
+    assert main(["index", "photos"]) == 0
+    assert "0 added, 0 changed, 0 removed, 9 unchanged" in capsys.readouterr().out, "it was an order, and is kept"
+    (pictures / "backup.tar").unlink()
+    assert main(["index", "photos"]) == 2
+    said = capsys.readouterr().err
+    assert "photos: holds nothing to be read as WebDataset shards" in said
+    assert "by --layout" in said
+    assert main(["index", "photos", "--layout", "auto"]) == 0
+    said = capsys.readouterr().out
+    assert "5 pictures, 1 captions indexed" in said
+
+
+def test_captions_that_are_named_are_an_order_and_are_remembered(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "words.csv").write_text("image,caption\n0.jpg,a dog\n")
+    assert main(["index", "photos", "--model", model, "--captions", "words.csv"]) == 0
+    assert "5 pictures, 1 captions indexed" in capsys.readouterr().out
+    (tmp_path / "words.csv").write_text("image,caption\n0.jpg,a dog\n1.jpg,a cat\n")
+    assert main(["index", "photos"]) == 0
+    assert "5 pictures, 2 captions indexed" in capsys.readouterr().out
+    (tmp_path / "words.csv").unlink()
+    assert main(["index", "photos"]) == 2
+    assert "words.csv: no such file or folder" in capsys.readouterr().err
 
 
 def test_nothing_is_left_of_an_index_of_nothing(
@@ -223,8 +280,8 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def changes(folder: Path, without: Path) -> Iterator[bool]:
-        assert (folder, without) == (Path("photos"), Path("photos.index"))
+    def changes(folders: tuple[Path, ...], without: Path) -> Iterator[bool]:
+        assert (folders, without) == ((pictures,), Path("photos.index"))
         (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
         yield False  # it came before the watch began
         assert "1 added, 0 changed, 0 removed, 5 unchanged" in capsys.readouterr().out
@@ -232,14 +289,24 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
         yield False
         assert capsys.readouterr().out == ""
         yield True
-        assert "no such file or folder" in capsys.readouterr().out
-        yield False
+        assert "6 pictures are gone and stay in the index" in capsys.readouterr().out
+        yield True
         assert capsys.readouterr().out == ""  # it was said once
         (tmp_path / "away").rename(pictures)
         (pictures / "1.jpg").unlink()
+        read = data.read_again
+        monkeypatch.setattr(data, "read_again", failing)
+        yield True
+        assert "the disk has gone" in capsys.readouterr().out
+        yield False
+        assert capsys.readouterr().out == ""  # it was said once
+        monkeypatch.setattr(data, "read_again", read)
         yield False  # what failed is tried again
         assert "0 added, 0 changed, 1 removed, 5 unchanged" in capsys.readouterr().out
         raise KeyboardInterrupt
+
+    def failing(source: object) -> object:
+        raise OSError("the disk has gone")
 
     monkeypatch.setattr("rungwise.index.update._watch.changes_below", changes)
     assert main(["index", "photos", "--model", model, "--watch"]) == 0

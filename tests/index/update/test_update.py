@@ -1,10 +1,13 @@
 """An index that is brought up to date.
 
-Also tests rungwise.index.update._skipped, rungwise.index.update._file_reader, rungwise.index.layout.store_pair.
+Also tests rungwise.index.update._skipped, rungwise.index.update._removals, rungwise.index.update._file_reader,
+rungwise.index.layout.store_pair.
 """
 
 import os
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import UserError
-from rungwise.data import ImageCaptions
+from rungwise.data import CollectionSource, ImageCaptions, read
 from rungwise.data.files import FeatureRows
 from rungwise.data.layouts import PictureFolder, read_folder
 from rungwise.index import Index
@@ -82,7 +85,7 @@ def captioned(folder: Path, text: str = "a red one", **columns: Any) -> ImageCap
 def made(photos: Path, model: Counting, data: ImageCaptions | None = None, store: Wished = "exact") -> Index:
     index = Index.create(photos.parent / "index", model, name="photos", store=store)
     changes = index.update(data or collection(photos), model)
-    assert str(changes) == "6 added, 0 changed, 0 removed, 0 unchanged"
+    assert str(changes) == f"{len(index)} added, 0 changed, 0 removed, 0 unchanged"
     model.seen.clear()
     model.read.clear()
     return index
@@ -247,16 +250,132 @@ def test_pictures_that_the_system_keeps_away_stay(
 def test_nothing_is_removed_when_everything_is_gone(photos: Path, model: Counting) -> None:
     index = made(photos, model)
     empty = ImageCaptions((), (), np.empty(0, np.int64), name="photos")
-    with pytest.raises(UserError, match="holds no pictures now, and .* holds 6"):
-        index.update(empty, model)
-    draw(photos.parent / "others" / "x.png", 1)
+    changes = index.update(empty, model)
+    assert (changes.removed, changes.unchanged, changes.withheld) == (0, 6, 6)
+    assert changes.why == "photos is not there or holds no pictures now"
+    draw(photos.parent / "others" / "x.png", 9)
     others = collection(photos.parent / "others")
     with pytest.raises(UserError, match="has not one of the 6 pictures"):
         index.update(others, model)
     assert len(ids(index)) == 6
-    assert index.update(others, model, allow_empty=True).removed == 6
+    changes = index.update(replace(others, name="photos"), model)
+    assert (changes.added, changes.removed, changes.withheld) == (1, 0, 6)
+    assert index.update(others, model, allow_removals=True).removed == 6
     assert ids(index) == ["x.png"]
-    assert index.update(replace(empty, name="others"), model, allow_empty=True).removed == 1
+    assert index.update(replace(empty, name="others"), model, allow_removals=True).removed == 1
+
+
+def test_a_large_share_is_not_removed_by_itself_and_a_small_one_is(photos: Path, model: Counting) -> None:
+    for number in range(6, 200):
+        draw(photos / f"{number}.png", number)
+    index = made(photos, model)
+    for number in range(20):
+        (photos / f"{number}.png").unlink()
+    assert index.update(collection(photos), model).removed == 20, "a tenth of 200"
+    for number in range(20, 40):
+        (photos / f"{number}.png").unlink()
+    draw(photos / "new.png", 3)
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.removed, changes.unchanged, changes.withheld) == (1, 0, 180, 20)
+    assert changes.why == "that is more than a tenth of the 180 pictures of the index"
+    assert len(index) == 181
+    draw(photos / "20.png", 20)
+    changes = index.update(collection(photos), model)
+    assert (changes.removed, changes.withheld) == (19, 0), "fewer than 20 go, whatever their share"
+
+
+def test_pictures_that_moved_are_not_lost(photos: Path, model: Counting) -> None:
+    for number in range(6, 40):
+        draw(photos / f"{number}.png", number)
+    index = made(photos, model)
+    (photos / "2020").mkdir()
+    for file in photos.glob("*.png"):
+        file.rename(photos / "2020" / file.name)
+    seen = len(model.seen)
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.removed, changes.withheld, changes.encoded) == (40, 40, 0, 0)
+    assert len(model.seen) == seen
+
+
+def test_files_that_became_unreadable_count_as_gone(photos: Path, model: Counting) -> None:
+    """As the placeholders of a program that keeps files in a cloud."""
+    for number in range(6, 40):
+        draw(photos / f"{number}.png", number)
+    index = made(photos, model)
+    for number in range(25):
+        (photos / f"{number}.png").write_bytes(b"not here yet")
+    changes = index.update(collection(photos), model)
+    assert (changes.removed, changes.withheld, len(changes.issues)) == (0, 25, 25)
+    assert len(index) == 40
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder on another file system than the temporary one."""
+    place = Path("/dev/shm")
+    if not place.is_dir() or place.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+        pytest.skip("there is no second file system that may be written")
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
+def test_what_lay_on_a_disk_that_is_away_stays(photos: Path, elsewhere: Path, model: Counting) -> None:
+    draw(elsewhere / "disk" / "a.png", 7)
+    draw(elsewhere / "disk" / "b" / "c.png", 8)
+    (photos / "usb").symlink_to(elsewhere / "disk")
+    index = Index.create(photos.parent / "index", model, store="exact")
+    index.update(read(photos), model)
+    assert index.manifest.mounts == ("../photos/usb",)
+    for away in ("gone", "empty", "on the same disk"):
+        (photos / "usb").unlink()
+        if away == "gone":
+            (photos / "usb").symlink_to(elsewhere / "nowhere")
+        else:
+            (photos / "usb").mkdir()
+        if away == "on the same disk":
+            (photos / "usb" / "notes.txt").touch()
+        (photos / "0.png").unlink(missing_ok=True)
+        changes = Index.open(index.folder).update(read(photos), model)
+        assert (changes.removed, changes.withheld) == (0, 3), away
+        assert changes.why == f"{photos / 'usb'} is empty or gone, perhaps not mounted"
+        assert read_manifest(index.folder).mounts == ("../photos/usb",)
+        shutil.rmtree(photos / "usb") if (photos / "usb").is_dir() else None
+        if not (photos / "usb").is_symlink():
+            (photos / "usb").symlink_to(elsewhere / "disk")
+    (elsewhere / "disk" / "a.png").unlink()
+    changes = Index.open(index.folder).update(read(photos), model)
+    assert (changes.removed, changes.withheld) == (2, 0), "the disk is there, and the picture is not"
+    (photos / "usb").unlink()
+    changes = Index.open(index.folder).update(read(photos), model, allow_removals=True)
+    assert changes.removed == 1
+    assert read_manifest(index.folder).mounts == ()
+
+
+def test_what_clients_of_a_server_added_is_not_of_the_collection_and_stays(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    assert index.added is not None
+    draw(index.added / "sent.png", 9)
+    index.upsert(replace(collection(index.added), image_ids=("dog-7",)), model)
+    changes = index.update(collection(photos), model)
+    assert (changes.removed, changes.unchanged) == (0, 7)
+    (index.added / "sent.png").unlink()
+    assert index.update(collection(photos), model).removed == 1
+
+
+def test_an_index_knows_of_what_it_was_made(photos: Path, model: Counting) -> None:
+    index = Index.build(read(photos), model, photos.parent / "index")
+    assert index.manifest.source == CollectionSource(("../photos",), "folder")
+    assert index.source == CollectionSource((str(photos),), "folder")
+    both = photos.parent.rename(photos.parent.with_name("moved"))
+    assert Index.open(both / "index").source == CollectionSource((str(both / "photos"),), "folder")
+    index = Index.open(both / "index")
+    index.update(read(both / "photos"), model)
+    (both / "captions.csv").write_text("image,caption\n0.png,A dog.\n")
+    index.update(read(both / "photos", captions=both / "captions.csv"), model)
+    assert index.source == CollectionSource((str(both / "photos"),), "table", str(both / "captions.csv"))
+    assert index.manifest.source == CollectionSource(("../photos",), "table", "../captions.csv")
+    index.update(read(both / "photos").select(range(6)), model)
+    assert index.source is not None, "what no reader made changes nothing"
 
 
 def test_batches_are_acknowledged_one_by_one_and_can_be_searched(

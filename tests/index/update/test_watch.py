@@ -25,7 +25,7 @@ class Told:
         self.paused: list[float] = []
 
     def watch(
-        self, root: Path, *, watch_filter: Callable[[int, str], bool], **how: Any
+        self, *roots: Path, watch_filter: Callable[[int, str], bool], **how: Any
     ) -> Iterator[set[tuple[int, str]]]:
         assert how["yield_on_timeout"]
         self.begun += 1
@@ -37,7 +37,7 @@ class Told:
 
 
 def noticed(told: Told, folder: Path, without: Path) -> Iterator[bool]:
-    return changes_below(folder, without, watch=told.watch, pause=told.paused.append)
+    return changes_below([folder], without, watch=told.watch, pause=told.paused.append)
 
 
 def test_changes_are_noticed_but_for_hidden_ones_and_our_own(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_folder_that_was_away_is_watched_again(tmp_path: Path) -> None:
 
 @pytest.mark.smoke
 def test_files_in_a_real_folder_are_noticed(tmp_path: Path) -> None:
-    found, number = changes_below(tmp_path, tmp_path / "index"), 0
+    found, number = changes_below([tmp_path], tmp_path / "index"), 0
     while not next(found):  # as the first time, when nothing has changed
         (tmp_path / f"{number}.jpg").touch()
         number += 1
@@ -81,7 +81,7 @@ def test_files_in_a_real_folder_are_noticed(tmp_path: Path) -> None:
 def test_a_real_folder_that_was_away_is_watched_again(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
-    found = changes_below(photos, tmp_path / "index")
+    found = changes_below([photos], tmp_path / "index")
     assert next(found) is False
     photos.rename(tmp_path / "away")
     (tmp_path / "away").rename(photos)

@@ -42,5 +42,6 @@ from ._terminal import program as program
 from ._terminal import progress_bar as progress_bar
 from ._terminal import say as say
 from ._terminal import say_issues as say_issues
+from ._terminal import say_now as say_now
 from ._terminal import shortest as shortest
 from ._watcher import watched as watched

@@ -47,6 +47,11 @@ def say(text: str) -> None:
     console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
+def say_now(line: str) -> None:
+    """Print a line with the time of day, as commands do that stay."""
+    say(f"{time.strftime('%H:%M:%S')} {line}")
+
+
 class Seldom:
     """Prints a line of progress if the last one is some seconds old."""
 

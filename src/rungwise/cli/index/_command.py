@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from shlex import quote
@@ -32,16 +32,17 @@ from rungwise.cli.frame import (
     say_cut,
     say_default,
     say_issues,
+    say_now,
     with_ray,
 )
 from rungwise.cli.index import _maintenance as maintenance
-from rungwise.core import UserError
+from rungwise.core import UserError, require_there
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
 from rungwise.core.network import address_of
 
 if TYPE_CHECKING:
-    from rungwise.data import ImageCaptions
+    from rungwise.data import CollectionSource, ImageCaptions
     from rungwise.index import Index
     from rungwise.index.update import Changes, FilesOfItems
     from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles
@@ -50,10 +51,17 @@ _EXAMPLES = (
     "rungwise index photos",
     "rungwise index photos --model run/model --out index",
     "rungwise index photos --out index --watch",
+    "rungwise index photos scans --out everything",
     "rungwise index s3://bucket/shards --out s3://bucket/index --ray HEAD:6379",
     "rungwise index compact INDEX",
     "rungwise index export INDEX --out rows.parquet",
 )
+
+
+WITHHELD = 3
+"""Exit status where pictures are gone and were not removed from the index."""
+AUTO = "auto"
+"""Layout that stands for looking anew."""
 
 
 @dataclass
@@ -64,13 +72,16 @@ class MakeIndex:
     after an index: rungwise index compact, and rungwise index export.
 
     Attributes:
-        pictures: Folder of pictures, with or without captions. Also Parquet files that hold the pictures, or WebDataset
-            shards, in a folder or in an object store (s3://bucket/prefix).
+        pictures: Folder of pictures, with or without captions; or several folders. Also Parquet files that hold the
+            pictures, or WebDataset shards, in a folder or in an object store (s3://bucket/prefix).
         model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
             or a name; default the one that made the index, and for a new one a published one, which is said and
             fetched.
-        out: Folder of the index. Default beside the pictures, PICTURES.index; s3://BUCKET/PREFIX and
-            milvus://HOST:PORT/NAME are addresses of stores for many machines.
+        out: Folder of the index. Default beside the pictures, PICTURES.index; several folders need it.
+            s3://BUCKET/PREFIX and milvus://HOST:PORT/NAME are addresses of stores for many machines.
+        captions: File of the captions of these pictures, in place of those that lie beside them.
+        layout: Read the pictures as this layout, whatever else lies there. An index remembers its layout, captions, key
+            and patterns; auto forgets all of them and looks anew.
         watch: Stay, and index what changes, until Ctrl-C.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
             cluster (HOST:PORT), on its machines, one of which this must be.
@@ -81,8 +92,8 @@ class MakeIndex:
         overwrite: Begin anew where an index is.
         rehash: Compare the content of every file. Without it, files whose size and time are as they were are taken to
             be the same.
-        allow_empty: Remove all from the index when all pictures are gone. Without it, a folder that suddenly holds
-            nothing is refused, since it may only not be mounted.
+        allow_removals: Remove all pictures from the index that are gone. Without it, nothing is removed where their
+            folder is empty or not mounted, or where they are more than a tenth and at least 20.
         store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
             exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
         half: Keep vectors in half precision. They take half the place; LanceDB's store only.
@@ -90,9 +101,11 @@ class MakeIndex:
             With --ray, auto is float32, so that all workers compute alike.
     """
 
-    pictures: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PICTURES")]
+    pictures: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PICTURES [PICTURES]")]
     model: str | None = None
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
+    captions: Path | None = None
+    layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
     watch: bool = False
     ray: str | None = None
     workers: int | None = field(default=None, metadata=ADVANCED)
@@ -100,7 +113,7 @@ class MakeIndex:
     explain: bool = False
     overwrite: bool = False
     rehash: bool = field(default=False, metadata=ADVANCED)
-    allow_empty: bool = field(default=False, metadata=ADVANCED)
+    allow_removals: bool = False
     store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
     half: bool = field(default=False, metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
@@ -117,7 +130,7 @@ def main(arguments: list[str]) -> int:
     _refuse_what_contradicts(asked)
     from rungwise.index.layout import manifest
 
-    out = asked.out or beside(asked.pictures)
+    out = asked.out or beside(asked.pictures[0])
     if asked.out is None and not address_of(out):
         require_writable_folder(out)
     usable_cache()  # of what frozen encoders make of pictures
@@ -128,10 +141,12 @@ def main(arguments: list[str]) -> int:
             from rungwise.core.compute import cluster
 
             run.ray = run.held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
-        run.once()
+        changes = run.once()
         if asked.watch:
             run.watch()
             return 0
+    if changes.withheld:
+        return WITHHELD
     ours, where = program(), quote(run.place)
     say(f'next: {ours} search {where} "a text"   or   {ours} serve {where}')
     return 0
@@ -139,6 +154,10 @@ def main(arguments: list[str]) -> int:
 
 def _refuse_what_contradicts(asked: MakeIndex) -> None:
     """Refuse options that do not go with each other."""
+    if not asked.pictures:
+        raise UserError("name the folder of pictures, such as rungwise index photos")
+    if len(asked.pictures) > 1 and asked.out is None:
+        raise UserError(f"{len(asked.pictures)} folders make one index; name it: --out INDEX")
     if asked.ray and asked.watch:
         raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
     if asked.workers is not None and (asked.ray is None or asked.workers < 1):
@@ -166,9 +185,20 @@ class _Run:
         self.asked, self.out, self.place = asked, out, named(out)
         self.held = ExitStack()
 
-    def once(self) -> None:
+    def once(self) -> Changes:
         """Read the collection, print its issues, and update the index."""
         raise NotImplementedError
+
+    def _source(self, before: CollectionSource | None = None) -> CollectionSource:
+        """What the command line names, and beside that what the index remembers."""
+        from rungwise.data import source_of_files
+
+        asked = self.asked
+        if before is None or asked.layout == AUTO:
+            layout = "" if asked.layout in (None, AUTO) else asked.layout
+            return source_of_files(asked.pictures, layout=layout or "", captions=asked.captions)
+        given = source_of_files(asked.pictures, layout=asked.layout or before.layout, captions=asked.captions)
+        return replace(given, captions=given.captions or before.captions)
 
     def _opened(self) -> DualEncoder:
         """Open the model, which then computes as the command line says."""
@@ -200,7 +230,7 @@ class _Run:
             self.model,
             progress=progress,
             rehash=self.asked.rehash,
-            allow_empty=self.asked.allow_empty,
+            allow_removals=self.asked.allow_removals,
             thumbnails=self.asked.thumbnails or None,
             say=say,
             files=self._workers(),
@@ -216,7 +246,7 @@ class _Run:
         load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
         return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
-    def _update(self, data: ImageCaptions) -> None:
+    def _update(self, data: ImageCaptions) -> Changes:
         start = time.perf_counter()
         try:
             with progress_bar("pictures", len(data)) as advance:
@@ -225,6 +255,7 @@ class _Run:
             say(f"interrupted; what was encoded is in {self.place}, and the same command goes on from there")
             raise
         self._say_done(changes, time.perf_counter() - start)
+        return changes
 
     def _say_done(self, changes: Changes, seconds: float) -> None:
         assert self.index is not None
@@ -232,6 +263,8 @@ class _Run:
             say(f"{len(changes.issues)} pictures could not be read and are left out:")
             say_issues(changes.issues)
         say(f"{changes} ({changes.encoded} encoded)")
+        if changes.withheld:
+            say(changes.withheld_line())
         captions = self.index.caption_store.count()
         say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.place}")
         if self.asked.explain:
@@ -240,28 +273,14 @@ class _Run:
 
     def watch(self) -> None:
         """Index changes until Ctrl-C; errors are printed and do not end it."""
-        from rungwise.index.update import changes_below
+        from rungwise import data
+        from rungwise.index.update import follow
 
-        asked = self.asked.pictures
-        root = asked if asked.is_dir() else asked.parent
-        say(f"watching {root}; Ctrl-C ends")
-        due, complaint = True, ""  # what changed before the watch began is looked for first
+        assert self.index is not None
+        source = self.index.source or self._source()
+        say(f"watching {', '.join(map(str, self.asked.pictures))}; Ctrl-C ends")
         try:
-            for changed in changes_below(root, self.out):
-                if not (due or changed):
-                    continue
-                try:
-                    changes = self._changed(read_collection(asked, self.asked.allow_empty))
-                except (UserError, OSError) as error:
-                    due = True  # it is tried again, and said once
-                    if str(error) != complaint:
-                        complaint = str(error)
-                        say(f"{time.strftime('%H:%M:%S')} {complaint}")
-                    continue
-                due, complaint = False, ""
-                if changes:
-                    unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
-                    say(f"{time.strftime('%H:%M:%S')} {changes}{unread}")
+            follow(source.folders, self.out, lambda: self._changed(data.read_again(source)), say_now)
         except KeyboardInterrupt:
             say(f"ended; what was taken in is kept: {self.place}")
 
@@ -278,10 +297,17 @@ class _Again(_Run):
         if not self.name:
             raise UserError(f"{out}: does not say where its model is; name it: --model")
 
-    def once(self) -> None:
+    def once(self) -> Changes:
         """Update the index; the model is opened only if something is to be encoded."""
         assert self.index is not None
-        data = read_collection(self.asked.pictures, self.asked.allow_empty)
+        from rungwise.data import read_again
+
+        before = self.index.source
+        source = self._source(before)
+        if before is None or not set(source.paths) <= set(before.paths):
+            for one in source.paths:
+                require_there(Path(one))
+        data = read_again(source)
         say_issues(data.issues)
         from rungwise.models import LazyModel
 
@@ -301,7 +327,7 @@ class _Again(_Run):
                 )
             say_columns(data)
             say_cut(opened, data.captions)
-        self._update(data)
+        return self._update(data)
 
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
         """The model, opened when something is to be encoded; None where its files are unknown."""
@@ -326,7 +352,8 @@ class _First(_Run):
         super().__init__(asked, out)
         self.name = asked.model or str(DEFAULT)
 
-    def once(self) -> None:
+    def once(self) -> Changes:
+        from rungwise.data import read_again
         from rungwise.data.files import FeatureRows
         from rungwise.index import Index
         from rungwise.index.layout import manifest
@@ -334,7 +361,7 @@ class _First(_Run):
 
         manifest.refuse_strangers(self.out)
         model = self._opened() if self.asked.model else None
-        data = read_collection(self.asked.pictures, allow_empty=False)
+        data = read_again(self._source())
         say_issues(data.issues)
         require_pictures(data)
         require_ids(data)
@@ -349,8 +376,7 @@ class _First(_Run):
         say_columns(data)
         say_cut(model, data.captions)
         if self.asked.overwrite:
-            self._build(data, model)
-            return
+            return self._build(data, model)
         self.index = Index.create(
             self.out,
             model,
@@ -362,7 +388,7 @@ class _First(_Run):
         )
         self._keep(model)
         try:
-            self._update(data)
+            return self._update(data)
         except UserError:
             if not len(self.index):
                 manifest.discard(self.out)
@@ -376,7 +402,7 @@ class _First(_Run):
             assert self.index is not None
             self._files.keep(ModelFacts(self.index.manifest.model_fingerprint, model.dimension, model.stands_for))
 
-    def _build(self, data: ImageCaptions, model: DualEncoder) -> None:
+    def _build(self, data: ImageCaptions, model: DualEncoder) -> Changes:
         """Build the index; it replaces an old one when it is whole."""
         from rungwise.index import Index
         from rungwise.index.update import Changes
@@ -398,21 +424,7 @@ class _First(_Run):
         self._keep(model)
         changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
         self._say_done(changes, time.perf_counter() - start)
-
-
-def read_collection(pictures: Path, allow_empty: bool) -> ImageCaptions:
-    """Read the collection, or make an empty one for a folder without pictures where that is allowed."""
-    import numpy as np
-
-    from rungwise.data import ImageCaptions, read
-    from rungwise.data.layouts import PictureFolder, folder_name
-
-    try:
-        return read(pictures)
-    except UserError:
-        if not (allow_empty and pictures.is_dir()) or PictureFolder(pictures).pictures:
-            raise
-        return ImageCaptions((), (), np.empty(0, np.int64), name=folder_name(pictures))
+        return changes
 
 
 def say_columns(data: ImageCaptions) -> None:

@@ -6,6 +6,7 @@ from ._files import explained as explained
 from ._files import make_folder as make_folder
 from ._files import replacing as replacing
 from ._files import require_writable_file as require_writable_file
+from ._mount_points import mounts_below as mounts_below
 from ._seals import DROPPINGS as DROPPINGS
 from ._seals import SEAL as SEAL
 from ._seals import add_to_seal as add_to_seal

@@ -35,12 +35,32 @@ def is_mount_point(folder: Path) -> bool:
     """Whether another file system, or another folder, is mounted at a folder."""
     if os.path.ismount(folder):
         return True
-    try:  # a folder of the same file system that is bound there looks like any other
-        lines = _MOUNTS.read_bytes().splitlines()
-        named = os.fsencode(folder.resolve())
+    # A folder of the same file system that is bound there looks like any other.
+    return os.fsencode(_resolved(folder)) in _mounts()
+
+
+def mounts_below(folder: Path) -> frozenset[Path]:
+    """Mount points below a folder, as far as the system lists them, with the folder as it was given in their paths."""
+    root = os.fsencode(_resolved(folder)).rstrip(b"/") + b"/"
+    return frozenset(
+        folder / os.fsdecode(one[len(root) :]) for one in _mounts() if one.startswith(root) and one != root
+    )
+
+
+def _resolved(folder: Path) -> Path:
+    try:
+        return folder.resolve()
     except (OSError, ValueError, RuntimeError):
-        return False
-    return named in {_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4]) for line in lines}
+        return folder
+
+
+def _mounts() -> set[bytes]:
+    """Mount points that the system lists; none where it has no such list."""
+    try:
+        lines = _MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return set()
+    return {_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4]) for line in lines}
 
 
 def is_filled(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rungwise.core import MissingFileError, UserError, from_plain, is_regular, stamp
 from rungwise.core.disk import digest_of, folders, names_below, replacing, staging
 from rungwise.core.network import address_of
+from rungwise.data import CollectionSource
 from rungwise.index.layout import location
 from rungwise.index.stores import damaged, is_milvus, read_description, read_lines, write_description, write_lines
 from rungwise.index.stores.exact import DESCRIPTION as STORE
@@ -95,6 +96,9 @@ class Manifest:
         thumbnails: Whether small copies of the pictures are kept.
         issues_before: SHA-256 of the ``issues.jsonl`` that stood there before. A process that dies between the two
             files leaves that one.
+        source: Where the collection was read from, and as what; None where no reader made it. Paths are relative to the
+            folder of the index where both lie in the same one.
+        mounts: Folders below those of the collection that were mounted when it was last read.
         format: Always :data:`FORMAT`.
         version: Version of the layout of the folder.
     """
@@ -114,6 +118,8 @@ class Manifest:
     rows_in_order: int = 0
     thumbnails: bool = False
     issues_before: str = ""
+    source: CollectionSource | None = None
+    mounts: tuple[str, ...] = ()
     format: str = FORMAT
     version: int = VERSION
 

@@ -5,6 +5,7 @@ from ._encoding import require_pictures as require_pictures
 from ._file_reader import FilesOfItems as FilesOfItems
 from ._file_reader import file_of as file_of
 from ._image_metadata import FACTS as FACTS
+from ._removals import mounted_folders as mounted_folders
 from ._skipped import Skipped as Skipped
 from ._thumbnails import FOLDER as FOLDER
 from ._thumbnails import SIDE as SIDE
@@ -15,4 +16,5 @@ from ._update import Stored as Stored
 from ._update import Target as Target
 from ._update import Update as Update
 from ._watch import changes_below as changes_below
+from ._watch import follow as follow
 from ._workers import Workers as Workers

@@ -8,7 +8,7 @@ a process which dies leaves an index of all that was acknowledged, and the next 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from rungwise.core.network import address_of
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.pictures import MISSING
-from rungwise.index._items import Item, Items, ItemSource, from_record, item_digest, source_of, to_record
+from rungwise.index._items import Item, Items, ItemSource, added_folder, from_record, item_digest, source_of, to_record
 from rungwise.index.stores import Store
 from rungwise.index.update._encoding import Progress, encoded_texts, require_finite, results_of
 from rungwise.index.update._file_reader import FileContent, FileReader, FilesOfItems, ToLookAt, file_of, stamp_of
+from rungwise.index.update._removals import is_away, why_withheld
 from rungwise.index.update._skipped import Skipped
 from rungwise.index.update._thumbnails import Thumbnails
 
@@ -46,8 +47,10 @@ class Changes:
         changed: Pictures whose content, captions or columns are others than before.
         removed: Pictures that are no longer in the collection, or whose file is no picture any more.
         unchanged: The other pictures of the index.
+        withheld: Those among them that are gone like the removed ones, but stay for the reason that ``why`` gives.
         encoded: Pictures that went through the model.
         issues: One issue for each picture of the collection that cannot be read, also from earlier runs.
+        why: Why pictures were withheld from removal.
 
     >>> str(Changes(added=2, changed=0, removed=1, unchanged=40))
     '2 added, 0 changed, 1 removed, 40 unchanged'
@@ -59,9 +62,15 @@ class Changes:
     unchanged: int = 0
     encoded: int = 0
     issues: tuple[Issue, ...] = ()
+    withheld: int = 0
+    why: str = ""
 
     def __str__(self) -> str:
         return f"{self.added} added, {self.changed} changed, {self.removed} removed, {self.unchanged} unchanged"
+
+    def withheld_line(self) -> str:
+        """One line about pictures that are gone and stay in the index."""
+        return f"{self.withheld} pictures are gone and stay in the index: {self.why}; --allow-removals removes them"
 
     def __bool__(self) -> bool:
         """Whether pictures were added, changed or removed."""
@@ -98,6 +107,8 @@ class Update:
         whole: The index is to hold this collection and nothing else. If false, every picture of the collection is
             written, and what else there is stays.
         rehash: Compare the content also of files whose size and time are as they were.
+        allow_removals: Remove all that is gone, however much it is.
+        mounts: Folders that were mounted at the last update; what is gone below one that is away is not removed.
         progress: Called with the number of pictures that are done since the last call.
         stored: Called with the ids of each batch that is in the stores.
         files: Opens the files, and may encode what it finds; threads of this process if None.
@@ -112,10 +123,13 @@ class Update:
         left_out: Sequence[Skipped] = (),
         whole: bool = True,
         rehash: bool = False,
+        allow_removals: bool = False,
+        mounts: Sequence[Path] = (),
         progress: Progress | None = None,
         stored: Stored | None = None,
         files: FilesOfItems | None = None,
     ) -> None:
+        self._allow_removals, self._mounts = allow_removals, mounts
         self._files = files or FileReader
         self._target, self._data, self._model = target, data, model
         self._whole, self._rehash = whole, rehash
@@ -147,14 +161,22 @@ class Update:
                     self._leave_out(left, content_is_none=left.issue.kind == MISSING)
                     self._progress(1)
             self._write(readable)
+        withheld, why = 0, ""
         if self._whole:
-            self._remove(sorted(self._gone.union(self._known.keys() - set(self._data.image_ids))))
+            before = len(self._known) - self._added
+            gone = self._gone_now(sorted(self._gone.union(self._known.keys() - set(self._data.image_ids))))
+            why = "" if self._allow_removals else self._why_withheld(gone, before)
+            if why:
+                withheld = len(gone)
+                self._unchanged += withheld
+            else:
+                self._remove(list(gone))
         if self._target.thumbnails is not None:
             borne = {source.content for source in self._known.values() if source is not None}
             self._target.thumbnails.remove(self._lost - borne)
         self.left_out = tuple(self._unreadable[one] for one in self._data.image_ids if one in self._unreadable)
         issues = tuple(one.issue for one in self.left_out)
-        return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues)
+        return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues, withheld, why)
 
     def _to_look_at(self) -> ToLookAt:
         """The pictures whose files must be opened, with their stamps and the digests of what the collection says."""
@@ -285,19 +307,48 @@ class Update:
             else:
                 self._unchanged += 1
 
-    def _remove(self, ids: Sequence[str]) -> None:
-        """Remove rows, except those whose file the system keeps away, as in a folder that cannot be read."""
+    def _gone_now(self, ids: Sequence[str]) -> dict[str, Path | None]:
+        """Those of these rows, each with its file, that are gone in truth.
+
+        The system keeps away what lies in a folder that cannot be read, and what clients of a server added was never
+        part of the collection.
+        """
+        found: dict[str, Path | None] = {}
         for start in range(0, len(ids), _IDS_AT_ONCE):
             rows = self._target.pictures.get(ids[start : start + _IDS_AT_ONCE])
             items = [from_record(one, row.record, self._target.folder) for one, row in rows.items()]
-            gone = [item.id for item in items if item.id in self._gone or not _is_kept_away(item)]
-            self._unchanged += len(items) - len(gone)
-            if gone:
-                with self._target.writing():
-                    self._removed += self._target.pictures.delete(gone)
-                for one in gone:
-                    self._forget(one)
-                self._stored(())
+            found |= {one.id: file_of(one.path) for one in items if one.id in self._gone or not self._stays(one)}
+            self._unchanged += len(items)
+        self._unchanged -= len(found)
+        return found
+
+    def _stays(self, item: Item) -> bool:
+        """Whether a row stays although the collection does not have its picture."""
+        file = file_of(item.path)
+        there = _is_there(file)
+        own = None if self._target.folder is None else added_folder(self._target.folder)
+        return there is None or (there and file is not None and file.parent == own)
+
+    def _why_withheld(self, gone: Mapping[str, Path | None], before: int) -> str:
+        """Why rows stay although their pictures are gone; empty where they go.
+
+        A picture that was renamed or moved is not lost: its content stands in the index under another id.
+        """
+        kept = {source.content for one, source in self._known.items() if source is not None and one not in gone}
+        sources = {one: self._known.get(one) for one in gone}
+        lost = [one for one, source in sources.items() if source is None or source.content not in kept]
+        files = [file for one in lost if (file := gone[one]) is not None]
+        away = [one for one in self._mounts if any(file.is_relative_to(one) for file in files) and is_away(one)]
+        return why_withheld(len(lost), before, len(self._data), self._data.name, away)
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            some = ids[start : start + _IDS_AT_ONCE]
+            with self._target.writing():
+                self._removed += self._target.pictures.delete(some)
+            for one in some:
+                self._forget(one)
+            self._stored(())
 
 
 def _first_rows(data: ImageCaptions) -> dict[str, int]:
@@ -315,14 +366,14 @@ def _forgetting_if_written(one: FileContent, stamps: dict[Path, tuple[int, int]]
     return replace(one, source=replace(one.source, size=-1, content=""), facts=facts, thumbnail=None)
 
 
-def _is_kept_away(item: Item) -> bool:
-    """Whether the system does not tell if a picture's file is there."""
-    file = file_of(item.path)
+def _is_there(file: Path | None) -> bool | None:
+    """Whether a file on the disk is there; None where the system does not tell."""
     try:
-        if file is not None and address_of(file) is None:
-            os.stat(file)  # noqa: PTH116  # as Path.stat, which is slower
+        if file is None or address_of(file) is not None:
+            return False
+        os.stat(file)  # noqa: PTH116  # as Path.stat, which is slower
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
-        return True
-    return False
+        return None
+    return True

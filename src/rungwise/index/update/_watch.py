@@ -1,18 +1,65 @@
-"""Noticing that files below a folder were made, changed or removed."""
+"""Noticing that files below some folders were made, changed or removed, and following them."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rungwise.core import UserError
+from rungwise.index.update._update import Changes
+
+IGNORE_FILE = ".rungwiseignore"
+IGNORE_FILE = ".rungwiseignore"
 _GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
 
 
+def follow(
+    folders: Sequence[Path],
+    without: Path,
+    update: Callable[[], Changes],
+    say: Callable[[str], object],
+    ended: Callable[[], bool] = lambda: False,
+) -> None:
+    """Update an index whenever something changes below some folders, until ``ended`` says so or an exception ends it.
+
+    What goes wrong, and what is withheld from removal, is said once and tried again.
+
+    Args:
+        folders: Folders that are watched with all that is below them.
+        without: Folder of the index, whose changes do not count.
+        update: Brings the index up to date.
+        say: Called with a line for each set of changes, and for each new error.
+        ended: Asked every few seconds.
+    """
+    due, complaint = True, ""  # what changed before the watch began is looked for first
+    for changed in changes_below(folders, without):
+        if ended():
+            return
+        if not (due or changed):
+            continue
+        try:
+            changes = update()
+        except (UserError, OSError) as error:
+            due = True
+            if str(error) != complaint:
+                complaint = str(error)
+                say(complaint)
+            continue
+        due = False
+        if changes:
+            unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
+            say(f"{changes}{unread}")
+        kept = changes.withheld_line() if changes.withheld else ""
+        if kept and kept != complaint:
+            say(kept)
+        complaint = kept
+
+
 def changes_below(
-    folder: Path,
+    folders: Sequence[Path],
     without: Path,
     *,
     watch: Callable[..., Iterable[set[Any]]] | None = None,
@@ -21,27 +68,31 @@ def changes_below(
     """True whenever something changed, False now and then where nothing did, until the caller stops.
 
     Changes that come together are told together, and changes while the caller is busy afterwards. Hidden files do not
-    count, as no collection reads them. A folder that goes away is watched again once it is back.
+    count, except those that say what is left out. A folder that goes away is watched again once it is back.
 
     Args:
-        folder: Folder that is watched with all that is below it.
+        folders: Folders that are watched with all that is below them.
         without: A file or folder whose changes do not count, such as the index that the caller writes.
         watch: Gives changes as ``watchfiles.watch`` does, which it is if None.
-        pause: Waits the given seconds before a folder that is away is looked for again.
+        pause: Waits the given seconds before folders that are all away are looked for again.
     """
     watch = watch or _watch()
-    root, ours = Path(os.path.realpath(folder)), Path(os.path.realpath(without))
+    roots, ours = [Path(os.path.realpath(one)) for one in folders], Path(os.path.realpath(without))
 
     def counts(_: Any, name: str) -> bool:
         path = Path(name)
-        inner = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[-1:]
-        return not (path.is_relative_to(ours) or any(part.startswith(".") for part in inner))
+        inner = next((path.relative_to(one).parts for one in roots if path.is_relative_to(one)), path.parts[-1:])
+        hidden = any(part.startswith(".") for part in inner) and path.name != IGNORE_FILE
+        return not (path.is_relative_to(ours) or hidden)
 
     again = False
     while True:
+        there = [one for one in roots if one.is_dir()]
         try:
+            if not there:
+                raise FileNotFoundError
             for changes in watch(
-                root,
+                *there,
                 watch_filter=counts,
                 debounce=_GROUPED_MS,
                 step=_QUIET_MS,
@@ -51,7 +102,8 @@ def changes_below(
             ):
                 yield again or bool(changes)
                 # A folder that was moved is no longer watched, also where it has come back meanwhile.
-                again = any(Path(name) == root for _, name in changes) or not root.is_dir()
+                moved = any(Path(name) in roots for _, name in changes)
+                again = moved or [one for one in roots if one.is_dir()] != there
                 if again:
                     break
         except FileNotFoundError:

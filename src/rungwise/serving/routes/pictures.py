@@ -189,8 +189,8 @@ def _place(index: Index, item_id: str, body: bytes, header: PictureHeader) -> Pa
 
 
 def _folder(index: Index) -> Path:
-    assert index.folder is not None  # it was asked for
-    return index.folder.resolve().parent / f"{index.folder.resolve().name}.added"
+    assert index.added is not None  # it was asked for
+    return index.added
 
 
 def _remove_file(index: Index, item: Item, but: Path | None = None) -> None:
