@@ -112,7 +112,7 @@ MISTAKES = {
         "vsepp/own {desk}/pictures --model.image.backbone mobilenetv2_100",
         "weights of mobilenetv2_100 cannot be fetched (no network in tests); on a connected machine run: hf download"
         " timm/mobilenetv2_100.ra_in1k --include model.safetensors --local-dir mobilenetv2_100.ra_in1k; then copy"
-        " mobilenetv2_100.ra_in1k/model.safetensors here and set model.image.weights to that file",
+        " mobilenetv2_100.ra_in1k/model.safetensors here and name that file by --model.image.weights FILE",
     ),
     "weights that are not there": (
         "vsepp/own {desk}/pictures --model.image.weights {desk}/absent.safetensors",

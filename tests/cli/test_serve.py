@@ -1,5 +1,6 @@
 """Who is let in by ``rungwise serve``, and what it says of that."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 
 from rungwise.cli import _serve as serve
 from rungwise.cli import main
+from rungwise.data import read
 from rungwise.index import Index
 from rungwise.index.layout import manifest
-from rungwise.serving import Reranker, ServerSettings
+from rungwise.serving import Reranker, ServerSettings, _server
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
 
@@ -44,6 +46,32 @@ def test_this_machine_alone_needs_no_token(
     assert main(["serve", str(folder), "--device", "cpu"]) == 0
     assert (asked[0]["token"], asked[0]["open_to_all"]) == (None, False)
     assert capsys.readouterr().out == "2 pictures at http://192.0.2.7:8000/   (Ctrl-C ends)\n"
+
+
+def test_it_follows_the_folder_of_the_index(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread looks once for what changed before; here nothing more is to come, so that it ends."""
+    served = _server.serve
+
+    def after_the_follower(*given: object, **named: object) -> None:
+        for thread in threading.enumerate():
+            if thread.name == serve.FOLLOWER:
+                thread.join()
+        served(*given, **named)
+
+    monkeypatch.setattr("rungwise.serving._server.serve", after_the_follower)
+    monkeypatch.setattr("rungwise.index.update._watch.changes_below", lambda *_, **__: iter([False]))
+    assert main(["serve", str(folder), "--device", "cpu", "--follow"]) == 2
+    assert "does not say of which folder it was made; index it anew" in capsys.readouterr().err
+    photos = folder.parent / "photos"
+    place = Index.build(read(photos), ColourModel(), photos.parent / "followed", model_location="colours").folder
+    colour_pictures(photos, ["green"])
+    assert main(["serve", str(place), "--device", "cpu", "--follow"]) == 0
+    said = capsys.readouterr().out
+    assert f"following {photos}" in said
+    assert "1 added, 0 changed, 0 removed, 2 unchanged" in said
+    assert len(Index.open(place)) == 3
 
 
 def test_a_reranker_is_read_said_and_handed_on(

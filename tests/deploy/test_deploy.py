@@ -4,6 +4,7 @@ Tests of no module: of the container file, of compose, of the Ray cluster, and o
 is. No engine for containers is at hand, so none is started here.
 """
 
+import configparser
 import re
 import runpy
 import shlex
@@ -39,8 +40,12 @@ def pinned() -> dict[str, str]:
     return dict(line.split("==") for line in lines if "==" in line)
 
 
-def compose() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+COMPOSED = ("compose.yaml", "compose-folder.yaml")
+"""Files of compose: with Milvus, and of one folder without any database."""
+
+
+def compose(name: str = "compose.yaml") -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
     return found
 
 
@@ -56,14 +61,15 @@ def container_lines() -> list[str]:
 
 
 def images() -> Iterator[str]:
-    for service in compose()["services"].values():
-        yield service["image"]
+    for name in COMPOSED:
+        for service in compose(name)["services"].values():
+            yield service["image"]
     yield next(line.split()[1] for line in container_lines() if line.startswith("FROM "))
 
 
 def test_every_image_has_a_version_that_says_one_thing() -> None:
     found = list(images())
-    assert len(found) == 6
+    assert len(found) == 8
     for image in found:
         _, colon, version = image.rpartition(":")
         assert colon, image
@@ -73,7 +79,9 @@ def test_every_image_has_a_version_that_says_one_thing() -> None:
 def test_versions_are_those_that_are_tested() -> None:
     services = compose()["services"]
     assert services["milvus"]["image"] == f"milvusdb/milvus:v{pinned()['milvus']}"
-    assert services["serve"]["image"] == services["index"]["image"] == f"rungwise:{__version__}"
+    for name in COMPOSED:
+        ours = compose(name)["services"]
+        assert ours["serve"]["image"] == ours["index"]["image"] == f"rungwise:{__version__}"
     installed = " ".join(ray_cluster()["setup_commands"])
     assert f"ray[data]=={pinned()['ray']}" in installed
     assert set(re.findall(r"==([\d.]+)", installed)) == {pinned()["ray"]}
@@ -108,14 +116,16 @@ def test_extras_that_are_installed_exist() -> None:
     in_compose = compose()["services"]["serve"]["build"]["args"]["EXTRAS"]
     on_ray = re.search(r"rungwise-source\[([\w,-]+)\]", " ".join(ray_cluster()["setup_commands"]))
     assert on_ray
-    for extras in (built, in_compose, on_ray[1]):
+    alone = compose("compose-folder.yaml")["services"]["serve"]["build"]["args"]["EXTRAS"]
+    for extras in (built, in_compose, alone, on_ray[1]):
         assert set(extras.split(",")) <= known
     assert "milvus" in in_compose.split(",")
     assert "ray" in on_ray[1].split(",")
 
 
-def test_every_service_waits_for_what_it_needs_until_that_is_well() -> None:
-    services = compose()["services"]
+@pytest.mark.parametrize("file", COMPOSED)
+def test_every_service_waits_for_what_it_needs_until_that_is_well(file: str) -> None:
+    services = compose(file)["services"]
     for name, service in services.items():
         if name != "index":  # which ends
             assert service["healthcheck"]["test"][0] == "CMD"
@@ -123,12 +133,14 @@ def test_every_service_waits_for_what_it_needs_until_that_is_well() -> None:
         for needed, how in service.get("depends_on", {}).items():
             assert needed in services
             assert how == {"condition": "service_healthy"}
-    assert set(services["milvus"]["depends_on"]) == {"etcd", "minio"}
-    assert set(services["serve"]["depends_on"]) == {"milvus"}
+    if "milvus" in services:
+        assert set(services["milvus"]["depends_on"]) == {"etcd", "minio"}
+        assert set(services["serve"]["depends_on"]) == {"milvus"}
 
 
-def test_volumes_are_named_and_secrets_come_from_the_environment() -> None:
-    found = compose()
+@pytest.mark.parametrize("file", COMPOSED)
+def test_volumes_are_named_and_secrets_come_from_the_environment(file: str) -> None:
+    found = compose(file)
     for service in found["services"].values():
         for volume in service.get("volumes", ()):
             source = re.split(r":(?=/)", volume)[0]
@@ -138,8 +150,9 @@ def test_volumes_are_named_and_secrets_come_from_the_environment() -> None:
                 assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{name} has a default, or is written down"
 
 
-def test_nothing_is_reachable_from_other_machines_unless_that_is_asked_for() -> None:
-    ports = [port for service in compose()["services"].values() for port in service.get("ports", ())]
+@pytest.mark.parametrize("file", COMPOSED)
+def test_nothing_is_reachable_from_other_machines_unless_that_is_asked_for(file: str) -> None:
+    ports = [port for service in compose(file)["services"].values() for port in service.get("ports", ())]
     assert ports
     assert all(port.startswith(("127.0.0.1:", "${RUNGWISE_ADDRESS:-127.0.0.1}:")) for port in ports)
 
@@ -149,8 +162,9 @@ def typed(words: list[str]) -> list[str]:
     return [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", word) for word in words]
 
 
-def test_commands_of_compose_exist_with_these_options() -> None:
-    services = compose()["services"]
+@pytest.mark.parametrize("file", COMPOSED)
+def test_commands_of_compose_exist_with_these_options(file: str) -> None:
+    services = compose(file)["services"]
     command, *words = typed(services["serve"]["command"])
     assert command == "serve"
     serve = parse(Serve, words, "rungwise serve")
@@ -158,9 +172,31 @@ def test_commands_of_compose_exist_with_these_options() -> None:
     command, *words = typed(services["index"]["command"])
     assert command == "index"
     index = parse(MakeIndex, words, "rungwise index")
-    assert urlsplit(serve.index).scheme == "milvus"
     assert words[words.index("--out") + 1] == serve.index
-    assert index.model == serve.model == "/model"
+    assert index.model == "/model"
+    if file == "compose.yaml":
+        assert urlsplit(serve.index).scheme == "milvus"
+        assert serve.model == "/model"
+    else:
+        assert serve.follow
+        volume, _ = compose(file)["services"]["serve"]["volumes"][0].split(":")
+        assert serve.index.startswith("/var/lib/rungwise/"), "an index that a new container would not have"
+        assert volume in compose(file)["volumes"]
+
+
+def test_the_unit_of_systemd_starts_a_server_that_follows_its_folder() -> None:
+    text = (DEPLOY / "rungwise.service").read_text(encoding="utf-8")
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(text)
+    assert unit.sections() == ["Unit", "Service", "Install"]
+    program, command, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert (Path(program).name, command) == ("rungwise", "serve")
+    serve = parse(Serve, words, "rungwise serve")
+    assert serve.follow
+    assert not serve.browser
+    assert Path(serve.index).is_relative_to(unit["Service"]["ReadWritePaths"])
+    assert "TOKEN" not in unit["Service"].get("Environment", "")
 
 
 def test_the_entry_point_is_the_command() -> None:

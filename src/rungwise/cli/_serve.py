@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 TOKEN = "RUNGWISE_TOKEN"
 """Environment variable of the token; unlike a command line, other users cannot read it."""
 
+FOLLOWER = "rungwise-follower"
+"""Name of the thread that follows the folders of an index."""
+
 _EXAMPLES = (
     "rungwise serve photos.index",
     "rungwise serve photos.index --follow",
@@ -155,7 +158,7 @@ class _Follower:
 
         self._model = LazyModel(ModelFacts.of(model), open_model, lambda _: None)
         self._ended = Event()
-        self._thread = Thread(target=self._follow, name="rungwise-follow", daemon=True)
+        self._thread = Thread(target=self._follow, name=FOLLOWER, daemon=True)
         self._thread.start()
         say(f"following {', '.join(source.paths)}")
 

@@ -22,6 +22,7 @@ from ._scored_pairs import sharing_texts as sharing_texts
 from ._scored_pairs import with_drawn_splits as with_drawn_splits
 from ._scored_pairs import within as within
 from ._splits import UNDRAWN as UNDRAWN
+from ._splits import why_untrained as why_untrained
 from ._splits import with_share as with_share
 from ._splits import with_splits as with_splits
 from ._splits import with_validation as with_validation

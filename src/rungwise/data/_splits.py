@@ -69,6 +69,34 @@ def with_validation(data: ImageCaptions, train: Sequence[str] = ("train",), vali
     return replace(data, splits=tuple(splits))
 
 
+def why_untrained(data: ImageCaptions, train: Sequence[str] = ("train",), validation: str = "val") -> str:
+    """Why a collection cannot be trained on; empty where it can.
+
+    Args:
+        data: The collection; where it has no splits, or none to validate, they are drawn.
+        train: Names of the training splits.
+        validation: Name of the split that chooses the snapshot.
+
+    >>> why_untrained(ImageCaptions(("a", "b"), ("A dog.", "A cat."), [0, 1], splits=("test", "test")))
+    "no picture is in split 'train'; it has test"
+    """
+    try:
+        split = with_validation(with_splits(data), train, validation)
+    except UserError as error:
+        return str(error).removeprefix(f"{data.name}: ")
+    captioned = {split.splits[image] for image in split.image_of_caption.tolist()}
+    for name, wanted in (("train", train), ("validation", (validation,))):
+        there = [one for one in wanted if one in split.splits]
+        if not there:
+            known = ", ".join(data.split_names) or "no splits at all"
+            if any(split != NO_SPLIT for split in data.splits):
+                return f"no picture is in split {' or '.join(map(repr, wanted))}; it has {known}"
+            return f"{len(data)} pictures are too few to hold some out to validate"
+        if not captioned.intersection(there):
+            return f"the {name} pictures have no captions; training needs some in both"
+    return ""
+
+
 def with_share(data: ImageCaptions, train: Sequence[str], share: float, seed: int) -> ImageCaptions:
     """Keep a share of the training pictures; the others move to the split :data:`UNDRAWN`.
 

@@ -94,30 +94,47 @@ def test_columns_and_what_was_ignored_are_told(tmp_path: Path, capsys: pytest.Ca
     assert "captions not read 1 captions.json: no key says the caption" in said
 
 
+TRAINED = ["train 'FOLDER' --out run", "index 'FOLDER' --model run/model --out index"]
+NUMBERED = [f"{number}.png" for number in range(20)]
+
+
 @pytest.mark.parametrize(
-    ("files", "commands"),
+    ("files", "splits", "commands"),
     [
-        (("a.png",), ["index 'FOLDER'"]),
-        (("a.png", "captions.csv"), ["train 'FOLDER' --out run", "index 'FOLDER' --model run/model --out index",
-                                     "index 'FOLDER'"]),
-        (("captions.csv", "features.npy"), ["train 'FOLDER' --out run",
-                                            "index 'FOLDER' --model run/model --out index"]),
-        (("dev_ims.npy", "dev_caps.txt"), ["train 'FOLDER' --out run",
-                                           "index 'FOLDER' --model run/model --out index"]),
+        (NUMBERED, "", ["index 'FOLDER'"]),
+        ([*NUMBERED, "captions.csv"], "", [*TRAINED, "index 'FOLDER'"]),
+        (
+            [*NUMBERED, "captions.csv"],
+            "test",
+            ["train 'FOLDER' --data.train test --out run", TRAINED[1], "index 'FOLDER'"],
+        ),
+        ([*NUMBERED, "captions.csv"], "val", ["index 'FOLDER'"]),
+        (["0.png", "captions.csv"], "", ["index 'FOLDER'"]),
+        (["captions.csv", "features.npy"], "train", TRAINED),
+        (["train_ims.npy", "train_caps.txt", "dev_ims.npy", "dev_caps.txt"], "", TRAINED),
+        (["dev_ims.npy", "dev_caps.txt"], "", []),
     ],
-)  # fmt: skip
+)
 def test_it_ends_with_the_commands_to_run_next(
-    files: tuple[str, ...], commands: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: list[str], splits: str, commands: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "my photos"
     folder.mkdir()
     for name in files:
-        if name == "a.png":
-            Image.new("RGB", (32, 32), "teal").save(folder / name)
+        if name.endswith(".png"):
+            Image.new("RGB", (32, 32), (int(name[:-4]), 9, 9)).save(folder / name)
         elif name.endswith(".npy"):
-            np.save(folder / name, np.ones((1, 4), np.float32))
+            np.save(folder / name, np.eye(20, dtype=np.float32))
+        elif name.endswith(".txt"):
+            (folder / name).write_text("a dog\n" * 20)
         else:
-            (folder / name).write_text("a dog\n" if name == "dev_caps.txt" else "image,caption\na.png,A dog.\n")
-    after = inspected(folder, capsys).partition("\nnext")[2].splitlines()
-    shown = [line.partition("rungwise ")[2] for line in after if line.startswith("  ")]
+            named = NUMBERED if NUMBERED[1] in files or "features.npy" in files else NUMBERED[:1]
+            rows = "".join(f"{one},A dog.,{splits}\n" for one in named)
+            (folder / name).write_text(f"image,caption,split\n{rows}")
+    said = inspected(folder, capsys)
+    shown = [
+        line.partition("rungwise ")[2] for line in said.splitlines() if line.startswith("  ") and "rungwise" in line
+    ]
     assert shown == [command.replace("FOLDER", str(folder)) for command in commands]
+    untrained = ("captions.csv" in files and splits != "test" and TRAINED[0] not in commands) or not commands
+    assert ("no model can be trained on it: " in said) == untrained

@@ -62,7 +62,7 @@ def test_a_kind_that_is_typed_takes_the_place_of_the_presets(
     out, cache = tmp_path / "run", tmp_path / "cache"
     assert main(["train", str(pictures), "--out", str(out), "--cache", str(cache), *TINY, *words]) == 0
     said = capsys.readouterr().out
-    assert "no configuration is named, so this is rungwise train quick" in said
+    assert "no preset is named, so this is rungwise train quick" in said
     assert "no splits in the data: 6 of 48 pictures are held out to validate and" in said
     assert "4 epochs in" in said
     assert f"rungwise evaluate {out} '{pictures}'" in said
@@ -70,6 +70,30 @@ def test_a_kind_that_is_typed_takes_the_place_of_the_presets(
     assert (model.config.text.kind, model.config.text.min_count) == ("bag_of_words", 1)
     assert model.unknown_words("a red zebra") == ("zebra",)
     assert not (cache / "texts").exists()  # its vectors are not kept
+
+
+def test_a_collection_without_training_pictures_is_refused_with_the_way_out(
+    pictures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pictures / "captions.csv"
+    header, *rows = table.read_text(encoding="utf-8").splitlines()
+    table.write_text("\n".join([f"{header},split", *(f"{row},test" for row in rows)]), encoding="utf-8")
+    monkeypatch.setattr("rungwise.training.run", lambda *_, **__: pytest.fail("a model was made"))
+    assert main(["train", str(pictures), *TINY]) == 2
+    assert (
+        "my pictures: no picture is in split 'train'; it has test; name the splits to train on, such as"
+        " --data.train test" in capsys.readouterr().err
+    )
+
+
+def test_without_a_network_it_ends_before_a_picture_is_read(
+    pictures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("rungwise.data.pictures._decoding.decoding", lambda *_, **__: pytest.fail("a picture was read"))
+    monkeypatch.setattr("rungwise.training.run", lambda *_, **__: pytest.fail("a model was made"))
+    assert main(["train", str(pictures), "--out", str(tmp_path / "run")]) == 2
+    assert "name that file by --model.image.weights FILE" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 PADDED = {"pad_type": "same", "mean": "0.5", "std": "0.5", "input": "24"}

@@ -277,7 +277,7 @@ def test_weights_that_cannot_be_fetched_are_one_line_that_says_how(monkeypatch: 
     assert str(caught.value) == (
         "weights of mobilenetv2_100.ra_in1k cannot be fetched (no route to the hub); on a connected machine run:"
         " hf download timm/mobilenetv2_100.ra_in1k --include model.safetensors --local-dir mobilenetv2_100.ra_in1k;"
-        " then copy mobilenetv2_100.ra_in1k/model.safetensors here and set model.image.weights to that file"
+        " then copy mobilenetv2_100.ra_in1k/model.safetensors here and name that file by model.image.weights=FILE"
     )
 
 

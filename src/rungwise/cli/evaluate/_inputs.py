@@ -13,7 +13,7 @@ from rungwise.cli.evaluate._options import Evaluate
 from rungwise.cli.frame import PrecisionName, encoding_in, progress_bar, read_model, say, say_cut, say_issues
 from rungwise.core import UserError
 from rungwise.core.disk import digest_of
-from rungwise.data import ImageCaptions, read, with_splits
+from rungwise.data import NO_SPLIT, ImageCaptions, read, with_splits, with_validation
 from rungwise.evaluation import Provenance, refuse_own_opinion
 from rungwise.evaluation.inputs import (
     TOP,
@@ -157,7 +157,13 @@ def read_part(place: Path, split: str, *, join_restval: bool = False, captions_o
     """A split of a collection, or all of it; the collection's issues are printed."""
     data = read(place, join_restval=join_restval, captions_only=captions_only)
     say_issues(data.issues)
-    return data if split == "all" else with_splits(data).split(split)
+    if split == "all":
+        return data
+    data = with_splits(data)
+    if split == "val":  # which training holds out of what it is trained on, where the data have none
+        trained = [one for one in data.split_names if one != NO_SPLIT]
+        data = with_validation(data, ("train",) if "train" in trained else trained)
+    return data.split(split)
 
 
 def _of_model(name: str, data: ImageCaptions, asked: Evaluate) -> ScoredInputs:

@@ -69,10 +69,22 @@ def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
     ours, named = program(), quote(str(place))
     index = f"{ours} index {named}"
     if data.captions and data.has_pictures:
-        yield "next, train a model on it and search with that:"
+        from rungwise.data import NO_SPLIT, why_untrained
+
         preset = "scenes " if data.layout == "scenes" else ""
-        yield f"  {ours} train {preset}{named} --out run"
-        yield f"  {index} --model run/model --out index"
+        train = f"{ours} train {preset}{named}"
+        # Whoever has only pictures for a test may want to train on them all the same.
+        others = tuple(one for one in data.split_names if one not in ("val", NO_SPLIT))
+        if not (why := why_untrained(data)):
+            yield "next, train a model on it and search with that:"
+            yield f"  {train} --out run"
+            yield f"  {index} --model run/model --out index"
+        elif others and not why_untrained(data, others):
+            yield f"next, train a model ({why}, so the line names it) and search with that:"
+            yield f"  {train} --data.train {' '.join(map(quote, others))} --out run"
+            yield f"  {index} --model run/model --out index"
+        else:
+            yield f"no model can be trained on it: {why}"
         if data.paths:
             yield "or search with a published model, without training:"
             yield f"  {index}"

@@ -134,7 +134,7 @@ def main(arguments: list[str]) -> int:
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
     check_choice(named, picked, config.data.path)
-    from rungwise.data import read, with_splits, with_validation
+    from rungwise.data import NO_SPLIT, read, why_untrained, with_splits, with_validation
     from rungwise.training import run
     from rungwise.training.config import FitConfig
     from rungwise.training.distributed import is_first
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
     elif is_first():
         _say_unreached(config, arguments)
     if unnamed and is_first():
-        say(f"no configuration is named, so this is rungwise train {QUICK}; others: {', '.join(systems())}")
+        say(f"no preset is named, so this is rungwise train {QUICK}; rungwise presets lists the others")
     if picked is not None and is_first():
         say(picked.why)
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
@@ -155,6 +155,12 @@ def main(arguments: list[str]) -> int:
     else:
         data = read(config.data.path, join_restval=config.data.join_restval)
     check_fits(config, data)
+    if why := why_untrained(data, config.data.train, config.data.validation):
+        others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]
+        remedy = f"; name the splits to train on, such as --data.train {' '.join(others)}" if others else ""
+        raise UserError(f"{data.name}: {why}{remedy}")
+    if data.features is None and is_first():
+        _fetch_weights(config)
     split = with_validation(with_splits(data), config.data.train, config.data.validation)
     if is_first():
         say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
@@ -162,7 +168,7 @@ def main(arguments: list[str]) -> int:
         _say_splits(data, split)
     if isinstance(config, FitConfig):
         found = fit(config, split, asked, device)
-        commands = _next(config, data, found.model_folder, asked.out, found.choice)
+        commands = _next(config, split, found.model_folder, asked.out, found.choice)
         _say_end(f"model: {found.model_folder}", begun, commands)
         return 0
     if asked.seeds:
@@ -193,8 +199,21 @@ def main(arguments: list[str]) -> int:
         say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
         return 130
     said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
-    _say_end(said, begun, _next(config, data, result.model_folder, asked.out, config.snapshot))
+    _say_end(said, begun, _next(config, split, result.model_folder, asked.out, config.snapshot))
     return 0
+
+
+def _fetch_weights(config: AnyRunConfig) -> None:
+    """Fetch the weights that a run begins with, so that without a network it ends before a picture is read."""
+    from rungwise.encoders.images import ImageConfig
+    from rungwise.training.config import TrainConfig, WholeModel
+
+    stages = config.stage_configs() if isinstance(config, TrainConfig) else ()
+    begun = stages[0][1] if stages else config
+    image = getattr(begun.model, "image", None)
+    anew = not isinstance(begun, TrainConfig) or (not begun.start and isinstance(begun.tune, WholeModel))
+    if anew and isinstance(image, ImageConfig):
+        image.fetch()
 
 
 def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
@@ -256,12 +275,15 @@ def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, cho
     The model is measured by the measure that chose it, a model without vectors is used as a second stage, and data
     without words are searched by a picture.
     """
+    from rungwise.calibration import FEWEST_QUERIES
     from rungwise.models import DualEncoder
     from rungwise.models.io import family
 
     ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
     place, run, of_run, index = (shlex.quote(str(one)) for one in (config.data.path, out, model, out / "index"))
     evaluate = f"{ours} evaluate {run} {place}{protocol}"
+    if "test" not in data.splits or "test" in config.data.train:  # what was trained on measures nothing
+        evaluate += " --split val"
     if not issubclass(family(config.model.kind), DualEncoder):
         second = f"--rerank {of_run}"
         both = f"{ours} evaluate VECTOR_MODEL {place}{protocol} {second}"
@@ -269,8 +291,10 @@ def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, cho
     make_index = f"{ours} index {place} --model {of_run} --out {index}"
     if data.text_features is not None:
         return evaluate, make_index, f"{ours} search {index} --like {shlex.quote(data.image_ids[0])}"
-    calibrate = f"{ours} calibrate {of_run} {place}"
-    return evaluate, calibrate, make_index, f'{ours} search {index} "what you look for"'
+    search = f'{ours} search {index} "what you look for"'
+    if sum(data.splits[image] == "val" for image in data.image_of_caption.tolist()) < FEWEST_QUERIES:
+        return evaluate, make_index, search
+    return evaluate, f"{ours} calibrate {of_run} {place}", make_index, search
 
 
 def _since(begun: float) -> str:

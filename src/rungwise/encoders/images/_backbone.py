@@ -89,6 +89,15 @@ class ImageConfig(Bounded):
         """
         return load_backbone(self)
 
+    def fetch(self) -> None:
+        """Download the configured weights if they are not on this machine.
+
+        Raises:
+            UserError: If they cannot be fetched.
+        """
+        if self.weights == "hub":
+            _fetched(self.backbone)
+
     def restore(self, files: SavedFiles) -> Backbone:
         """A saved model's backbone, without its weights."""
         where = str(files.path / PREPROCESSING)
@@ -314,8 +323,9 @@ def _fetched(backbone: str) -> dict[str, Any]:
         reason = _first_line(cause) if isinstance(cause, Exception) else str(error)
         raise UserError(
             f"weights of {backbone} cannot be fetched ({reason}); on a connected machine run:"
-            f" {fetching(name, [_HUB_FILE])}; then copy {folder_of(name)}/{_HUB_FILE} here and set"
-            " model.image.weights to that file"
+            f" {fetching(name, [_HUB_FILE])}; then copy {folder_of(name)}/{_HUB_FILE} here and name that file by"
+            " model.image.weights=FILE",
+            parameters={"model.image.weights=FILE": "model.image.weights"},
         ) from error
     return {"pretrained_cfg_overlay": {"file": str(folder / _HUB_FILE)}} if (folder / _HUB_FILE).is_file() else {}
 
@@ -341,7 +351,8 @@ def create_network(config: ImageConfig, *, pretrained: bool) -> Any:
             raise _unfit(config, error) from error
         raise UserError(
             f"weights of {config.backbone} cannot be fetched ({_first_line(error)}); without a network name a"
-            " local safetensors file in model.image.weights"
+            " safetensors file of this machine by model.image.weights=FILE",
+            parameters={"model.image.weights=FILE": "model.image.weights"},
         ) from error
     except _UNFIT as error:
         raise _unfit(config, error) from error
