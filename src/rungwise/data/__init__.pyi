@@ -4,6 +4,7 @@ from ._collection import ImageCaptions as ImageCaptions
 from ._collection import Issue as Issue
 from ._columns import Column as Column
 from ._columns import Value as Value
+from ._columns import is_date as is_date
 from ._columns import typed as typed
 from ._datasets import dataset_of as dataset_of
 from ._inspection import inspect as inspect

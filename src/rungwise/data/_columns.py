@@ -28,6 +28,11 @@ _OWN = "rungwise."
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,2})?", re.ASCII)
 _TRUTH = {"true": True, "false": False}
 _EXACT = 1 << 53
+_DATE = re.compile(
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z| ?[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
+)
 _MOST_PARTS = 1000
 
 
@@ -94,13 +99,31 @@ def typed(name: str, cells: Sequence[object | None], *, parse: bool) -> Column:
 
 
 def kind_of(column: Column) -> str:
-    """Kind of the values of a column, in words."""
+    """Kind of the values of a column, in words: ``dates`` are texts, all of which :func:`is_date` takes for one.
+
+    >>> kind_of(("2021-05-01", None)), kind_of(("2021-05-01", "unknown")), kind_of((2021, None))
+    ('dates', 'texts', 'numbers')
+    """
     first = next((value for value in column if value is not None), None)
     if isinstance(first, bool):
         return "truth values"
     if isinstance(first, int | float):
         return "numbers"
-    return "lists of texts" if isinstance(first, tuple) else "texts"
+    if isinstance(first, tuple):
+        return "lists of texts"
+    is_dates = isinstance(first, str) and all(
+        isinstance(one, str) and is_date(one) for one in column if one is not None
+    )
+    return "dates" if is_dates else "texts"
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a day as ISO 8601 writes it, or a time of a day; a blank may stand in place of the T.
+
+    >>> is_date("2021-05-01"), is_date("2021-05-01 10:20:30.5+02:00"), is_date("2021-05"), is_date("2021-05-01 good")
+    (True, True, False, False)
+    """
+    return _DATE.fullmatch(text) is not None
 
 
 def own_name(name: str, taken: Mapping[str, object]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +17,18 @@ from rungwise.core.output import quoted
 from rungwise.data import CollectionSource, Issue
 from rungwise.index._answers import Hit, hits_of
 from rungwise.index._items import CAPTIONS, Item, added_folder, from_record, ids_of_texts, path_of_stored, source_of
-from rungwise.index.filters import Condition, Either, Where
+from rungwise.index.filters import (
+    ColumnKind,
+    Condition,
+    DateError,
+    Either,
+    UnderstoodWhere,
+    Where,
+    check_columns,
+    columns_of,
+    kinds_of,
+    understood,
+)
 from rungwise.index.layout import Grades, read_grades, store_pair
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import Record, Store, checked_queries, damaged, named
@@ -27,6 +40,10 @@ if TYPE_CHECKING:
     from rungwise.models import IndexEncoder
 
 
+_ROWS_LOOKED_AT = 1000
+"""Number of pictures by which it is known what the columns hold, unless a filter does not fit to them."""
+_TIMES = ("taken", "modified")
+"""Columns by which pictures are new: the first one that a picture has."""
 _TEXTS_AT_ONCE = 64
 """Number of conditions in one filter; engines take some hundreds and end the process at thousands."""
 
@@ -48,6 +65,7 @@ class ReadableIndex:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
+        self._kinds: dict[str, ColumnKind] | None = None
         self._checked: IndexEncoder | None = None
         self._calibration: tuple[Calibration | None] | None = None
         self._place = None if folder is None else folder.resolve()
@@ -121,8 +139,43 @@ class ReadableIndex:
 
     def items(self, where: Where | None = None) -> Iterator[Item]:
         """The pictures, or those that a filter lets through, in the order in which they were written."""
-        for one, record in self.picture_store.records(where):
-            yield self._item(one, record)
+        rows = self.picture_store.records(None if where is None else self.understood(where))
+        return (self._item(one, record) for one, record in rows)
+
+    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
+        """Ids of the newest pictures, or of the newest that a filter lets through, the newest first.
+
+        A picture is as new as its ``taken`` says, or without one its ``modified``; those without either come last, and
+        those of one time stand in the order of their ids.
+
+        Args:
+            count: Number of ids at most.
+            offset: Number of newer pictures to pass over.
+            where: Filter of the pictures; all if None.
+        """
+        understood = None if where is None else self.understood(where)
+        return self.picture_store.newest(count, offset, understood, by=_TIMES)
+
+    def understood(self, where: Where) -> UnderstoodWhere:
+        """The filter that people mean by this one: a date covers its day, and a folder those below it.
+
+        Methods of an index do this themselves; a store takes a filter by the letter. Columns hold dates where all
+        values that were looked at are dates: those of the first thousand pictures, and all before a filter is refused.
+
+        Raises:
+            UserError: If no picture has a column that the filter names, or a column of dates is compared with what is
+                no date, or could be several.
+        """
+        if isinstance(where, UnderstoodWhere) or not where.conditions:
+            return understood(where, {})
+        if self._kinds is None:
+            self._kinds = kinds_of(record for _, record in islice(self.picture_store.records(), _ROWS_LOOKED_AT))
+        if set(columns_of(where)) <= self._kinds.keys():
+            with suppress(DateError):
+                return understood(where, self._kinds)
+        self._kinds = kinds_of(record for _, record in self.picture_store.records())
+        check_columns(where, self._kinds)
+        return understood(where, self._kinds)
 
     def found(self, ids: Sequence[str]) -> dict[str, Item]:
         """The pictures with these ids, in the order asked; ids that no picture has are left out."""
@@ -144,7 +197,7 @@ class ReadableIndex:
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             some = texts[start : start + _TEXTS_AT_ONCE]
             any_of = Either(tuple(Condition(CAPTIONS, "has", text) for text in some))
-            found = ids_of_texts(self.items(Where((any_of,))))
+            found = ids_of_texts(self.items(understood(Where((any_of,)), {})))
             bearers |= {text: found[text] for text in some if text in found}
         return {text: bearers[text] for text in texts if text in bearers}
 
@@ -210,11 +263,12 @@ class ReadableIndex:
             exact: Compare every picture, also where the store has an approximate index.
 
         Raises:
-            UserError: If the vectors are of another dimension or not finite, or k is less than 1.
+            UserError: If the vectors are of another dimension or not finite, k is less than 1, or the filter is
+                refused (see :meth:`understood`).
         """
         queries = checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.manifest.dimension, k)
-        where = (where or Where()).and_without(frozenset(exclude))
-        return hits_of(self.picture_store.search(queries, k, where, metric="cosine", exact=exact))
+        chosen = self.understood(where or Where()).and_without(frozenset(exclude))
+        return hits_of(self.picture_store.search(queries, k, chosen, metric="cosine", exact=exact))
 
     def similar(self, item_id: str, k: int = 10, where: Where | None = None) -> list[Hit]:
         """The k pictures most similar to one of the index, without itself, best first; needs no model.

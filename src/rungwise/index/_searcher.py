@@ -16,7 +16,7 @@ from rungwise.index._answers import Answer, CaptionHit, Hit, SearchOptions, Word
 from rungwise.index._index import Index
 from rungwise.index._ranking import PictureCandidates
 from rungwise.index.cutoff import Cutoff, end_of, refit
-from rungwise.index.filters import Where, check_columns, columns_of
+from rungwise.index.filters import Where
 from rungwise.index.query import (
     GivenPicture,
     GivenVector,
@@ -124,24 +124,23 @@ class Searcher:
 
         Raises:
             UserError: If the query is empty, a picture cannot be read or is not in the index, no picture has a column
-                that the filter names, or k is less than 1.
+                that the filter names, the filter compares dates with what is none, or k is less than 1.
         """
         options = options or SearchOptions()
         query = _parsed(query)
         check_k(k)
         if offset < 0:
             raise UserError(f"offset is {offset}; give 0 or more")
-        if where is not None and where.conditions:
-            self._check_columns(where)
+        understood = self.index.understood(where or Where())
         store = self.index.picture_store
         candidates = PictureCandidates(
             store,
             self._vector_of(query, vectors or {}),
             None if query.has_words else "cosine",
-            (where or Where()).and_without(frozenset(query.like)),
+            understood.and_without(frozenset(query.like)),
             options.exact,
         )
-        notes, unknown = list(query.notes), self._unknown(query)
+        notes, unknown = [*query.notes, *understood.notes], self._unknown(query)
         by_words, certain = self._found_by_words(query, candidates, options.words)
         ended = None
         if options.end:
@@ -351,12 +350,6 @@ class Searcher:
             lambda: self._state.frequent_words,
             self._meaning,
         )
-
-    def _check_columns(self, where: Where) -> None:
-        """Refuse columns that no picture has; all pictures are looked through only where one seems to be missing."""
-        if not set(columns_of(where)) <= self._state.columns:
-            self._state = StateCache(self.index)
-            check_columns(where, self._state.all_columns)
 
     def _queries(self, vectors: ArrayLike, k: int) -> NDArray[np.float32]:
         return checked_queries(np.atleast_2d(np.asarray(vectors, np.float32)), self.index.manifest.dimension, k)

@@ -89,7 +89,7 @@ def create_app(
         """What is being searched."""
         served, overview = current.now(), overviews.of(current.now())
         manifest = served.index.manifest
-        newest = await work.read(request, partial(served.index.picture_store.newest, _NEWEST))
+        newest = await work.read(request, partial(served.index.newest, _NEWEST))
         return json_answer(
             responses.About(
                 name=manifest.name,

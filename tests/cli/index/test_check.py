@@ -69,7 +69,9 @@ def test_everything_comes_as_json(made: Path, capsys: pytest.CaptureFixture[str]
         (["--relevance", "bleu"], "bleu"),
         (["--relevance", "{made}/none.npy"], "none.npy"),
         (["--where", "year >="], "expected a value"),
-        (["--where", "year > 3000"], "no picture fulfils year > 3000"),
+        (["--where", "width > 3000"], "no picture fulfils width > 3000"),
+        (["--where", "yaer > 3000"], "no picture has a column 'yaer'"),
+        (["--where", "modified > '01.05.2020'"], "could be 2020-05-01 or 2020-01-05"),
     ],
 )
 def test_mistakes_are_said_in_one_line(

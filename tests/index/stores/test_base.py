@@ -12,6 +12,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
+from rungwise.index.filters import understood
 from rungwise.index.stores import StoreBatch
 from rungwise.index.stores._base import Side
 from rungwise.index.stores._id_sampling import smallest_keys
@@ -391,3 +392,71 @@ def test_two_clients_that_write_at_once_lose_nothing(make: Make) -> None:
     assert sorted(ids(store)) == sorted([*names["a"], *names["b"]])
     assert all(record["client"] == one[0] for one, record in store.records())
     assert store.count(Where((Condition("client", "==", "a"),))) == 40
+
+
+DATED = {
+    "early": {"taken": "2020-05-01T09:00:00", "modified": "2024-01-01T00:00:00Z", "folder": "Holidays/2020"},
+    "last": {"taken": "2020-05-31T23:59:59.5+02:00", "folder": "Holidays"},
+    "day": {"taken": "2020-05-31", "folder": "holidays"},
+    "june": {"taken": "2020-06-01 00:00:00", "modified": "2020-06-02T00:00:00Z", "folder": "Holidays 2"},
+    "copied": {"modified": "2020-05-31T10:20:30Z", "folder": "100%_a/b"},
+    "again": {"modified": "2020-05-31T10:20:30Z", "folder": "100x_a/b"},
+    "odd": {"taken": 7, "modified": "yesterday", "folder": ["Holidays"]},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("taken between '2020-05-01' and '2020-05-31'", ["early", "last", "day"]),
+        ("not taken between '2020-05-01' and '2020-05-31'", ["june", "copied", "again", "odd", "none"]),
+        ("taken == '2020-05-31'", ["last", "day"]),
+        ("taken != 'May 2020'", ["june"]),
+        ("taken > '2020-05-31' or taken < '2020-05-02 10:00'", ["early", "june"]),
+        ("taken >= '2020-05-31T23:59:59.5' and taken < '2020-06-01 00:00:00.001'", ["last", "june"]),
+        ("taken in ('2020-05-01', '2020-06')", ["early", "june"]),
+        ("modified == 2020", ["june", "copied", "again"]),
+        ("modified == '2020-05-31T12:20:30+02:00'", ["copied", "again"]),
+        ("folder == 'Holidays'", ["early", "last"]),
+        ("folder != 'Holidays/'", ["day", "june", "copied", "again"]),
+        ("not folder in ('Holidays', '100%_a')", ["day", "june", "again", "odd", "none"]),
+        ("folder == 'Holidays/.'", ["last"]),
+    ],
+)
+def test_dates_and_folders_mean_the_same_in_every_store(make: Make, text: str, found: list[str]) -> None:
+    store = make()
+    store.upsert(list(DATED), [[1.0, 0.0]] * len(DATED), list(DATED.values()))
+    where = understood(parse_where(text), {"taken": "dates", "modified": "dates in UTC"})
+    assert [one for one, _ in store.records(where)] == found
+    assert store.count(where) == len(found)
+    assert list(store.search([[1.0, 0.0]], 9, where).ids[0]) == found
+
+
+def test_a_thousand_days_and_folders_in_one_filter(make: Make) -> None:
+    store = make()
+    store.upsert(["a", "b"], [[1.0, 0.0]] * 2, [{"taken": "2020-05-31", "folder": "f7/x"}, {"taken": "2020-05-30"}])
+    months = [f"{year}-{month:02}" for year in range(2017, 2022) for month in range(1, 13)]
+    days = [f"{month}-{day:02}" for month in months for day in range(1, 29, 2)]
+    folders = [f"f{number}" for number in range(1000)]
+    for column, values in (("taken", [*days, "2020-05-31"]), ("folder", folders)):
+        where = understood(Where((Condition(column, "in", tuple(values)),)), {"taken": "dates"})
+        assert store.count(where) == 1
+
+
+def test_the_newest_rows_by_their_dates(make: Make) -> None:
+    store, by = make(), ("taken", "modified")
+    store.upsert(list(DATED), [[1.0, 0.0]] * len(DATED), list(DATED.values()))
+    order = ["june", "last", "again", "copied", "day", "early", "none", "odd"]
+    for offset in range(len(order) + 1):
+        assert store.newest(3, offset, by=by) == tuple(order[offset : offset + 3])
+    assert store.newest(9, where=parse_where("not folder contains 'a'"), by=by) == ("none",)
+    assert store.newest(9, 1, parse_where("folder contains '100'"), by=by) == ("copied",)
+    assert store.newest(9, where=Where(without=frozenset(["june", "none"])), by=by) == tuple(
+        one for one in order if one not in ("june", "none")
+    )
+    assert store.newest(2, by=("modified",)) == ("early", "june")
+    assert store.newest(2, by=("nothing",)) == store.newest(2) == ("none", "odd")
+    store.delete(["june"])
+    store.upsert(["late"], [[1.0, 0.0]], [{"modified": "2025-01-01T00:00:00Z"}])
+    assert store.newest(2, by=by) == ("late", "last")

@@ -1,5 +1,6 @@
 """Also tests rungwise.serving._workload."""
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +24,8 @@ from tests.serving.conftest import MIXED, PATIENT
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     folder = tmp_path_factory.mktemp("served")
     plain = colour_pictures(folder / "photos", MIXED)
+    for number, path in enumerate(plain.paths):
+        os.utime(path, (1_590_919_230 + number, 1_590_919_230 + number))  # 2020-05-31T10:00:30Z
     years: tuple[int | None, ...] = (2019, 2020, 2021, 2022, None)
     columns = {"year": years, "tags": (("warm",), ("cold",), ("cold",), ("warm", "late"), None)}
     data = ImageCaptions(plain.image_ids, plain.captions, plain.image_of_caption, paths=plain.paths, columns=columns)
@@ -78,10 +81,13 @@ def test_weights_belong_to_the_pictures_in_their_order(client: TestClient) -> No
         ("tags has 'cold'", ["2-blue", "1-green"]),
         ("not tags has 'cold' and year < 2022", ["0-red"]),
         ("", ["4-yellow", "3-red", "2-blue", "1-green", "0-red"]),
+        ("modified == '31 May 2020' and year > 2021", ["3-red"]),
+        ("modified > '2020-05-31'", []),
+        ("modified == '2020-05-31T12:00:31+02:00'", ["1-green"]),
     ],
 )
 def test_filters_hold_for_searches_and_for_browsing(client: TestClient, where: str, found: list[str]) -> None:
-    assert ids(client, where=where) == found  # the last written first
+    assert ids(client, where=where) == found  # the newest first
     assert sorted(ids(client, where=where, q="red")) == sorted(found)
     if "0-red" not in found:
         similar = client.get("/similar", params={"id": "0-red", "where": where, "fold": False}).json()
@@ -96,6 +102,13 @@ def test_a_filter_that_makes_no_sense_is_one_line(client: TestClient) -> None:
         )
         assert answer.status_code == 422
         assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize("address", ["/search", "/search?q=red", "/similar?id=0-red"])
+def test_a_filter_that_no_picture_can_answer_is_refused(client: TestClient, address: str) -> None:
+    assert "did you mean year?" in refusal(client, 422, f"{address}{'&' if '?' in address else '?'}where=yaer > 1")
+    ambiguous = f"{address}{'&' if '?' in address else '?'}where=modified > '01.05.2020'"
+    assert refusal(client, 422, ambiguous).startswith("where: 'modified' holds dates, and '01.05.2020' could be")
 
 
 def test_pages_go_on_where_the_one_before_ended(client: TestClient) -> None:

@@ -90,11 +90,14 @@ def main(arguments: list[str]) -> int:
     from rungwise.index.filters import parse_where
     from rungwise.quality import check, searches
 
-    filters = {"": None} if asked.where is None else {"": None, asked.where: parse_where(asked.where)}
+    where = None if asked.where is None else parse_where(asked.where)
     with messages_apart(asked.json):
         index = Index.open(asked.index)
         if not len(index):
             raise UserError(f"{asked.index}: the index is empty; add pictures with rungwise index")
+        filters: dict[str, Where | None] = {"": None}
+        if where is not None and asked.where is not None:
+            filters[asked.where] = index.understood(where)
         queries = _queries(asked, index)
         grading = _grading(asked, index, queries)
         store = index.picture_store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +86,12 @@ def search(asked: SearchCommand) -> SearchOutput:
 
 
 def _listed(asked: SearchCommand, index: Index, where: Where | None) -> SearchOutput:
-    """Pictures that fulfil a filter, in the order of the index."""
-    wanted = islice(index.picture_store.records(where), asked.offset, asked.offset + asked.k + 1)
-    ids = [one for one, _ in wanted]
+    """Pictures that fulfil a filter, the newest first."""
+    understood = index.understood(where or Where())
+    ids = index.newest(asked.k + 1, asked.offset, understood)
     return SearchOutput(
         query="",
+        notes=understood.notes,
         hits=_shown(index, [(one, None) for one in ids[: asked.k]]),
         more=len(ids) > asked.k,
         first=asked.offset + 1,

@@ -5,8 +5,14 @@ from ._conditions import Condition as Condition
 from ._conditions import Either as Either
 from ._conditions import Expression as Expression
 from ._conditions import Not as Not
+from ._conditions import Operator as Operator
 from ._conditions import Scalar as Scalar
 from ._conditions import Where as Where
+from ._meaning import ColumnKind as ColumnKind
+from ._meaning import DateError as DateError
+from ._meaning import UnderstoodWhere as UnderstoodWhere
+from ._meaning import kinds_of as kinds_of
+from ._meaning import understood as understood
 from ._parser import WhereError as WhereError
 from ._parser import check_columns as check_columns
 from ._parser import columns_of as columns_of

@@ -119,7 +119,7 @@ def check_columns(where: Where, columns: Collection[str]) -> None:
             continue
         of_lower = {one.lower(): one for one in sorted(columns)}
         near = [of_lower[one] for one in near_names(name.lower(), of_lower, 3)]
-        meant = f"; did you mean {' or '.join(near)}?" if near else ";"
+        meant = f"; did you mean {' or '.join(near)}?" if near else "."
         raise UserError(
             f"filter: no picture has a column {quoted(name)}{meant} There are: {_listed(sorted(columns))}",
             parameters=_OPTION,

@@ -7,11 +7,10 @@ captions in another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +22,8 @@ from rungwise.index.stores._bm25 import best_by_words
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.similarity import Similarity
 
+_Key = TypeVar("_Key", bound="str | tuple[str, int]")
+
 Vectors = NDArray[np.float32]
 Record = Mapping[str, Any]
 """Columns of a row: names and values that JSON can hold.
@@ -32,6 +33,8 @@ and no filter sees them; one of them is :data:`WORDS`.
 """
 WORDS = f"{OWN}words"
 """Entry of a record whose text :meth:`Store.find_words` looks through."""
+LETTERS_OF_DATE = len("2020-05-31T10:20:30")
+"""Number of letters of a date by which rows are ordered."""
 Side = Literal["image", "text"]
 """Side of a similarity that the rows of a store are; queries are the other one."""
 Metric = Literal["cosine", "inner"]
@@ -175,10 +178,21 @@ class Store(ABC):
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order."""
 
-    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """Ids of the last ``count`` rows written before the last ``offset``, the last first."""
-        kept = deque((one for one, _ in self.records(where)), maxlen=offset + count)
-        return tuple(reversed(kept))[offset:]
+    def newest(
+        self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Ids of at most ``count`` rows, the newest first, after ``offset`` of them were passed over.
+
+        Args:
+            count: Number of ids at most.
+            offset: Number of newer rows that are passed over.
+            where: Filter of the rows; all if None.
+            by: Columns of dates. A row is as new as the first of them says that holds a date (see :func:`date_of`);
+                rows of one date stand in the order of their ids. Rows without a date come last, as do all rows where
+                no column is given: those first that were written last.
+        """
+        rows = [(one, date_of(record, by)) for one, record in self.records(where)]
+        return tuple(one for one, _ in newest_first(rows)[offset : offset + count])
 
     @abstractmethod
     def about(self) -> StoreFacts:
@@ -253,6 +267,27 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def date_of(record: Record, by: Sequence[str]) -> str:
+    """The first of these entries of a record that holds a text which begins with a digit, to its second; else empty.
+
+    >>> date_of({"taken": "yes", "modified": "2020-05-31T10:20:30Z"}, ["taken", "modified"])
+    '2020-05-31T10:20:30'
+    """
+    texts = (record.get(name) for name in by)
+    return next((one for one in texts if isinstance(one, str) and "0" <= one[:1] <= "9"), "")[:LETTERS_OF_DATE]
+
+
+def newest_first(rows: Iterable[tuple[_Key, str]]) -> list[tuple[_Key, str]]:
+    """Rows, given as they were written, each with its date: see :meth:`Store.newest`.
+
+    >>> newest_first([("b", "2020"), ("x", ""), ("a", "2020"), ("y", ""), ("c", "2021")])
+    [('c', '2021'), ('a', '2020'), ('b', '2020'), ('y', ''), ('x', '')]
+    """
+    written = list(rows)
+    by_id = sorted(row for row in written if row[1])
+    return [*sorted(by_id, key=lambda row: row[1], reverse=True), *(row for row in reversed(written) if not row[1])]
 
 
 def check_k(k: int) -> None:

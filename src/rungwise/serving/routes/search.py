@@ -293,13 +293,16 @@ def _captions_near(
 
 
 def _browsed(served: ServedIndex, k: int, offset: int, where: str, q: str) -> responses.FoundPictures:
-    ids = served.index.picture_store.newest(k + 1, offset, _filter(where))
+    understood = served.index.understood(_filter(where) or Where())
+    ids = served.index.newest(k + 1, offset, understood)
     items = served.found(ids[:k])
     hits = tuple(
         responses.FoundPicture(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in items.values()
     )
     reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
-    return responses.FoundPictures(served.version, q, (), reading, (), (), len(ids) > k, (0.0, 1.0), hits, None)
+    return responses.FoundPictures(
+        served.version, q, (), reading, (), understood.notes, len(ids) > k, (0.0, 1.0), hits, None
+    )
 
 
 def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int, of: int) -> responses.PictureSample:
@@ -308,7 +311,7 @@ def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int
     if by == "clusters" and overview is not None and overview.clusters:
         groups = [(one.label, one.label, one.size, one.ids[:of]) for one in overview.clusters[:k]]
     elif by == "newest" or overview is None:
-        groups = [("the newest", "", served.pictures, served.index.picture_store.newest(k * of))]
+        groups = [("the newest", "", served.pictures, served.index.newest(k * of))]
     else:
         groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
     items = served.found([one for *_, ids in groups for one in ids])

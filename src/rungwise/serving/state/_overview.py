@@ -121,7 +121,7 @@ class Overviews:
 
 def overview(served: ServedIndex) -> Overview:
     """Make the overview of a version."""
-    ids = served.index.picture_store.newest(_DRAWN_FROM)
+    ids = served.index.newest(_DRAWN_FROM)
     sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
     columns = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
     return Overview(served.version, tuple(sample), clusters_of(served, sample), columns)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.index.filters import Columns, Where
-from rungwise.index.stores._base import WORDS, Record, Vectors
+from rungwise.index.stores._base import WORDS, Record, Vectors, date_of, newest_first
 from rungwise.index.stores._bm25 import WordIndex
 from rungwise.index.stores._scan import inverse_lengths
 
@@ -76,6 +76,7 @@ class ExactSnapshot:
     dimension: int
     parts: tuple[Segment, ...] = ()
     _starts: list[int] = field(init=False, repr=False)
+    _newest: dict[tuple[str, ...], NDArray[np.int64]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         sizes = [len(part.ids) for part in self.parts]
@@ -164,6 +165,15 @@ class ExactSnapshot:
         for part in self.parts:
             for row in part.rows().tolist():
                 yield part.ids[row], part.records[row]
+
+    def newest(self, by: tuple[str, ...]) -> NDArray[np.int64]:
+        """(rows,) positions of the rows that count, the newest first; found once for each choice of columns."""
+        if by not in self._newest:
+            rows = zip(self.positions.items(), self.records(), strict=True)
+            dated = (((one, position), date_of(record, by)) for (one, position), (_, record) in rows)
+            found = np.array([position for (_, position), _ in newest_first(dated)], np.int64)
+            self._newest[by] = found
+        return self._newest[by]
 
     @cached_property
     def words(self) -> WordIndex:

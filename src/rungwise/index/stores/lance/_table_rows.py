@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.index.filters import Both, Where
-from rungwise.index.stores._base import Record, Row
+from rungwise.index.stores._base import LETTERS_OF_DATE, Record, Row
 from rungwise.index.stores._engine_rows import (
     ID,
     RECORD,
@@ -20,6 +20,8 @@ from rungwise.index.stores._engine_rows import (
     SEAL_OF_VECTOR,
     SEQ,
     VECTOR,
+    as_text,
+    column_of,
     from_engine,
     require_sealed,
     to_engine,
@@ -65,6 +67,7 @@ class TableRows:
         self.table, self.label, self.description = table, label, description
         self._columns = frozenset(table.schema.names)
         self._number = int(table.count_rows())
+        self._newest = lru_cache(maxsize=2)(self._order)
         self.passing = lru_cache(maxsize=64)(self._counted)  # pages of one search ask for the same filter again
 
     def __len__(self) -> int:
@@ -92,6 +95,34 @@ class TableRows:
         found = self.of(self._chosen(where), [SEQ])
         order = np.argsort(found[SEQ].to_numpy(), kind="stable")
         return np.asarray(found["_rowid"].to_numpy().astype(np.int64)[order])
+
+    def newest(self, by: tuple[str, ...], count: int, offset: int, where: Where | None) -> list[str]:
+        """Ids, in the engine's form, of the newest rows that fulfil a filter (:meth:`Store.newest`)."""
+        order, only = self._newest(by), self._chosen(where)
+        if only is not True:
+            order = order.filter(np.isin(order["_rowid"].to_numpy(), self.of(only, [SEQ])["_rowid"].to_numpy()))
+        keys: list[str] = order[ID].slice(offset, count).to_pylist()
+        return keys
+
+    def _order(self, by: tuple[str, ...]) -> pa.Table:
+        """Ids and the engine's numbers of all rows, the newest first."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        columns = [one for one in (column_of("text", name) for name in by) if one in self._columns]
+        found = self.of(True, [ID, SEQ, *columns])
+        dates = pa.array([""] * found.num_rows)
+        for column in reversed(columns):  # a row's date is the first one that it has
+            is_date = compute.match_substring_regex(found[column], f"^{as_text('')}[0-9]")
+            said = compute.utf8_slice_codeunits(found[column], len(as_text("")), len(as_text("")) + LETTERS_OF_DATE)
+            dates = compute.if_else(is_date, said, dates)
+        dated = compute.greater(dates, "")
+        # Of two rows without a date, the one that was written last comes first; of others, the first id.
+        written = compute.if_else(dated, 0, found[SEQ])
+        key = compute.if_else(dated, found[ID], "")
+        table = pa.table({"date": dates, "written": written, "key": key, ID: found[ID], "_rowid": found["_rowid"]})
+        order = [("date", "descending"), ("written", "descending"), ("key", "ascending")]
+        return table.take(compute.sort_indices(table, order)).select([ID, "_rowid"])
 
     def all_ids(self) -> tuple[str, ...]:
         """Ids of all rows, in order."""

@@ -42,7 +42,6 @@ from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_
 from rungwise.index.stores._vector_files import damaged
 from rungwise.index.stores.lance._description import DESCRIPTION, TableDescription
 from rungwise.index.stores.lance._rows import schema_of
-from rungwise.index.stores.lance._snapshot import LanceSnapshot
 from rungwise.index.stores.lance._table_reader import TableReader
 from rungwise.index.stores.lance._table_rows import TableRows, ids_of
 from rungwise.index.stores.lance._table_writer import TableWriter
@@ -228,14 +227,11 @@ class LanceStore(Store):
         """Ids of all rows, in order; no record is read."""
         return iter(self._reader.answered(lambda snapshot: snapshot.rows.all_ids()))
 
-    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """Ids of the rows written last, the last first; no record is read."""
-
-        def last(snapshot: LanceSnapshot) -> tuple[str, ...]:
-            numbers = snapshot.rows.in_order(where)[::-1][offset : offset + count]
-            return ids_of(snapshot.rows.taken(numbers, [ID])[ID].to_pylist()[::-1]) if len(numbers) else ()
-
-        return self._reader.answered(last)
+    def newest(
+        self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Ids of the newest rows; no record is read, and the order is found once for each version of the table."""
+        return self._reader.answered(lambda snapshot: ids_of(snapshot.rows.newest(tuple(by), count, offset, where)))
 
     def verified(self) -> str:
         """Check every row; every vector and record is compared with its checksum."""

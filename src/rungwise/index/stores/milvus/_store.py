@@ -54,6 +54,7 @@ from rungwise.index.stores.milvus._description import (
 )
 from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 from rungwise.index.stores.milvus._filters import one_of
+from rungwise.index.stores.milvus._newest import newest
 from rungwise.index.stores.milvus._order import in_order
 from rungwise.index.stores.milvus._rows import fields_of, rows_of
 from rungwise.index.stores.milvus._search import BYTES_AT_ONCE, Best, compared, near
@@ -268,9 +269,11 @@ class MilvusStore(Store):
         """Ids of all rows, in order; no record is fetched."""
         return (from_engine(key) for _, key in sorted((row[SEQ], row[ID]) for row in self._kept.every(True, [ID, SEQ])))
 
-    def newest(self, count: int, offset: int = 0, where: Where | None = None) -> tuple[str, ...]:
-        """Ids of the rows written last, the last first; earlier rows are not fetched."""
-        return tuple(FilteredRows(self._kept, where).newest(count, offset))
+    def newest(
+        self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Ids of the newest rows; older rows are not fetched."""
+        return tuple(newest(self._kept, where or Where(), count, offset, tuple(by)))
 
     def drawn(self, count: int) -> list[str]:
         """Ids of a sample of the rows; no other rows are fetched."""
