@@ -1,3 +1,5 @@
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,18 +118,37 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert "\n" not in query.reading
 
 
+@pytest.mark.parametrize(
+    "marks", ['""', "''", "“”", "„“", "„”", "””", "““", "«»", "»«", "»»", "‹›", "›‹", "››", "「」", "『』", "＂＂",
+              "〝〞", "〝〟", "‘’", "’’", "‚‘", "‚’"]
+)  # fmt: skip
+def test_quotation_marks_of_any_language_quote(marks: str) -> None:
+    first, last = marks
+    assert parts(f"{first}en hund - utan snö{last}") == [("en hund - utan snö", 1.0)]
+    assert parts(f"{first} un chien {last} - {first}snö{last}") == [("un chien", 1.0), ("snö", -LESS)]
+    assert parts(f"{first}en hund{last} {first}snö{last}") == [("en hund", 1.0), ("snö", 1.0)]
+    assert parts(f"2*{first}no people{last} + boat") == [("no people", 2.0), ("boat", 1.0)]
+
+
+@pytest.mark.parametrize(
+    "text", ["a 12” x 14” photo", "rock ’n’ roll", "the dog’s ball", "”", "”a", "‘tis", "a ”", "» a"]
+)
+def test_marks_that_quote_nothing_stay(text: str) -> None:
+    assert parts(text) == [(text, 1.0)]
+
+
 def slow_end_of_quote(text: str, at: int) -> int:
     """Where a quotation that opens here ends, looked for letter by letter from each mark that may open one."""
-    closing = parser._QUOTES.get(text[at]) or parser._SINGLE.get(text[at])
-    for place in range(at + 1, len(text)) if closing else ():
-        if text[place] not in closing or text[place - 1] == "\\":
-            continue
-        if text[at] in parser._QUOTES or not text[place + 1 : place + 2].isalnum():
-            return place + 1 if text[at + 1 : place].strip() else 0
+    for closing in parser._QUOTES.get(text[at]) or parser._SINGLE.get(text[at]) or ():
+        for place in range(at + 1, len(text)):
+            if text[place] not in closing or text[place - 1] == "\\":
+                continue
+            if text[place] not in "'‘’" or not text[place + 1 : place + 2].isalnum():
+                return place + 1 if text[at + 1 : place].strip() else 0
     return 0
 
 
-@given(st.text(alphabet="ab \"'“”„«»‹›「」『』＂‘’‚\\", min_size=1, max_size=30))
+@given(st.text(alphabet="ab \"'“”„«»‹›「」『』＂〝〞〟‘’‚\\", min_size=1, max_size=30))
 def test_ends_of_quotations_are_looked_up_as_they_would_be_found_one_by_one(text: str) -> None:
     closing = parser._closing_marks(text)
     found = [parser._end_of_quote(text, at, closing) for at in range(len(text))]
@@ -179,3 +200,44 @@ def test_a_misspelt_file_is_said(pictures: Path) -> None:
     assert note == "zzzzzz.jpg: no such picture file; correct the name; searched for as words"
     with pytest.raises(UserError, match="addresses are not fetched"):
         parse_query("https://example.org/dog.jpg + snow")
+
+
+class Counted(str):
+    """A text that counts how many of its letters were copied."""
+
+    copied = 0
+    __slots__ = ()
+
+    def __getitem__(self, at: object) -> str:
+        found = super().__getitem__(at)  # type: ignore[index]
+        Counted.copied += len(found)
+        return found
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    ["“ ", "” ", "”", "“", "„ “ ” « » ", "'a ", "' ", '"a" ', '\\"', "no , ", "without ", "a without b ", "+ ", "-a ",
+     "+“", "\u3000", "\u00a0", "\n", "2* ", "- 9 ", "a.jpg ", "‘’a", "a,"],
+)  # fmt: skip
+def test_a_text_is_read_in_time_that_grows_as_its_length(repeated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps, and letters that are copied, are counted for a text and for one of four times its length."""
+
+    def work(length: int) -> int:
+        steps = 0
+
+        def step(*_: object) -> object:
+            nonlocal steps
+            steps += 1
+            return step
+
+        text = Counted(("a " + repeated * length)[:length])
+        Counted.copied, before = 0, sys.gettrace()
+        sys.settrace(step)
+        try:
+            with suppress(UserError):
+                parse_query(text, pictures=False)
+        finally:
+            sys.settrace(before)
+        return steps + Counted.copied
+
+    assert work(1600) < 5 * work(400)

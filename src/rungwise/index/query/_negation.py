@@ -1,7 +1,8 @@
 """English words that take something away: "a beach without people", "a dog, not a cat", "a street with no cars".
 
 A model of images and texts hardly reads such words: "a beach without people" is nearest to beaches with people. So what
-they take away is cut out and subtracted. Where it is not plain what a "no" or "not" belongs to, the text stays whole.
+they take away is cut out and subtracted. Where it is not plain what such a word belongs to, the text stays whole; so it
+does where a second one is more than the next of a list: "a dog without a leash without people".
 
 Time is proportional to the text: blanks in a row become one first, so that no pattern repeats without end, and what
 stands around the cues is looked up and not cut out anew for each of them.
@@ -55,7 +56,8 @@ _TAIL = re.compile(
 _BACK = re.compile(r"\b(?:it|its|them|their|his|her|hers|him|they|he|she|itself|themselves|top)\b", re.IGNORECASE)
 """Words of the tail that refer to what was taken away: "a dog without a ball in its mouth"."""
 _ALTERNATIVES = re.compile(
-    r" ?,? (?:or|nor) | and (?:no|not|without) | ?[,;] ?(?:(?:and|or|nor) )?(?:(?:no|not|without) )?",
+    r" ?,? (?:or|nor) (?:(?:no|not|without) )?| and (?:no|not|without) "
+    r"| ?[,;] ?(?:(?:and|or|nor) )?(?:(?:no|not|without) )?",
     re.IGNORECASE,
 )
 
@@ -67,6 +69,8 @@ def split_negation(text: str) -> tuple[str, tuple[str, ...]]:
 
     >>> split_negation("a beach without people or dogs at sunset")
     ('a beach at sunset', ('people', 'dogs'))
+    >>> split_negation("a dog without a leash without people")
+    ('a dog without a leash without people', ())
     >>> split_negation("a no parking sign on a t-shirt, not only for dogs")
     ('a no parking sign on a t-shirt, not only for dogs', ())
     """
@@ -77,34 +81,30 @@ def split_negation(text: str) -> tuple[str, tuple[str, ...]]:
         return text, ()
     tails = [found.start() for found in _TAIL.finditer(flat)]
     last_back = max((found.start() for found in _BACK.finditer(flat)), default=-1)
-    last_cue, passed = words[cues[-1]][0], 0
+    last_cue = words[cues[-1]][0]
     for place in cues:
         start, end = words[place]
-        if start < passed or not 0 < place < len(words) - 1:
+        before, after = words[place - 1][1] if place else 0, words[min(place + 1, len(words) - 1)][0]
+        if place == len(words) - 1 or not _takes_away(flat, before, (start, end), after):
             continue
-        if not _takes_away(flat, words[place - 1][1], (start, end), words[place + 1][0]):
-            continue
-        kept = _before_joining_words(flat, start)
-        if kept <= words[0][0]:
-            continue
+        # The first one that takes something away decides: where another stands beside it, neither is plain.
+        kept = _before_joining_words(flat, start) if place else 0
         at = bisect_left(tails, end)
         ends = tails[at] if at < len(tails) and last_back < tails[at] else len(flat)
-        if last_cue >= ends:
-            continue
         less = tuple(one for one in (part.strip(" .,;!") for part in _ALTERNATIVES.split(flat[end:ends])) if one)
-        if less:
-            return f"{flat[:kept].strip()} {flat[ends:].strip()}".strip(), less
-        passed = ends  # nothing but joining words: behind a later cue in them there are no others
+        if kept <= words[0][0] or not less or last_cue >= ends or any(map(_CUE.search, less)):
+            return text, ()
+        return f"{flat[:kept].strip()} {flat[ends:].strip()}".strip(), less
     return text, ()
 
 
 def _takes_away(text: str, before: int, cue: tuple[int, int], after: int) -> bool:
     """Whether a cue in a text without repeated blanks takes something away.
 
-    ``before`` is the end of the word before the cue, ``after`` the start of the word behind it.
+    ``before`` is the end of the word before the cue, 0 where there is none, ``after`` the start of the word behind it.
     """
     word = text[slice(*cue)].lower()
-    last = _WORD.findall(text[max(0, before - _LONGEST_WORD) : before].lower())[-1]
+    last = ["", *_WORD.findall(text[max(0, before - _LONGEST_WORD) : before].lower())][-1]
     (first, *_) = _WORD.findall(text[cue[1] : after + _LONGEST_WORD][-2 * _LONGEST_WORD :].lower())
     if word == "not":
         return first not in _NOT_NEGATED and last not in ("why", "or", "if")

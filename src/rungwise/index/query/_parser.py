@@ -6,11 +6,11 @@ and ``-5`` is a number. A quotation is one text, whatever is in it.
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path, PureWindowsPath
 
 from rungwise.core import UserError, check_length
@@ -19,14 +19,21 @@ from rungwise.data.layouts import PICTURE_SUFFIXES
 from rungwise.index.query._negation import split_negation
 from rungwise.index.query._query import LESS, GivenPicture, Query, Term, Words
 
-_QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "「": "」", "『": "』", "＂": "＂"}
-_SINGLE = {"'": "'", "‘": "’", "‚": "‘’"}
-_CLOSING_SINGLE = frozenset("".join(_SINGLE.values()))
-_CLOSING = _CLOSING_SINGLE | frozenset("".join(_QUOTES.values()))
+_QUOTES = {
+    '"': ('"',), "“": ("”", "“"), "”": ("”",), "„": ("“”",), "«": ("»",), "»": ("«»",), "‹": ("›",), "›": ("‹›",),
+    "「": ("」",), "『": ("』",), "＂": ("＂",), "〝": ("〞〟",),
+}  # fmt: skip
+"""Marks that open a quotation, and those that close it: of the first group of which one follows, the nearest one.
+
+In some languages the same mark stands on both sides.
+"""
+_SINGLE = {"'": ("'",), "‘": ("’",), "’": ("’",), "‚": ("‘’",)}
+_CLOSING_SINGLE = frozenset("".join(itertools.chain.from_iterable(_SINGLE.values())))
+_CLOSING = _CLOSING_SINGLE | frozenset("".join(itertools.chain.from_iterable(_QUOTES.values())))
 _SIGNS = {"+": 1, "＋": 1, "-": -1, "−": -1, "－": -1}
 _WEIGHT = re.compile(r"(\d{1,9}(?:[.,]\d{1,9})?)(?:\s+[*×]\s+|[*×](?=\S)|:(?=\S))(?!\d)")
 _WEIGHT_AFTER = re.compile(r"\s*[*×]\s*(\d{1,9}(?:[.,]\d{1,9})?)\s*")
-_ESCAPED = re.compile(r"\\([\"'“”„«»‹›「」『』＂‘’‚])")
+_ESCAPED = re.compile(r"\\([\"'“”„«»‹›「」『』＂〝〞〟‘’‚])")
 """A quote behind a backslash, which ends no quotation."""
 _FILES_LOOKED_AT = 10_000
 
@@ -125,13 +132,11 @@ def _closing_marks(text: str) -> Mapping[str, Sequence[int]]:
 
 def _end_of_quote(text: str, at: int, closing: Mapping[str, Sequence[int]]) -> int:
     """Place behind the closing mark of a quotation that opens here; 0 where none opens."""
-    ends = []
-    for mark in _QUOTES.get(text[at]) or _SINGLE.get(text[at]) or "":
-        places = closing.get(mark, ())
-        if (number := bisect_right(places, at)) < len(places):
-            ends.append(places[number])
-    end = min(ends, default=0)
-    return end + 1 if text[at + 1 : end].strip() else 0
+    for marks in _QUOTES.get(text[at]) or _SINGLE.get(text[at]) or ():
+        behind = ((places, bisect_right(places, at)) for places in (closing.get(mark, ()) for mark in marks))
+        if end := min((places[number] for places, number in behind if number < len(places)), default=0):
+            return end + 1 if text[at + 1 : end].strip() else 0
+    return 0
 
 
 def _chunks(text: str) -> list[_Chunk]:
@@ -239,7 +244,7 @@ def _picture_term(name: str, weight: float, pictures: bool, lone: bool, notes: l
 
 def _near_files(path: Path) -> str:
     try:
-        names = [one.name for one in islice(path.parent.iterdir(), _FILES_LOOKED_AT)]
+        names = [one.name for one in itertools.islice(path.parent.iterdir(), _FILES_LOOKED_AT)]
     except OSError:
         return ""
     known = [name for name in names if Path(name).suffix.lower() in PICTURE_SUFFIXES]
