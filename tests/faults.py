@@ -174,9 +174,9 @@ FAULTS = (
         "if cut < CLIPPED_SHARE * len(norms):",
     ),
     Fault(
-        "index/update/_image_metadata.py",
-        "if clean and len(clean) <= LONGEST_TAG and clean.casefold() not in seen",
-        "if clean and len(clean) <= LONGEST_TAG and clean not in seen",
+        "data/sidecars/_xmp.py",
+        "if clean and clean.casefold() not in seen and",
+        "if clean and clean not in seen and",
     ),
     Fault(
         "index/stores/lance/_filters.py",

@@ -69,8 +69,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "untrusted_files", "configuration", "disk", "formats",
     ),
     "data": (
-        "columns", "files", "collection", "datasets", "layouts", "pictures", "splits", "inspection", "labelled",
-        "scored_pairs", "readers",
+        "columns", "files", "collection", "datasets", "layouts", "sidecars", "pictures", "splits", "inspection",
+        "labelled", "scored_pairs", "joined_folders", "readers",
     ),
     "encoders": (
         "fine_tuning", "heads", "precision", "preprocessing", "row_cache", "vocabulary", "sides", "untrusted",

@@ -203,7 +203,9 @@ def test_captions_of_another_place_are_an_order(tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text("image,caption\na.jpg,A dog.\n")
     data = read(tmp_path / "photos", captions=tmp_path / "words.csv")
     assert data.captions == ("A dog.",)
-    assert data.source == CollectionSource((str(tmp_path / "photos"),), "table", str(tmp_path / "words.csv"))
+    assert data.source == CollectionSource(
+        (str(tmp_path / "photos"),), ("table",), captions=str(tmp_path / "words.csv")
+    )
     (tmp_path / "words.csv").write_text("picture of,words\na.jpg,A dog.\n")
     with pytest.raises(UserError, match=r"words.csv.* needs an image column"):
         read(tmp_path / "photos", captions=tmp_path / "words.csv")

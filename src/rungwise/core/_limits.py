@@ -19,6 +19,7 @@ LimitName = Literal[
     "settings_bytes",
     "json_bytes",
     "text_bytes",
+    "sidecar_bytes",
     "picture_bytes",
     "picture_pixels",
     "picture_work",
@@ -42,6 +43,7 @@ class Limits:
         settings_bytes: Size of a YAML file of settings, which is read slowly.
         json_bytes: Size of a JSON file that a program wrote: descriptions of folders, tokenizers, results.
         text_bytes: Size of a file of captions, judgements or ranked lists.
+        sidecar_bytes: Size of a file beside a picture that says something of that picture alone.
         picture_bytes: Size of a picture file.
         picture_pixels: Number of pixels that the header of a picture may claim.
         picture_work: Steps that decoding may take beside the pixels, as :mod:`rungwise.data.pictures._decoding_cost`
@@ -61,6 +63,7 @@ class Limits:
     settings_bytes: int = 1 << 18
     json_bytes: int = 256 << 20
     text_bytes: int = 2 << 30
+    sidecar_bytes: int = 1 << 20
     picture_bytes: int = 256 << 20
     picture_pixels: int = 178_956_970
     picture_work: int = 8 << 30

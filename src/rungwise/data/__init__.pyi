@@ -1,4 +1,5 @@
 from ._collection import NO_SPLIT as NO_SPLIT
+from ._collection import NOT_READ as NOT_READ
 from ._collection import CollectionSource as CollectionSource
 from ._collection import ImageCaptions as ImageCaptions
 from ._collection import Issue as Issue

@@ -19,6 +19,9 @@ from rungwise.data.files import FeatureRows, Picture
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
 
+NOT_READ = "not read"
+"""Kind of the issues that count files which are not read, a sort a line."""
+
 
 @dataclass(frozen=True)
 class Issue:
@@ -37,18 +40,20 @@ class Issue:
 
 @dataclass(frozen=True)
 class CollectionSource:
-    """Where a collection was read from, and how: what :func:`rungwise.data.read` needs to read it again alike.
+    """Where a collection was read from, and how: what :func:`rungwise.data.read_again` needs to read it again alike.
 
     Attributes:
         paths: The folders or files that were given, as absolute paths, or as addresses of an object store.
-        layout: Layout that was recognised or asked for, such as ``"folder"``.
+        layouts: Layout of each that was recognised or asked for, such as ``"folder"``; empty where none is known yet.
+        names: Name of each of several, which stands before the ids of its pictures; empty where there is only one.
         captions: File of the captions that was asked for; empty where the folder's own were read.
         key: What members of tar archives share that belong to one picture: the name to the first dot or to the last.
         exclude: Patterns of files and folders that are left out.
     """
 
     paths: tuple[str, ...]
-    layout: str
+    layouts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     captions: str = ""
     key: Literal["dot", "stem"] = "dot"
     exclude: tuple[str, ...] = ()
@@ -78,6 +83,7 @@ class ImageCaptions:
         labels: (images,) class labels of each image, several allowed; empty when there are none.
         columns: The further columns of the user's table by name, each with (images,) values: texts, numbers, truth
             values or tuples of texts, None where an image has none.
+        fallbacks: Such columns that count for an image only where its own file does not say the same.
         name: Name of the collection in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
         issues: Items that the reader skipped or doubted.
@@ -108,6 +114,7 @@ class ImageCaptions:
     text_features: FeatureRows | None = field(default=None, repr=False)
     columns: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     source: CollectionSource | None = field(default=None, repr=False)
+    fallbacks: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)
@@ -132,7 +139,10 @@ class ImageCaptions:
             ("labels", self.labels or None, images),
             ("rows of features", self.features, images),
             ("rows of text features", self.text_features, captions),
-            *((f"values of column {name!r}", column or None, images) for name, column in self.columns.items()),
+            *(
+                (f"values of column {name!r}", column or None, images)
+                for name, column in chain(self.columns.items(), self.fallbacks.items())
+            ),
         ):
             if values is not None and len(values) != count:
                 raise UserError(f"{self.name}: {len(values)} {what} for {count} items; give one each, or none at all")
@@ -216,6 +226,7 @@ class ImageCaptions:
             features=None if self.features is None else self.features.take(chosen),
             text_features=None if self.text_features is None else self.text_features.take(captions),
             columns={name: tuple(column[i] for i in chosen) for name, column in self.columns.items()},
+            fallbacks={name: tuple(column[i] for i in chosen) for name, column in self.fallbacks.items()},
         )
 
     def content_hash(self) -> str:

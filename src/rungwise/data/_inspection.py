@@ -17,7 +17,7 @@ from rich.text import Text
 from rungwise.core import MissingFileError, UserError
 from rungwise.core.compute import cores, thread_pool
 from rungwise.core.text import normalised
-from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import FeatureRows, PackedPicture
 from rungwise.data.pictures import load_array, picture_bytes
 
@@ -79,6 +79,7 @@ class Inspection:
         heights: Smallest and largest height in pixels; None if pictures were not checked.
         checked: Whether every picture was decoded and compared.
         odd: Everything odd, the reader's issues included.
+        not_read: Files that are not read, one issue for each sort.
         features: Size of the features that take the place of picture files; None if there are none.
         text_features: Size of the features that take the place of words; None if there are none. Tokens and texts are
             then not counted.
@@ -110,6 +111,7 @@ class Inspection:
     archives: int = 0
     labels: int = 0
     columns: Mapping[str, str] = field(default_factory=dict)
+    not_read: tuple[Issue, ...] = ()
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -145,7 +147,7 @@ def inspect(
         vocabulary.update(tokens)
         lengths.append(len(tokens))
     texts = Counter(" ".join(caption.lower().split()) for caption in words)
-    odd = [*data.issues, *(_odd_captions(data) if words else ())]
+    odd = [*(issue for issue in data.issues if issue.kind != NOT_READ), *(_odd_captions(data) if words else ())]
     looks = list(_look_at(data, progress)) if check_pictures else []
     odd += [look for look in looks if isinstance(look, Issue)]
     readable = {position: look for position, look in enumerate(looks) if isinstance(look, _Look)}
@@ -177,6 +179,7 @@ def inspect(
         archives=len({picture.file for picture in data.paths if isinstance(picture, PackedPicture)}),
         labels=len({label for labels in data.labels for label in labels}),
         columns=data.column_kinds,
+        not_read=tuple(issue for issue in data.issues if issue.kind == NOT_READ),
     )
 
 
@@ -195,6 +198,7 @@ def render(inspection: Inspection) -> RenderableType:
     for split in inspection.splits:
         splits.add_row(Text(split.name), str(split.pictures), str(split.captions))
     parts = [counts, splits, *([_columns_table(inspection)] if inspection.columns else [])]
+    parts += [_not_read_table(inspection)] if inspection.not_read else []
     return Group(*parts, _odd_table(inspection))
 
 
@@ -329,12 +333,20 @@ def _columns_table(found: Inspection) -> RenderableType:
     return table
 
 
+def _not_read_table(found: Inspection) -> RenderableType:
+    table = Table("not read", box=box.SIMPLE)
+    table.add_column("why, or how to have them read")
+    for issue in found.not_read:
+        table.add_row(Text(issue.where, overflow="fold"), Text(issue.detail))
+    return table
+
+
 def _odd_table(found: Inspection) -> RenderableType:
     unchecked = "" if found.checked or not found.files else "; pictures were not decoded"
     if found.features is not None:
         unchecked = f"; {found.features.sampled} of {found.pictures} rows of features were looked at"
     if not found.odd:
-        return Text(f"nothing odd{unchecked}")
+        return Text(f"nothing {'else ' if found.not_read else ''}odd{unchecked}")
     table = Table("odd", box=box.SIMPLE, title=f"{len(found.odd)} odd things{unchecked}")
     table.add_column("count", justify="right")
     table.add_column("examples", overflow="fold")

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import CollectionSource, ImageCaptions, Issue
+from rungwise.data._joined_folders import joined, named_folders
 from rungwise.data.files import PackedPicture
 from rungwise.data.labelled import (
     MAT_SUFFIX,
@@ -58,9 +60,11 @@ from rungwise.data.layouts import (
     with_features,
 )
 from rungwise.data.layouts import SUFFIX as PARQUET_SUFFIX
+from rungwise.data.sidecars import read_text_captions, unread_texts, with_descriptions
 
 _ARROW_SUFFIX = ".arrow"
 PRECOMPUTED = "precomputed"
+TEXT_FILES = "text-files"
 
 LAYOUTS = {
     PRECOMPUTED: "precomputed features (train_ims.npy with train_caps.txt)",
@@ -74,6 +78,7 @@ LAYOUTS = {
     "table": "a table of captions",
     "json": "captions in simple JSON",
     "scenes": "generated scenes",
+    TEXT_FILES: "captions in text files beside the pictures",
     "features": "rows of features (features.npy)",
     "folder": "a bare folder of pictures",
 }
@@ -86,6 +91,7 @@ class _Options:
 
     join_restval: bool
     captions_only: bool
+    exclude: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,10 +112,11 @@ class _Kind:
 
 
 def read(
-    path: Path | str,
+    path: Path | str | Sequence[Path | str],
     *,
     layout: str | None = None,
     captions: Path | str | None = None,
+    exclude: Sequence[str] = (),
     join_restval: bool = False,
     captions_only: bool = False,
 ) -> ImageCaptions:
@@ -120,10 +127,11 @@ def read(
     (``captions_train2017.json``), labelled features in one MAT file (``raw_features.mat`` of the Wikipedia set),
     labelled features with a file for each split and side (``train_images.npy``, ``train_texts.csv`` and so on),
     Parquet files that hold the pictures themselves, as ``datasets`` of Hugging Face writes them, WebDataset shards (tar
-    archives), a table of captions (CSV with commas or semicolons, TSV, JSON lines, Parquet), captions in simple JSON, a
-    bare folder of pictures. The file that holds the captions may be given itself where a folder holds several; its
-    pictures are then looked for in its own folder and below, and those of a file of COCO's folder ``annotations``
-    beside that. A file of precomputed or labelled features stands for its split.
+    archives), a table of captions (CSV with commas or semicolons, TSV, JSON lines, Parquet), captions in simple JSON,
+    captions in a text file beside each picture, a bare folder of pictures. The file that holds the captions may be
+    given itself where a folder holds several; its pictures are then looked for in its own folder and below, and those
+    of a file of COCO's folder ``annotations`` beside that. A file of precomputed or labelled features stands for its
+    split.
 
     What is recognised is a guess, and pictures that lie in the folder as files come first. A file beside them that
     cannot be read as captions, or names none of them, becomes an issue. Archives and features beside them are read in
@@ -132,20 +140,28 @@ def read(
     Where no pictures are, ``features.npy`` takes their place, with one row for each image (see
     :mod:`rungwise.data.layouts._feature_files`). Where there are both, give that file itself to read its rows.
 
+    Columns come from files beside the pictures too: XMP, and the JSON of Google Takeout.
+
     Args:
-        path: A folder, or the file that holds the captions or the features.
+        path: A folder, or the file that holds the captions or the features. Or several of them, which become one
+            collection: the name of each folder stands before the ids of its pictures (``"rome/a.jpg"``), and
+            ``"NAME=FOLDER"`` gives it another.
         layout: Read it as this layout, one of :data:`LAYOUTS`, whatever else lies there.
         captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there.
+        exclude: Patterns as in ``.gitignore`` of files and folders that are left out, which are counted. The lines of
+            files called ``.rungwiseignore`` are such patterns too, for their folder and all below.
         join_restval: Count the split ``restval`` of COCO as ``train``.
         captions_only: Look neither for pictures nor for features: captions of pictures that are not there are read too.
 
     Returns:
         The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``: among it
         folders and files that may not be read, and pipes, devices, sockets and broken links, of which none is opened.
+        One issue of the kind ``"not read"`` counts each sort of files that are no pictures and no captions.
 
     Raises:
         UserError: If the path is missing, holds nothing that is recognised, or nothing of the given layout, or what was
-            asked for is malformed.
+            asked for is malformed; if a pattern is none; of several, if two have one name, one lies in another, or some
+            have pictures and others features.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -159,46 +175,82 @@ def read(
     >>> read(folder, layout="folder").captions
     ()
     """
+    source = source_of_files(
+        [path] if isinstance(path, str | Path) else path, layout=layout, captions=captions, exclude=exclude
+    )
+    return _read_source(source, join_restval=join_restval, captions_only=captions_only)
+
+
+def source_of_files(
+    paths: Sequence[Path | str],
+    *,
+    layout: str | None = None,
+    captions: Path | str | None = None,
+    exclude: Sequence[str] = (),
+) -> CollectionSource:
+    """Where a collection is to be read from, for :func:`read_again`; the arguments are those of :func:`read`."""
     if layout is not None and layout not in LAYOUTS:
         raise UserError(
             f"layout={layout!r}: no such layout; there are {', '.join(LAYOUTS)}",
             parameters={f"layout={layout!r}": "layout"},
         )
-    path = user_path(path)
-    given = None if captions is None else user_path(captions)
-    options = _Options(join_restval, captions_only)
-    data, place = _read(path, layout, given, options)
-    source = CollectionSource((_absolute(place),), data.layout, "" if given is None else _absolute(given))
-    return replace(data, source=source)
-
-
-def source_of_files(paths: Sequence[Path], *, layout: str = "", captions: Path | None = None) -> CollectionSource:
-    """Where a collection is to be read from by :func:`read_again`; an empty layout lets it be recognised."""
-    named = "" if captions is None else _absolute(user_path(captions))
-    return CollectionSource(tuple(_absolute(user_path(one)) for one in paths), layout, named)
+    named = named_folders(paths) if len(paths) > 1 else {"": user_path(paths[0])}
+    if captions is not None and len(named) > 1:
+        raise UserError(
+            f"captions={str(captions)!r}: is of the pictures of one folder, and {len(named)} are given; give one",
+            parameters={f"captions={str(captions)!r}": "captions"},
+        )
+    return CollectionSource(
+        tuple(map(_absolute, named.values())),
+        (layout or "",) * len(named),
+        tuple(named) if len(named) > 1 else (),
+        "" if captions is None else _absolute(user_path(captions)),
+        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
+    )
 
 
 def read_again(source: CollectionSource) -> ImageCaptions:
     """Read a collection from where it was read before, as what it was read.
 
-    A folder that is gone, or holds no pictures any more, gives a collection of none, so that whoever keeps an index of
-    it can tell that from pictures that were removed one by one.
+    A folder that is gone, or holds no pictures any more, gives none, so that whoever keeps an index of it can tell that
+    from pictures that were removed one by one.
 
     Raises:
         UserError: Those of :func:`read`, but for these.
     """
+    return _read_source(source, tolerant=True)
+
+
+def _read_source(
+    source: CollectionSource, *, join_restval: bool = False, captions_only: bool = False, tolerant: bool = False
+) -> ImageCaptions:
+    options = _Options(join_restval, captions_only, source.exclude)
+    captions = Path(source.captions) if source.captions else None
+    parts: dict[str, tuple[Path, ImageCaptions]] = {}
+    for path, layout, name in zip(source.paths, source.layouts, source.names or ("",), strict=True):
+        data, place = _read_or_none(Path(path), layout, captions, options, tolerant)
+        parts[name] = place, data
+    found = replace(
+        source,
+        paths=tuple(_absolute(place) for place, _ in parts.values()),
+        layouts=tuple(data.layout for _, data in parts.values()),
+    )
+    if not source.names:
+        return replace(data, source=found)
+    there = {name: part for name, part in parts.items() if len(part[1]) or not tolerant}
+    return replace(joined(there) if there else replace(data, name="+".join(source.names)), source=found)
+
+
+def _read_or_none(
+    path: Path, layout: str, captions: Path | None, options: _Options, tolerant: bool
+) -> tuple[ImageCaptions, Path]:
+    """The collection and its place; none of one that was read before and is gone, where that is tolerated."""
     try:
-        return read(
-            source.paths[0],
-            layout=source.layout or None,
-            captions=source.captions or None,
-        )
+        return _read(path, layout or None, captions, options)
     except UserError:
-        folder = Path(source.paths[0])
-        if not source.layout or address_of(folder) or (os.path.lexists(folder) and _holds_pictures(folder)):
+        if not (tolerant and layout) or address_of(path) or (os.path.lexists(path) and _holds_pictures(path)):
             raise
-        name = folder_name(folder)
-        return ImageCaptions((), (), np.empty(0, np.int64), name=name, layout=source.layout, source=source)
+    return ImageCaptions((), (), np.empty(0, np.int64), name=folder_name(path), layout=layout), path
 
 
 def _holds_pictures(place: Path) -> bool:
@@ -231,7 +283,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         if split := split_of_rows(path):
             return read_feature_folder(path.parent, options.captions_only, split), path
     is_coco = path.suffix.lower() == ".json" and not path.is_dir() and is_coco_file(path)
-    files = PictureFolder(path if path.is_dir() else folder_of_pictures(path) if is_coco else path.parent)
+    folder = path if path.is_dir() else folder_of_pictures(path) if is_coco else path.parent
+    files = PictureFolder(folder, options.exclude)
     is_rows = path.suffix.lower() == ".npy"
     asked = captions if captions is not None else None if path.is_dir() or is_rows else path
     rows = None if options.captions_only else path if is_rows else features_file(files)
@@ -250,23 +303,39 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     else:
         if data is None and not files.pictures:
             _refuse_what_is_known(files)
+        if data is None and layout in (None, TEXT_FILES):
+            data = read_text_captions(files)
+        if data is None and layout == TEXT_FILES:
+            _refuse_without(files, layout)
         data = read_folder(files) if data is None else data
-    issues += [] if options.captions_only else files.issues
+    place = rows if rows is not None and take_rows else path
+    if options.captions_only:
+        return (replace(data, issues=(*data.issues, *issues)) if issues else data), place
+    if path.is_dir() and _reads_files(data):
+        data = with_descriptions(data, files)
+    issues += files.issues
     if rows is not None and not take_rows:
         issues.append(
             Issue("features left out", str(rows), "there are pictures too; give this file itself to read its rows")
         )
-    if path.is_dir() and files.pictures and not (options.captions_only or _reads_files(data)):
+    if path.is_dir() and files.pictures and not _reads_files(data):
         first, more = files.root / files.pictures[0], len(files.pictures) - 1
         issues.append(
             Issue("pictures left out", str(first), f"with {more} more; give the folder that holds them alone")
         )
-    if path.is_dir() and data.layout in ("table", "json", "folder") and not options.captions_only:
+    if path.is_dir() and data.layout in ("table", "json", "folder", TEXT_FILES):
         known = {issue.where for issue in issues}
         known |= {readable_name(one.relative_to(path)) for one in json_tables(files) if data.layout == "json"}
         issues += [issue for issue in ignored_files(files) if issue.where not in known]
-    data = replace(data, issues=(*data.issues, *issues)) if issues else data
-    return data, rows if rows is not None and take_rows else path
+    if path.is_dir():
+        of_folder = data.layout in ("folder", TEXT_FILES)
+        if layout == "folder":
+            issues += unread_texts(files, f"the folder is read without captions; the layout {TEXT_FILES} reads them")
+        elif not of_folder:
+            issues += unread_texts(files, "the captions are read from elsewhere")
+        listed = {issue.where for issue in (*data.issues, *issues)}
+        issues += files.not_read(captions_read=not of_folder, listed=listed)
+    return (replace(data, issues=(*data.issues, *issues)) if issues else data), place
 
 
 def _read_objects(address: str, layout: str | None, options: _Options) -> ImageCaptions:
@@ -356,13 +425,17 @@ def _recognised(
             issues.append(Issue("not read", _named(files, found), detail))
             continue
         return data, issues
-    if layout not in (None, "folder", "features"):
-        raise UserError(
-            f"{files.root}: holds nothing to be read as {LAYOUTS[layout or '']}; put it back, or have it read as"
-            " something else by layout=",
-            parameters={"layout=": "layout"},
-        )
+    if layout not in (None, "folder", TEXT_FILES, "features"):
+        _refuse_without(files, layout)
     return None, issues
+
+
+def _refuse_without(files: PictureFolder, layout: str) -> NoReturn:
+    raise UserError(
+        f"{files.root}: holds nothing to be read as {LAYOUTS[layout]}; put it back, or have it read as something else"
+        " by layout=",
+        parameters={"layout=": "layout"},
+    )
 
 
 def _passed_over(files: PictureFolder, kind: _Kind) -> list[Issue]:

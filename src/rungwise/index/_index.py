@@ -250,6 +250,7 @@ class Index(ReadableIndex):
                     rehash=rehash,
                     allow_removals=allow_removals,
                     mounts=[path_of_stored(one, self._place) for one in self.manifest.mounts],
+                    roots=() if self.source is None else self.source.folders,
                     progress=progress,
                     stored=stored,
                     files=files,
@@ -394,12 +395,13 @@ def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] 
     """Fields of a manifest that say where a collection was read from; ``mounts`` are those that stay known."""
     if data.source is None:
         return {}
-    paths = [path_of_stored(one, None) for one in data.source.paths]
-    source = replace(data.source, paths=tuple(stored_path(one, folder).as_posix() for one in paths))
-    if source.captions:
-        source = replace(source, captions=stored_path(Path(source.captions), folder).as_posix())
+    source = replace(
+        data.source,
+        paths=tuple(stored_path(Path(one), folder).as_posix() for one in data.source.paths),
+        captions=data.source.captions and stored_path(Path(data.source.captions), folder).as_posix(),
+    )
     files = {file for picture in data.paths if (file := file_of(picture)) is not None and not address_of(file)}
-    found = mounted_folders(paths, {file.parent for file in files})
+    found = mounted_folders(data.source.folders, {file.parent for file in files})
     return {
         "source": source,
         "mounts": tuple(sorted({*mounts, *(stored_path(one, folder).as_posix() for one in found)})),

@@ -78,6 +78,7 @@ class Item:
         captions: Captions of the picture, any number.
         caption_ids: Id of each caption.
         columns: The user's columns and what is known of the file, by name.
+        fallbacks: Columns of the collection that count only where the file does not say the same.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Item:
     captions: tuple[str, ...] = ()
     caption_ids: tuple[str, ...] = ()
     columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    fallbacks: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Items(Sequence[Item]):
@@ -115,13 +117,17 @@ class Items(Sequence[Item]):
         at = range(len(self))[at]
         data = self._data
         captions = self._captions[self._starts[at] : self._starts[at + 1]].tolist()
-        columns = {name: column[at] for name, column in data.columns.items()}
+        columns, fallbacks = (
+            {name: value for name, column in some.items() if (value := column[at]) is not None}
+            for some in (data.columns, data.fallbacks)
+        )
         return Item(
             id=data.image_ids[at],
             path=_absolute(data.paths[at]) if data.paths else None,
             captions=tuple(data.captions[caption] for caption in captions),
             caption_ids=tuple(data.caption_ids[caption] for caption in captions),
-            columns={name: value for name, value in columns.items() if value is not None},
+            columns=columns,
+            fallbacks=fallbacks,
         )
 
 
@@ -157,8 +163,8 @@ def item_digest(item: Item, folder: Path | None) -> str:
     >>> item_digest(item, Path("/photos/index")) == item_digest(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
     True
     """
-    said = json.dumps([_place_of(item, folder), item.captions, sorted(item.columns.items())]).encode()
-    return hashlib.blake2b(said, digest_size=12).hexdigest()
+    said = [_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())]
+    return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
 
 def source_of(record: Record) -> ItemSource | None:

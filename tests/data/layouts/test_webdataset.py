@@ -126,7 +126,10 @@ def test_other_archives_in_a_folder_of_pictures(tmp_path: Path) -> None:
     (tmp_path / "broken.tar").write_bytes(b"no archive" * 200)
     data = read(tmp_path)
     assert (data.layout, data.image_ids) == ("folder", ("a.jpg",))
-    assert [(issue.kind, issue.where) for issue in data.issues] == [("unreadable file", "broken.tar")]
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("unreadable file", "broken.tar"),
+        ("not read", "1 other file (.tar), such as backup.tar"),
+    ]
 
 
 def cut(data: bytes) -> bytes:

@@ -10,7 +10,8 @@ from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
 from rungwise.data.files import TarMember
-from rungwise.index.update._image_metadata import LONGEST_TAG, MOST_TAGS, facts_of_file, facts_of_picture
+from rungwise.data.sidecars import LONGEST_TAG, MOST_TAGS
+from rungwise.index.update._image_metadata import facts_of_file, facts_of_picture
 
 TAKEN, OFFSET, ORIENTATION, EXIF, GPS = 0x9003, 0x9011, 0x0112, 0x8769, 0x8825
 

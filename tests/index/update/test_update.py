@@ -364,16 +364,16 @@ def test_what_clients_of_a_server_added_is_not_of_the_collection_and_stays(photo
 
 def test_an_index_knows_of_what_it_was_made(photos: Path, model: Counting) -> None:
     index = Index.build(read(photos), model, photos.parent / "index")
-    assert index.manifest.source == CollectionSource(("../photos",), "folder")
-    assert index.source == CollectionSource((str(photos),), "folder")
+    assert index.manifest.source == CollectionSource(("../photos",), ("folder",))
+    assert index.source == CollectionSource((str(photos),), ("folder",))
     both = photos.parent.rename(photos.parent.with_name("moved"))
-    assert Index.open(both / "index").source == CollectionSource((str(both / "photos"),), "folder")
+    assert Index.open(both / "index").source == CollectionSource((str(both / "photos"),), ("folder",))
     index = Index.open(both / "index")
     index.update(read(both / "photos"), model)
     (both / "captions.csv").write_text("image,caption\n0.png,A dog.\n")
     index.update(read(both / "photos", captions=both / "captions.csv"), model)
-    assert index.source == CollectionSource((str(both / "photos"),), "table", str(both / "captions.csv"))
-    assert index.manifest.source == CollectionSource(("../photos",), "table", "../captions.csv")
+    assert index.source == CollectionSource((str(both / "photos"),), ("table",), captions=str(both / "captions.csv"))
+    assert index.manifest.source == CollectionSource(("../photos",), ("table",), captions="../captions.csv")
     index.update(read(both / "photos").select(range(6)), model)
     assert index.source is not None, "what no reader made changes nothing"
 

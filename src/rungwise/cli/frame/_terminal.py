@@ -114,8 +114,14 @@ def shortest(path: Path, here: Path | None = None) -> str:
 
 
 def say_issues(issues: Sequence[Issue]) -> None:
-    """Print the number of issues and the first ones."""
-    for issue in issues[:_MOST_ISSUES]:
+    """Print the first issues, the number of the others, and every line that counts files which are not read."""
+    from rungwise.data import NOT_READ
+
+    odd = [issue for issue in issues if issue.kind != NOT_READ]
+    counts = [issue for issue in issues if issue.kind == NOT_READ]
+    for issue in odd[:_MOST_ISSUES]:
         say(f"{issue.kind}: {issue.where}{': ' if issue.detail else ''}{issue.detail}")
-    if len(issues) > _MOST_ISSUES:
-        say(f"... and {len(issues) - _MOST_ISSUES} more")
+    if len(odd) > _MOST_ISSUES:
+        say(f"... and {len(odd) - _MOST_ISSUES} more")
+    for issue in counts:
+        say(f"{issue.kind}: {issue.where} ({issue.detail})")

@@ -82,6 +82,8 @@ class MakeIndex:
         captions: File of the captions of these pictures, in place of those that lie beside them.
         layout: Read the pictures as this layout, whatever else lies there. An index remembers its layout, captions, key
             and patterns; auto forgets all of them and looks anew.
+        exclude: Patterns of files and folders to leave out, as in .gitignore, such as 'private/' '*.gif'. The lines of
+            a file .rungwiseignore in the folder are such patterns, too.
         watch: Stay, and index what changes, until Ctrl-C.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
             cluster (HOST:PORT), on its machines, one of which this must be.
@@ -106,6 +108,7 @@ class MakeIndex:
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     captions: Path | None = None
     layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
+    exclude: tuple[str, ...] = ()
     watch: bool = False
     ray: str | None = None
     workers: int | None = field(default=None, metadata=ADVANCED)
@@ -194,11 +197,21 @@ class _Run:
         from rungwise.data import source_of_files
 
         asked = self.asked
+        layout = None if asked.layout == AUTO else asked.layout
+        given = source_of_files(asked.pictures, layout=layout, captions=asked.captions, exclude=asked.exclude)
         if before is None or asked.layout == AUTO:
-            layout = "" if asked.layout in (None, AUTO) else asked.layout
-            return source_of_files(asked.pictures, layout=layout or "", captions=asked.captions)
-        given = source_of_files(asked.pictures, layout=asked.layout or before.layout, captions=asked.captions)
-        return replace(given, captions=given.captions or before.captions)
+            return given
+        layouts = dict(zip(before.names or ("",), before.layouts, strict=True))
+        alone = before.layouts[0] if len(before.layouts) == 1 else ""
+        return replace(
+            given,
+            layouts=tuple(
+                one or layouts.get(name, alone if not given.names else "")
+                for one, name in zip(given.layouts, given.names or ("",), strict=True)
+            ),
+            captions=given.captions or ("" if given.names else before.captions),
+            exclude=given.exclude or before.exclude,
+        )
 
     def _opened(self) -> DualEncoder:
         """Open the model, which then computes as the command line says."""

@@ -1,4 +1,15 @@
+from ._exclusions import IGNORE_FILE as IGNORE_FILE
+from ._exclusions import Exclusions as Exclusions
+from ._exclusions import read_exclusions as read_exclusions
 from ._feature_rows import FeatureRows as FeatureRows
+from ._file_kinds import HEIF_SUFFIXES as HEIF_SUFFIXES
+from ._file_kinds import RAW_SUFFIXES as RAW_SUFFIXES
+from ._file_kinds import SIGNATURE_BYTES as SIGNATURE_BYTES
+from ._file_kinds import VIDEO_SUFFIXES as VIDEO_SUFFIXES
+from ._file_kinds import has_known_ending as has_known_ending
+from ._file_kinds import is_of_programs as is_of_programs
+from ._file_kinds import is_other_picture as is_other_picture
+from ._file_kinds import picture_suffix as picture_suffix
 from ._number_files import ENDINGS as ENDINGS
 from ._number_files import delimiter_of as delimiter_of
 from ._number_files import is_header as is_header

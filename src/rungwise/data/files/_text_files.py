@@ -6,19 +6,19 @@ import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
-from rungwise.core import UserError, read_bytes
+from rungwise.core import LimitName, UserError, read_bytes
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, limit: LimitName = "text_bytes") -> str:
     """The whole of a text file, line ends untouched, without its byte order mark.
 
     Raises:
-        UserError: If the file is missing, empty, larger than the limit ``text_bytes``, no regular file, may not be
-            read, or is not UTF-8 (or marked UTF-16).
+        UserError: If the file is missing, empty, larger than its limit, no regular file, may not be read, or is not
+            UTF-8 (or marked UTF-16).
     """
-    data = read_bytes(path, "text_bytes")
+    data = read_bytes(path, limit)
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     try:
         text = data[len(mark) :].decode(encoding)

@@ -10,10 +10,13 @@ from ._flickr8k import is_token_file as is_token_file
 from ._flickr8k import read_flickr8k as read_flickr8k
 from ._flickr8k import token_files as token_files
 from ._folder import PICTURE_SUFFIXES as PICTURE_SUFFIXES
+from ._folder import NotRead as NotRead
 from ._folder import PictureFolder as PictureFolder
 from ._folder import folder_name as folder_name
 from ._folder import read_folder as read_folder
 from ._folder import readable_name as readable_name
+from ._folder import sort_of_other as sort_of_other
+from ._gatherer import Gatherer as Gatherer
 from ._gatherer import clean_caption as clean_caption
 from ._gatherer import is_torn as is_torn
 from ._gatherer import split_in_file_name as split_in_file_name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 import stat
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +13,20 @@ import numpy as np
 
 from rungwise.core import UserError, is_regular, opened_file, unreadable
 from rungwise.core.text import normalised
-from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
+from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
+from rungwise.data.files import (
+    HEIF_SUFFIXES,
+    IGNORE_FILE,
+    RAW_SUFFIXES,
+    SIGNATURE_BYTES,
+    VIDEO_SUFFIXES,
+    Exclusions,
+    has_known_ending,
+    is_of_programs,
+    is_other_picture,
+    picture_suffix,
+    read_exclusions,
+)
 
 PICTURE_SUFFIXES = frozenset(
     {
@@ -38,40 +50,156 @@ PICTURE_SUFFIXES = frozenset(
 """Lower-case file extensions that count as pictures when a folder is searched."""
 
 
-class PictureFolder:
-    """All files below a folder, listed once; hidden files and folders are left out.
+_MOST_LOOKED_INTO = 100_000
+"""Files without a known ending whose first bytes are looked at; each has to be opened."""
+_SHOWN_ENDINGS = 4
+_MOST_ENDINGS = 1000
 
-    Links are followed, as picture folders are often linked into place. Only regular files count: pipes, devices,
-    sockets and links that lead nowhere become issues, as do folders that cannot be read.
+_NOT_PICTURES = {
+    "RAW": ("RAW picture", "RAW pictures", "save them as JPEG, or keep the JPEG that the camera writes beside them"),
+    "HEIF": ("HEIC or HEIF picture", "HEIC or HEIF pictures", "to read them: pip install 'rungwise[heif]'"),
+    "other picture": ("picture of another format", "pictures of other formats", "save them as JPEG or PNG"),
+    "video": ("video", "videos", "save single frames of them as JPEG"),
+    "other": ("other file", "other files", "neither pictures nor captions that are recognised"),
+}
+_CAPTIONS_SUFFIXES = frozenset(
+    {".csv", ".json", ".jsonl", ".list", ".mat", ".md", ".ndjson", ".npy", ".parquet", ".tar", ".tsv", ".txt"}
+)
+"""Endings of files that a reader of captions may have read, or lists by itself."""
+
+
+class NotRead:
+    """Files of one sort that are not read: their number, their endings and an example, for one issue.
+
+    Args:
+        one: What one of them is called.
+        several: What several of them are called.
+        remedy: How to have them read, or why they are not.
+
+    >>> films = NotRead("video", "videos", "save single frames of them as JPEG")
+    >>> for name in ("b.mp4", "a.mov", "c.mp4"):
+    ...     films.add(Path(name))
+    >>> films.issues()[0].where
+    '3 videos (.mp4 2, .mov 1), such as a.mov'
+    """
+
+    def __init__(self, one: str, several: str, remedy: str) -> None:
+        self._names, self._remedy = (one, several), remedy
+        self._count = 0
+        self._example = ""
+        self._endings: Counter[str] = Counter()
+
+    def add(self, path: Path, *, ending: bool = True) -> None:
+        """Count a file; ``ending`` says whether its ending tells something."""
+        self._count += 1
+        name = readable_name(path)
+        self._example = min(self._example or name, name)
+        suffix = path.suffix.lower() if ending else ""
+        if suffix in self._endings or (suffix and len(self._endings) < _MOST_ENDINGS):
+            self._endings[suffix] += 1
+
+    def issues(self) -> list[Issue]:
+        """One issue of all of them, or none where there are none."""
+        if not self._count:
+            return []
+        shown = ", ".join(
+            f"{readable_name(Path(ending))} {count}" if len(self._endings) > 1 else readable_name(Path(ending))
+            for ending, count in sorted(self._endings.items(), key=lambda one: (-one[1], one[0]))[:_SHOWN_ENDINGS]
+        )
+        more = ", ..." if len(self._endings) > _SHOWN_ENDINGS else ""
+        endings = f" ({shown}{more})" if shown else ""
+        name = self._names[self._count > 1]
+        return [Issue(NOT_READ, f"{self._count} {name}{endings}, such as {self._example}", self._remedy)]
+
+
+class PictureFolder:
+    """All files below a folder, listed once; what is hidden, of programs or excluded is counted and left out.
+
+    A file without a known ending counts as a picture where its first bytes are those of one. Links are followed, as
+    picture folders are often linked into place. Only regular files count: pipes, devices, sockets and links that lead
+    nowhere become issues, as do folders that cannot be read.
+
+    Args:
+        root: The folder.
+        exclude: Patterns as in ``.gitignore`` of what is left out. The lines of files called ``.rungwiseignore`` are
+            such patterns too, for their folder and all below.
 
     Attributes:
         root: The folder.
-        pictures: Regular files with the extension of a picture, relative to the root, sorted.
+        pictures: Regular files that are pictures by ending or content, relative to the root, sorted.
         others: All other regular files, relative to the root, sorted.
+
+    Raises:
+        UserError: If the folder or a ``.rungwiseignore`` cannot be read, or a pattern is none.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
-    >>> for name in ("a.JPG", "b/a.png", "notes.txt"):
+    >>> for name in ("a.JPG", "b/a.png", "notes.txt", "drafts/d.png"):
     ...     (root / name).parent.mkdir(exist_ok=True)
     ...     (root / name).touch()
     >>> (root / "c.png").symlink_to("nowhere.png")
-    >>> found = PictureFolder(root)
+    >>> found = PictureFolder(root, exclude=["drafts/"])
     >>> [path.as_posix() for path in found.pictures], [path.as_posix() for path in found.others]
     (['a.JPG', 'b/a.png'], ['notes.txt'])
     >>> [path.relative_to(root).as_posix() for path in found.find("a.jpg")]
     ['a.JPG']
     >>> found.issues
     [Issue(kind='not a regular file', where='c.png', detail='a link that leads nowhere')]
+    >>> [issue.where for issue in found.not_read()]
+    ['1 excluded file or folder, such as drafts', '1 other file (.txt), such as notes.txt']
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, exclude: Sequence[str] = ()) -> None:
         self.root = root
-        files, self._left_out = _files_below(root)
-        is_picture = [path.suffix.lower() in PICTURE_SUFFIXES for path in files]
-        self.pictures = [path for path, yes in zip(files, is_picture, strict=True) if yes]
-        self.others = [path for path, yes in zip(files, is_picture, strict=True) if not yes]
+        listing = _Listing(root, [exclude] if isinstance(exclude, str) else exclude)
+        self._left_out, self._not_listed = listing.issues, listing.not_read
         self._unreadable: dict[Path, Issue] = {}
         self._outside: dict[Path, str] = {}
+        self._noted: list[Issue] = []
+        self._described: set[Path] = set()
+        self.pictures: list[Path] = []
+        self.others: list[Path] = []
+        self._looked_into = 0
+        for path in listing.files:
+            (self.pictures if self._is_picture(path) else self.others).append(path)
+
+    def _is_picture(self, path: Path) -> bool:
+        suffix = path.suffix.lower()
+        if suffix in PICTURE_SUFFIXES:
+            return True
+        if has_known_ending(path.name) or self._looked_into >= _MOST_LOOKED_INTO:
+            return False
+        self._looked_into += 1
+        return picture_suffix(self.head(path, SIGNATURE_BYTES)) in PICTURE_SUFFIXES
+
+    def note(self, *issues: Issue) -> None:
+        """Add to :attr:`issues` what a reader of files beside pictures found odd."""
+        self._noted += issues
+
+    def take(self, path: Path) -> None:
+        """Note that a file of ``others`` was read, or counted, for what it says of a picture."""
+        self._described.add(path)
+
+    def is_taken(self, path: Path) -> bool:
+        """Whether :meth:`take` was told of a file."""
+        return path in self._described
+
+    def not_read(self, *, captions_read: bool = False, listed: Collection[str] = ()) -> list[Issue]:
+        """One issue for each sort of files that are not read, with their number and an example.
+
+        Args:
+            captions_read: Captions were read by a reader of its own, which lists what it leaves out of its own sort.
+            listed: Names of files that other issues list, relative to the root or whole.
+        """
+        sorts = {sort: NotRead(*names) for sort, names in _NOT_PICTURES.items()}
+        for path in self.others:
+            suffix = path.suffix.lower()
+            if path in self._described or path in self._unreadable or (captions_read and suffix in _CAPTIONS_SUFFIXES):
+                continue
+            if listed and (readable_name(path) in listed or str(self.root / path) in listed):
+                continue
+            sorts[sort_of_other(path)].add(path)
+        return [issue for one in (*self._not_listed, *sorts.values()) for issue in one.issues()]
 
     # Nobody asks for these in a folder without captions, where they would take more memory than all else.
     @cached_property
@@ -89,7 +217,7 @@ class PictureFolder:
     @property
     def issues(self) -> list[Issue]:
         """Files and folders that were left out so far, and one issue for pictures taken from outside the folder."""
-        found = [*self._left_out, *self._unreadable.values()]
+        found = [*self._left_out, *self._unreadable.values(), *self._noted]
         if self._outside:
             path, reference = next(iter(self._outside.items()))
             more = f", with {len(self._outside) - 1} more" if len(self._outside) > 1 else ""
@@ -165,14 +293,12 @@ def readable_name(path: Path) -> str:
 def read_folder(files: PictureFolder) -> ImageCaptions:
     """A folder of pictures without captions: ids are the paths below it, every split is ``none``.
 
-    Image files of a format that cannot be read become issues.
-
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
-    >>> (root / "a.jpg").touch(); (root / "b.svg").touch()
+    >>> (root / "a.jpg").touch()
     >>> data = read_folder(PictureFolder(root))
-    >>> data.image_ids, data.splits, [issue.kind for issue in data.issues]
-    (('a.jpg',), ('none',), ['unsupported picture format'])
+    >>> data.image_ids, data.splits
+    (('a.jpg',), ('none',))
     """
     if not files.pictures:
         some = ", ".join(sorted(PICTURE_SUFFIXES))
@@ -185,19 +311,19 @@ def read_folder(files: PictureFolder) -> ImageCaptions:
         splits=(NO_SPLIT,) * len(files.pictures),
         name=folder_name(files.root),
         layout="folder",
-        issues=tuple(unsupported_pictures(files)),
     )
 
 
-def unsupported_pictures(files: PictureFolder) -> list[Issue]:
-    """One issue for each file that is an image by its extension but of a format that is not read."""
-    issues = []
-    for path in files.others:
-        kind, _ = mimetypes.guess_type(path.name)
-        if kind and kind.startswith("image/"):
-            detail = f"{kind} is not read; convert it to JPEG or PNG"
-            issues.append(Issue("unsupported picture format", picture_id(path), detail))
-    return issues
+def sort_of_other(path: Path) -> str:
+    """Sort of a file that is not read as a picture: RAW, HEIF, other picture, video or other.
+
+    >>> [sort_of_other(Path(name)) for name in ("a.CR2", "a.heic", "a.svg", "a.mov", "a.pdf")]
+    ['RAW', 'HEIF', 'other picture', 'video', 'other']
+    """
+    suffix = path.suffix.lower()
+    known = (("RAW", RAW_SUFFIXES), ("HEIF", HEIF_SUFFIXES), ("video", VIDEO_SUFFIXES))
+    found = next((sort for sort, suffixes in known if suffix in suffixes), "")
+    return found or ("other picture" if is_other_picture(path.name) else "other")
 
 
 def folder_name(folder: Path) -> str:
@@ -205,42 +331,96 @@ def folder_name(folder: Path) -> str:
     return readable_name(Path(os.path.realpath(folder).rpartition(os.sep)[2]))
 
 
-def _files_below(root: Path) -> tuple[list[Path], list[Issue]]:
-    """Regular files, relative and sorted, and issues of everything else."""
-    found: list[Path] = []
-    issues: list[Issue] = []
-    visited: set[tuple[int, int]] = set()
-    # Linked folders come last, so that a picture is called by the folder that it lies in where both lie below the root.
-    folders, linked = deque([Path()]), deque[Path]()
-    while folders or linked:
-        relative = folders.popleft() if folders else linked.popleft()
-        try:
-            about = (root / relative).stat()
-            if (about.st_dev, about.st_ino) in visited:  # a loop of links, or a second link to the same folder
-                continue
-            visited.add((about.st_dev, about.st_ino))
-            with os.scandir(root / relative) as entries:
-                inside = [entry for entry in entries if not entry.name.startswith(".")]
-        except OSError as error:
-            if relative == Path():
-                raise unreadable(root, error) from error
-            reason = (error.strerror or str(error)).lower()
-            issues.append(Issue("unreadable folder", readable_name(relative), f"{reason}; what is in it is left out"))
-            continue
-        for entry in inside:
-            path = relative / entry.name
+class _Listing:
+    """All regular files below a folder, relative and sorted, issues of what is no file, and counts of what is left out.
+
+    Raises:
+        UserError: If the folder or a ``.rungwiseignore`` cannot be read, or a pattern is none.
+    """
+
+    def __init__(self, root: Path, exclude: Iterable[str]) -> None:
+        self._root = root
+        self.files: list[Path] = []
+        self.issues: list[Issue] = []
+        self._hidden = NotRead(
+            "hidden file or folder",
+            "hidden files and folders",
+            "what begins with a dot is hidden; rename it to have it read",
+        )
+        self._of_programs = NotRead(
+            "file or folder of a system or program",
+            "files and folders of systems and programs",
+            "left out by their names, which docs/data.md lists",
+        )
+        self._excluded = NotRead(
+            "excluded file or folder",
+            "excluded files and folders",
+            f"a pattern given or in {IGNORE_FILE} excludes them",
+        )
+        self.not_read = (self._excluded, self._hidden, self._of_programs)
+        self._given = Exclusions(exclude, "exclude")
+        self._walk()
+        self.issues.sort(key=lambda issue: issue.where)
+        self.files.sort(key=lambda path: path.as_posix())
+
+    def _walk(self) -> None:
+        visited: set[tuple[int, int]] = set()
+        rules: tuple[tuple[str, Exclusions], ...] = ()
+        # Linked folders come last: a picture is called by the folder that it lies in where both lie below the root.
+        folders, linked = deque([(Path(), rules)]), deque[tuple[Path, tuple[tuple[str, Exclusions], ...]]]()
+        while folders or linked:
+            relative, rules = folders.popleft() if folders else linked.popleft()
             try:
-                if entry.is_dir():
-                    (linked if entry.is_symlink() else folders).append(path)
-                elif entry.is_file():
-                    found.append(path)
-                else:
-                    issues.append(Issue("not a regular file", readable_name(path), _what(entry)))
+                about = (self._root / relative).stat()
+                if (about.st_dev, about.st_ino) in visited:  # a loop of links, or a second link to the same folder
+                    continue
+                visited.add((about.st_dev, about.st_ino))
+                with os.scandir(self._root / relative) as entries:
+                    inside = list(entries)
             except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                issues.append(Issue("unreadable file", readable_name(path), reason))
-    issues.sort(key=lambda issue: issue.where)
-    return sorted(found, key=lambda path: path.as_posix()), issues
+                if relative == Path():
+                    raise unreadable(self._root, error) from error
+                detail = f"{_reason(error)}; what is in it is left out"
+                self.issues.append(Issue("unreadable folder", readable_name(relative), detail))
+                continue
+            if any(entry.name == IGNORE_FILE for entry in inside):
+                start = "" if relative == Path() else f"{relative.as_posix()}/"
+                rules = (*rules, (start, read_exclusions(self._root / relative / IGNORE_FILE)))
+            for entry in inside:
+                path = relative / entry.name
+                try:
+                    is_folder = entry.is_dir()
+                    if self._is_left_out(entry.name, path, is_folder, rules):
+                        continue
+                    if is_folder:
+                        (linked if entry.is_symlink() else folders).append((path, rules))
+                    elif entry.is_file():
+                        self.files.append(path)
+                    else:
+                        self.issues.append(Issue("not a regular file", readable_name(path), _what(entry)))
+                except OSError as error:
+                    self.issues.append(Issue("unreadable file", readable_name(path), _reason(error)))
+
+    def _is_left_out(self, name: str, path: Path, is_folder: bool, rules: tuple[tuple[str, Exclusions], ...]) -> bool:
+        """Whether a file or folder is left out, which is counted."""
+        if is_of_programs(name):
+            if name != IGNORE_FILE:
+                self._of_programs.add(path, ending=False)
+            return True
+        whole = path.as_posix() + "/" * is_folder
+        said = self._given.verdict(whole)
+        for start, rule in reversed(rules):  # those of a folder go before those of the folders around it
+            if said is None:
+                said = rule.verdict(whole.removeprefix(start))
+        if said:
+            self._excluded.add(path, ending=False)
+        elif name.startswith("."):
+            self._hidden.add(path, ending=False)
+        return bool(said) or name.startswith(".")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _what(entry: os.DirEntry[str]) -> str:

@@ -12,7 +12,7 @@ from rungwise.core import UserError
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data._columns import MOST_COLUMNS, Column, own_name, typed, usable
 from rungwise.data.files import PackedPicture, Picture
-from rungwise.data.layouts._folder import PictureFolder, picture_id, unsupported_pictures
+from rungwise.data.layouts._folder import PictureFolder, picture_id, readable_name
 
 _SPLITS = {
     "train": ("train", "training"),
@@ -138,6 +138,11 @@ class Gatherer:
             self.issue("missing picture", where, f"no picture named {(alternatives or (reference,))[-1]!r}")
         return None
 
+    def file(self, relative: Path) -> int:
+        """Position of the image of a picture of the folder, which has its path as id."""
+        assert self._files is not None
+        return self._add_file(picture_id(relative), self._files.root / relative, readable_name(relative))
+
     def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
         """Position of the image with this id, whose picture lies in a larger file; a known id keeps its picture.
 
@@ -257,7 +262,6 @@ class Gatherer:
             raise UserError(f"{name}: no usable caption{reason}; correct the file")
         if self._files is not None and unnamed:
             self._add_unnamed(self._files)
-            self._issues += unsupported_pictures(self._files)
         ids = tuple(self._ids)
         columns = self._typed_columns(name)
         return ImageCaptions(

@@ -133,6 +133,8 @@ def _looks_simple(head: str, images: Sequence[str], captions: Sequence[str]) -> 
         return True
     if '"images"' in head and ('"sentences"' in head or '"annotations"' in head):
         return False  # Karpathy's layout and COCO's, which have readers of their own
+    if '"photoTakenTime"' in head:
+        return False  # what Google Takeout writes of one picture
     is_list = _LIST.match(head) or (head.lstrip().startswith("{") and _UNDER_KEY.search(head))
     return bool(is_list) and all(any(f'"{name}"' in head for name in names) for names in (images, captions))
 

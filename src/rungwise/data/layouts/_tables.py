@@ -113,6 +113,8 @@ def ignored_files(files: PictureFolder) -> list[Issue]:
     found = []
     for path in files.others:
         suffix = path.suffix.lower()
+        if files.is_taken(path):
+            continue
         if suffix == JSON_SUFFIX and looks_like_captions(path):
             why = why_not(files.root / path, IMAGE_COLUMNS, CAPTION_COLUMNS)
         elif suffix in _SPREADSHEETS:

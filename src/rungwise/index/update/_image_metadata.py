@@ -10,29 +10,23 @@ import datetime
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
-from xml.parsers import expat
 
 from PIL import Image, ImageFile, IptcImagePlugin
 
 from rungwise.core import UserError
 from rungwise.data import Value
 from rungwise.data.files import PackedPicture, Picture
-from rungwise.data.layouts import clean_caption
 from rungwise.data.pictures import open_header, orientation
-
-MOST_TAGS = 64
-"""Number of keywords that are taken from one picture."""
-LONGEST_TAG = 100
-"""Number of characters of the longest keyword that is taken."""
+from rungwise.data.sidecars import LONGEST_DESCRIPTION, LONGEST_TITLE, Xmp, clean_text, distinct_tags, read_xmp
 
 _EXIF, _GPS = 0x8769, 0x8825
 FACTS = {
-    **dict.fromkeys(("file", "folder", "modified", "format", "taken"), "text"),
-    **dict.fromkeys(("bytes", "width", "height", "year", "latitude", "longitude"), "number"),
+    **dict.fromkeys(("file", "folder", "modified", "format", "taken", "title", "description"), "text"),
+    **dict.fromkeys(("bytes", "width", "height", "year", "latitude", "longitude", "rating"), "number"),
 }
 """Columns of metadata and their types; ``tags``, a list of texts, come beside them."""
 
@@ -40,10 +34,7 @@ _TIMES = ((0x9003, 0x9011), (0x9004, 0x9012))  # original and digitized, each wi
 _TIME = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):[0-5]\d", re.ASCII)
 _FIRST_PHOTOGRAPH = 1826
-_XMP_BYTES = 1 << 20
-_SUBJECT = "http://purl.org/dc/elements/1.1/ subject"
-_LISTED = "http://www.w3.org/1999/02/22-rdf-syntax-ns# li"
-_KEYWORDS, _CODING = (2, 25), (1, 90)
+_TITLE, _KEYWORDS, _DESCRIPTION, _CODING = (2, 5), (2, 25), (2, 120), (1, 90)
 _UTF_8 = b"\x1b%G"
 
 
@@ -79,7 +70,8 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
     """Metadata in the bytes of a picture: ``width``, ``height``, ``format``, and what its owner or a camera wrote.
 
     Those are ``taken`` (ISO 8601, with an offset where one is known), ``year``, ``latitude``, ``longitude`` (degrees,
-    north and east) and ``tags`` (keywords of IPTC and XMP). No pixel is decoded. Bytes that are no picture give
+    north and east), ``tags`` (keywords of IPTC and XMP), ``title``, ``description`` (XMP, or else IPTC) and ``rating``
+    (XMP: 1 to 5, or -1 for a rejected picture). No pixel is decoded. Bytes that are no picture give
     nothing.
 
     >>> import io
@@ -103,8 +95,8 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
         exif = image.getexif() if has_exif else Image.Exif()
         facts |= _time(exif.get_ifd(_EXIF))
         facts |= _place(exif.get_ifd(_GPS))
-    if tags := tuple(_tags(image)) if isinstance(image, ImageFile.ImageFile) else ():
-        facts["tags"] = tags
+    if isinstance(image, ImageFile.ImageFile):
+        facts |= _said_by_people(image)
     return facts
 
 
@@ -145,25 +137,29 @@ def _degrees(said: Any, direction: Any, negative: str) -> float | None:
     return round(-found if is_negative else found, 6)
 
 
-def _tags(image: ImageFile.ImageFile) -> Iterator[str]:
-    """Keywords, each once, in their order."""
-    seen: set[str] = set()
-    for tag in (*_from_iptc(image), *_from_xmp(image)):
-        clean = " ".join(clean_caption(tag)[0].split())
-        if clean and len(clean) <= LONGEST_TAG and clean.casefold() not in seen and len(seen) < MOST_TAGS:
-            seen.add(clean.casefold())
-            yield clean
+def _said_by_people(image: ImageFile.ImageFile) -> dict[str, Value]:
+    """Title, description, rating and keywords; of each text what XMP says, or else IPTC."""
+    iptc, xmp = _iptc(image), _xmp(image)
+    found: dict[str, Value] = {
+        "title": "".join(clean_text(one, LONGEST_TITLE) for one in _texts(iptc, _TITLE)[:1]),
+        "description": "".join(clean_text(one, LONGEST_DESCRIPTION) for one in _texts(iptc, _DESCRIPTION)[:1]),
+    }
+    found |= xmp.columns
+    found["tags"] = distinct_tags([*_texts(iptc, _KEYWORDS), *xmp.subjects])
+    return {name: value for name, value in found.items() if value}
 
 
-def _from_iptc(image: ImageFile.ImageFile) -> list[str]:
+def _iptc(image: ImageFile.ImageFile) -> Mapping[Any, Any]:
     try:
-        found: Mapping[Any, Any] = IptcImagePlugin.getiptcinfo(image) or {}
+        return IptcImagePlugin.getiptcinfo(image) or {}
     except Exception:  # of damaged metadata Pillow raises many kinds
-        return []
-    keywords = found.get(_KEYWORDS)
-    coding = "utf-8" if found.get(_CODING) == _UTF_8 else None
-    listed = keywords if isinstance(keywords, list) else [keywords]
-    return [_decoded(one, coding) for one in listed if isinstance(one, bytes)]
+        return {}
+
+
+def _texts(iptc: Mapping[Any, Any], field: tuple[int, int]) -> list[str]:
+    said = iptc.get(field)
+    coding = "utf-8" if iptc.get(_CODING) == _UTF_8 else None
+    return [_decoded(one, coding) for one in (said if isinstance(said, list) else [said]) if isinstance(one, bytes)]
 
 
 def _decoded(said: bytes, coding: str | None) -> str:
@@ -174,51 +170,10 @@ def _decoded(said: bytes, coding: str | None) -> str:
         return said.decode(coding or "latin-1", "replace")
 
 
-def _from_xmp(image: Image.Image) -> list[str]:
+def _xmp(image: Image.Image) -> Xmp:
     said = image.info.get("xmp", image.info.get("XML:com.adobe.xmp", b""))
     packet = said.encode("utf-8", "replace") if isinstance(said, str) else said
-    if not isinstance(packet, bytes) or not packet or len(packet) > _XMP_BYTES:
-        return []
-    reading = _Subjects()
-    with suppress(expat.ExpatError, _UnwantedError, ValueError):
-        reading.parser.Parse(packet.strip(b"\0 \r\n\t"), True)
-    return reading.found
-
-
-class _UnwantedError(Exception):
-    """A document type, with which a small text can stand for a large one, or for a file."""
-
-
-class _Subjects:
-    """The entries of ``dc:subject`` as a parser meets them."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        self._within = 0
-        self._text: list[str] | None = None
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.StartElementHandler = self._begin
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._more
-        self.parser.StartDoctypeDeclHandler = self._refuse
-
-    def _refuse(self, *_: object) -> None:
-        raise _UnwantedError
-
-    def _begin(self, name: str, _: Mapping[str, str]) -> None:
-        self._within += name == _SUBJECT
-        if self._within and name == _LISTED:
-            self._text = []
-
-    def _end(self, name: str) -> None:
-        self._within -= name == _SUBJECT
-        if name == _LISTED and self._text is not None:
-            self.found.append("".join(self._text))
-            self._text = None
-
-    def _more(self, text: str) -> None:
-        if self._text is not None:
-            self._text.append(text)
+    return read_xmp(packet) if isinstance(packet, bytes) and packet else Xmp()
 
 
 def _text(name: str) -> str:

@@ -42,11 +42,19 @@ def mounted_folders(roots: Sequence[Path], folders: Iterable[Path]) -> tuple[Pat
     return tuple(sorted(found))
 
 
+def is_empty(folder: Path) -> bool:
+    """Whether a folder is not there, cannot be read, or holds nothing."""
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return True
+
+
 def is_away(folder: Path) -> bool:
     """Whether a folder that was mounted is no longer there, holds nothing, or is part of the file system around it."""
+    if is_empty(folder):
+        return True
     try:
-        if not any(folder.iterdir()):
-            return True
         if folder.stat().st_dev != folder.parent.stat().st_dev:
             return False
     except OSError:

@@ -24,7 +24,7 @@ from rungwise.index._items import Item, Items, ItemSource, added_folder, from_re
 from rungwise.index.stores import Store
 from rungwise.index.update._encoding import Progress, encoded_texts, require_finite, results_of
 from rungwise.index.update._file_reader import FileContent, FileReader, FilesOfItems, ToLookAt, file_of, stamp_of
-from rungwise.index.update._removals import is_away, why_withheld
+from rungwise.index.update._removals import is_away, is_empty, why_withheld
 from rungwise.index.update._skipped import Skipped
 from rungwise.index.update._thumbnails import Thumbnails
 
@@ -108,7 +108,8 @@ class Update:
             written, and what else there is stays.
         rehash: Compare the content also of files whose size and time are as they were.
         allow_removals: Remove all that is gone, however much it is.
-        mounts: Folders that were mounted at the last update; what is gone below one that is away is not removed.
+        mounts: Folders that were mounted at the last update; nothing is removed where one that held something is away.
+        roots: Folders of the collection; nothing is removed where one that held something is empty or gone.
         progress: Called with the number of pictures that are done since the last call.
         stored: Called with the ids of each batch that is in the stores.
         files: Opens the files, and may encode what it finds; threads of this process if None.
@@ -125,11 +126,12 @@ class Update:
         rehash: bool = False,
         allow_removals: bool = False,
         mounts: Sequence[Path] = (),
+        roots: Sequence[Path] = (),
         progress: Progress | None = None,
         stored: Stored | None = None,
         files: FilesOfItems | None = None,
     ) -> None:
-        self._allow_removals, self._mounts = allow_removals, mounts
+        self._allow_removals, self._mounts, self._roots = allow_removals, mounts, roots
         self._files = files or FileReader
         self._target, self._data, self._model = target, data, model
         self._whole, self._rehash = whole, rehash
@@ -257,7 +259,7 @@ class Update:
                 del self._bearer[known.content]
 
     def _record(self, one: FileContent) -> dict[str, object]:
-        columns = {**one.facts, **one.item.columns}
+        columns = {**one.item.fallbacks, **one.facts, **one.item.columns}
         return to_record(replace(one.item, columns=columns), self._target.folder, one.source)
 
     def _vectors(self, batch: Sequence[FileContent]) -> dict[str, Vector]:
@@ -338,7 +340,8 @@ class Update:
         sources = {one: self._known.get(one) for one in gone}
         lost = [one for one, source in sources.items() if source is None or source.content not in kept]
         files = [file for one in lost if (file := gone[one]) is not None]
-        away = [one for one in self._mounts if any(file.is_relative_to(one) for file in files) and is_away(one)]
+        away = [one for one in self._mounts if is_away(one)] + [one for one in self._roots if is_empty(one)]
+        away = [one for one in away if any(file.is_relative_to(one) for file in files)]
         return why_withheld(len(lost), before, len(self._data), self._data.name, away)
 
     def _remove(self, ids: Sequence[str]) -> None:

@@ -1,0 +1,11 @@
+from ._descriptions import with_descriptions as with_descriptions
+from ._text_captions import read_text_captions as read_text_captions
+from ._text_captions import unread_texts as unread_texts
+from ._xmp import LONGEST_DESCRIPTION as LONGEST_DESCRIPTION
+from ._xmp import LONGEST_TAG as LONGEST_TAG
+from ._xmp import LONGEST_TITLE as LONGEST_TITLE
+from ._xmp import MOST_TAGS as MOST_TAGS
+from ._xmp import Xmp as Xmp
+from ._xmp import clean_text as clean_text
+from ._xmp import distinct_tags as distinct_tags
+from ._xmp import read_xmp as read_xmp
