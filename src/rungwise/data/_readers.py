@@ -325,7 +325,7 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         )
     if path.is_dir() and data.layout in ("table", "json", "folder", TEXT_FILES):
         known = {issue.where for issue in issues}
-        known |= {readable_name(one.relative_to(path)) for one in json_tables(files) if data.layout == "json"}
+        known |= {readable_name(one.relative_to(path)) for one in json_tables(files)}  # each was read or left out
         issues += [issue for issue in ignored_files(files) if issue.where not in known]
     if path.is_dir():
         of_folder = data.layout in ("folder", TEXT_FILES)
@@ -375,6 +375,8 @@ def _refuse_what_is_known(files: PictureFolder) -> None:
         raise UserError(f"{files.root}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
     for path in files.others:
         _refuse_file(files.root / path)
+    for path in [*table_files(files), *json_tables(files)]:
+        read_tables([path], files, asked=True)
     # Features that were not recognised lack something; their readers say what.
     for folder in folders_of_rows(files):
         read_feature_folder(folder)
@@ -484,7 +486,9 @@ def _read_asked(path: Path, files: PictureFolder, options: _Options) -> ImageCap
         return read_coco([path], files, captions_only)
     if suffix == ".json" and not is_json_table(path):
         return read_karpathy(path, files, join_restval=options.join_restval, captions_only=captions_only)
-    return read_tables([path], files, captions_only)
+    data = read_tables([path], files, captions_only, asked=True)
+    assert data is not None  # a fault in what was asked for is an error
+    return data
 
 
 def _only(paths: list[Path], root: Path, what: str = "files of captions") -> Path:
@@ -495,7 +499,7 @@ def _only(paths: list[Path], root: Path, what: str = "files of captions") -> Pat
 
 
 def _table_files(files: PictureFolder) -> list[Path]:
-    return table_files(files) or json_tables(files)
+    return [*table_files(files), *json_tables(files)]
 
 
 # In this order a layout is looked for.
@@ -544,6 +548,6 @@ _KINDS = (
     _Kind(
         frozenset({"table", "json", "scenes"}),
         _table_files,
-        lambda found, files, how: read_tables(found, files, how.captions_only),
+        lambda found, files, how: read_tables(found, files, how.captions_only, asked=False),
     ),
 )

@@ -95,7 +95,9 @@ def test_nothing_gathered_names_the_first_reason(tmp_path: Path) -> None:
         gatherer.collection("pets", "table")
     gatherer = Gatherer(None)
     gatherer.issue("malformed row", "x.csv, line 2", "3 columns")
-    with pytest.raises(UserError, match="pets: no usable caption, first malformed row: x.csv, line 2; correct"):
+    with pytest.raises(
+        UserError, match=r"pets: no usable caption, first malformed row: x.csv, line 2 \(3 columns\); correct"
+    ):
         gatherer.collection("pets", "table")
 
 

@@ -58,13 +58,29 @@ def test_what_stands_beside_captions_are_columns_and_splits(tmp_path: Path) -> N
 
 
 def test_entries_that_are_none_are_counted_and_listed(tmp_path: Path) -> None:
-    data = read(written(tmp_path, [{"image": "a.jpg", "caption": "A dog."}, 7, {"image": "c.jpg", "caption": "No."}]))
+    data = read(
+        written(
+            tmp_path,
+            [
+                {"image": "a.jpg", "caption": "A dog."},
+                7,
+                {"image": "c.jpg", "caption": "No."},
+                {"image": "a.jpg", "captions": [{"tokens": []}]},
+                {"image": {}, "caption": "Which?"},
+            ],
+        )
+    )
     assert captions(data) == {"a.jpg": ["A dog."], "b.png": []}
     file = tmp_path / "captions.json"
     assert [(issue.kind, issue.where) for issue in data.issues] == [
         ("malformed row", f"{file}, [1]"),
         ("missing picture", f"{file}, [2]"),
+        ("malformed row", f"{file}, [3]"),
+        ("malformed row", f"{file}, [4]"),
     ]
+    assert [issue.detail.partition("; left out: ")[2] for issue in data.issues] == [
+        "", "'No.'", repr("'a.jpg'"), "'Which?'",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -72,15 +88,21 @@ def test_entries_that_are_none_are_counted_and_listed(tmp_path: Path) -> None:
     [
         ('[{"image": "a.jpg", "caption": "A dog."}', "not valid JSON"),
         ([{"image": "a.jpg", "captions": [{"tokens": []}]}], "a caption is an object without a text"),
-        ([{"image": "a.jpg", "caption": 1}, {"image": {}, "caption": "x"}], "holds a dict, not a text"),
+        ([{"image": {}, "caption": "x"}], "holds a dict, not a text"),
         ({"a": [{"image": "a.jpg", "caption": "x"}], "b": [{"image": "a.jpg"}]}, "several lists of entries"),
     ],
 )
 def test_mistakes_are_one_line(content: Any, said: str, tmp_path: Path) -> None:
+    file = written(tmp_path, content) / "captions.json"
     with pytest.raises(UserError, match=said) as refused:
-        read(written(tmp_path, content))
-    assert str(refused.value).startswith(str(tmp_path / "captions.json"))
+        read(file)
+    assert "captions.json" in str(refused.value)
     assert "\n" not in str(refused.value)
+    data = read(tmp_path)
+    assert (data.layout, [(issue.kind, issue.where) for issue in data.issues]) == (
+        "folder",
+        [("table left out", "captions.json")],
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +133,7 @@ def test_beside_a_table_simple_json_is_left_and_told(tmp_path: Path) -> None:
     data = read(tmp_path)
     assert data.captions == ("A wolf.",)
     assert [issue.where for issue in data.issues] == ["captions.json"]
-    assert "other captions are read; give this file itself" in data.issues[0].detail
+    assert "names pictures that captions.csv names too" in data.issues[0].detail
     assert read(tmp_path / "captions.json").captions == ("A dog.",)
 
 

@@ -5,12 +5,13 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
-from rungwise.data import read
+from rungwise.data import ImageCaptions, read
 from rungwise.data.layouts import read_table
 
 Row = dict[str, Any]
@@ -23,6 +24,7 @@ ROWS: list[Row] = [
 
 def write(path: Path, rows: list[Row]) -> Path:
     columns = list(rows[0])
+    path.parent.mkdir(exist_ok=True)
     if path.suffix == ".jsonl":
         path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
     elif path.suffix == ".parquet":
@@ -118,23 +120,92 @@ def test_one_table_for_each_split(tmp_path: Path) -> None:
     assert dict(zip(data.image_ids, data.splits, strict=True)) == {"a.jpg": "train", "b.jpg": "val"}
 
 
-def test_two_tables_without_a_split_need_a_choice(tmp_path: Path) -> None:
-    add_pictures(tmp_path, "a.jpg")
-    for name in ("one.csv", "two.jsonl"):
-        write(tmp_path / name, [{"image": "a.jpg", "caption": "A dog."}])
-    with pytest.raises(UserError, match=r"2 tables of captions \(one.csv, two.jsonl\); give the one to read"):
-        read(tmp_path)
-    assert len(read(tmp_path / "two.jsonl").captions) == 1
+def left_out(data: ImageCaptions) -> list[tuple[str, str]]:
+    """Each table that was left out, with the reason."""
+    remedy = "; to have it read: --captions "
+    found = [issue for issue in data.issues if issue.kind == "table left out"]
+    assert all(issue.detail.endswith(remedy + issue.where) for issue in found)
+    return sorted((issue.where, issue.detail.partition(remedy)[0]) for issue in found)
 
 
-def test_another_table_is_left_out_and_said(tmp_path: Path) -> None:
-    add_pictures(tmp_path, "a.jpg")
-    write(tmp_path / "captions.csv", [{"image": "a.jpg", "caption": "A dog."}])
-    write(tmp_path / "scores.csv", [{"image": "a.jpg", "score": "3"}])
+def test_of_two_tables_of_the_same_pictures_that_which_names_more_is_read(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    write(tmp_path / "a_few.csv", [{"image": "a.jpg", "caption": "A pet."}])
+    write(tmp_path / "later" / "two.jsonl", [{"image": f"{name}.jpg", "caption": f"A {name}."} for name in "ab"])
     data = read(tmp_path)
-    assert [(issue.kind, issue.where) for issue in data.issues] == [
-        ("table without captions", str(tmp_path / "scores.csv"))
-    ]
+    assert data.captions == ("A a.", "A b.")
+    assert left_out(data) == [("a_few.csv", "names pictures that later/two.jsonl names too; that one is read")]
+    write(tmp_path / "one.csv", [{"image": f"{name}.jpg", "caption": f"One {name}."} for name in "ab"])
+    data = read(tmp_path)  # as many, and nearer to the top
+    assert data.captions == ("One a.", "One b.")
+    assert [where for where, _ in left_out(data)] == ["a_few.csv", "later/two.jsonl"]
+    assert read(tmp_path / "a_few.csv").captions == ("A pet.",)
+
+
+def test_tables_of_different_pictures_are_read_together(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "rome/b.jpg", "c.jpg")
+    write(tmp_path / "one.csv", [{"image": "a.jpg", "caption": "A dog."}])
+    write(tmp_path / "rome" / "two.jsonl", [{"image": "b.jpg", "caption": "A cat."}])
+    (tmp_path / "three.json").write_text('{"c.jpg": "A cow."}')
+    data = read(tmp_path)
+    assert dict(zip(data.image_ids, data.captions, strict=True)) == {
+        "a.jpg": "A dog.", "rome/b.jpg": "A cat.", "c.jpg": "A cow.",
+    }  # fmt: skip
+    assert (data.layout, data.issues) == ("table", ())
+
+
+STRAY = {
+    "taxes.csv": b"year,sum\n2025,100\n",
+    "taxes.tsv": b"year\tsum\n2025\t100\n",
+    "taxes.jsonl": b'{"year": 2025}\n',
+    "broken.jsonl": b'{"image": "a.jpg", "cap',
+    "broken.csv": b'image,caption\na.jpg,"A dog.\n',
+    "latin.csv": b"image,caption\na.jpg,caf\xe9\n",
+    "empty.csv": b"",
+    "header.csv": b"image,caption\n",
+    "binary.csv": b"\0\1\2",
+    "books.csv": b"file,title\nbook.pdf,A book\n",
+    "files.txt": b"file,text\nbook.pdf,A book\n",
+    "captions.json": b'[{"image": "book.jpg", "caption": "A book"}]',
+    "photos.json": b'[{"image": "a.jpg", "caption": "A dog."}',
+    "taxes.parquet": b"PAR1 no",
+}
+
+
+@pytest.mark.parametrize("place", [".", "taxes/2025"])
+@pytest.mark.parametrize("captioned", [False, True])
+def test_a_table_that_was_only_found_never_ends_the_reading(place: str, captioned: bool, tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "trip/b.jpg")
+    if captioned:
+        write(tmp_path / "titles.csv", [{"image": "trip/b.jpg", "caption": "A boat."}])
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    for name, content in STRAY.items():
+        (tmp_path / place / name).write_bytes(content)
+        data = read(tmp_path)
+        assert set(data.image_ids) == {"a.jpg", "trip/b.jpg"}
+        assert data.captions == (("A boat.",) if captioned else ())
+        where = (Path(place) / name).as_posix()
+        assert sum(issue.where == where for issue in data.issues) == 1, name
+        with pytest.raises(UserError):
+            read(tmp_path / place / name)
+    assert {Path(issue.where).name for issue in data.issues} == set(STRAY)
+
+
+def test_a_folder_of_nothing_but_a_table_says_what_the_table_lacks(tmp_path: Path) -> None:
+    (tmp_path / "taxes.csv").write_text("year,sum\n2025,100\n")
+    with pytest.raises(UserError, match="taxes.csv: needs an image column .* and a caption column"):
+        read(tmp_path)
+
+
+def test_a_table_beside_features_is_no_obstacle(tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.zeros((1, 2), np.float32))
+    (tmp_path / "taxes.csv").write_text("year,sum\n2025,100\n")
+    write(tmp_path / "captions.csv", [{"image": "a", "caption": "A dog."}])
+    data = read(tmp_path)
+    assert (data.captions, [where for where, _ in left_out(data)]) == (("A dog.",), ["taxes.csv"])
+    (tmp_path / "captions.csv").unlink()
+    (tmp_path / "ids.txt").write_text("a\n")
+    assert read(tmp_path).image_ids == ("a",)
 
 
 def test_a_folder_that_a_program_made_is_a_layout_of_its_own_name(tmp_path: Path) -> None:
@@ -204,8 +275,11 @@ def test_skipped_rows_are_kept_account_of_with_their_lines(tmp_path: Path) -> No
         "9": "ambiguous picture",
         "10": "missing picture",
     }
-    assert where["5"].detail == "3 columns but the header has 2; put texts that hold a comma in quotes"
-    assert where["9"].detail == "'b.jpg' may be x/b.jpg, y/b.jpg"
+    assert where["4"].detail == "no picture named 'gone.jpg'; left out: 'A ghost.'"
+    why = "3 columns but the header has 2; put texts that hold a comma in quotes"
+    assert where["5"].detail == f"{why}; left out: 'a.jpg,A dog, awake.'"
+    assert where["9"].detail == "'b.jpg' may be x/b.jpg, y/b.jpg; left out: 'Which one?'"
+    assert where["10"].detail == "the row names no picture; left out: 'Nobody.'"
 
 
 def test_one_picture_under_two_names_is_one_picture(tmp_path: Path) -> None:
@@ -220,7 +294,7 @@ def test_if_no_caption_names_a_picture_the_first_is_named(tmp_path: Path) -> Non
     add_pictures(tmp_path, "a.jpg")
     write(tmp_path / "t.csv", [{"image": "nope.jpg", "caption": "A dog."}, {"image": "no.jpg", "caption": "A cat."}])
     with pytest.raises(UserError, match=r"t.csv, line 2: no picture named 'nope.jpg', nor any other"):
-        read(tmp_path)
+        read(tmp_path / "t.csv")
     data = read(tmp_path, captions_only=True)
     assert (data.image_ids, data.paths) == (("nope.jpg", "no.jpg"), ())
 
@@ -231,12 +305,12 @@ def test_a_missing_column_is_named_with_those_found(tmp_path: Path, suffix: str)
     write(tmp_path / f"t{suffix}", [{"image": "a.jpg", "comment": "A dog."}])
     columns = r"\(such as caption, captions or text\), found the columns image, comment; rename or add one"
     with pytest.raises(UserError, match=rf"t{suffix}: needs a caption column {columns}"):
-        read(tmp_path)
+        read(tmp_path / f"t{suffix}")
     write(tmp_path / f"t{suffix}", [{"x": "a.jpg", "caption": "A dog."}])
     with pytest.raises(
         UserError, match=r"needs an image column \(such as image, file or filename\), found the columns x, c"
     ):
-        read(tmp_path)
+        read(tmp_path / f"t{suffix}")
 
 
 @pytest.mark.parametrize(
@@ -255,8 +329,12 @@ def test_a_missing_column_is_named_with_those_found(tmp_path: Path, suffix: str)
             b'{"image": "a.jpg", "caption": "A"}\n{"image": }\n',
             r"t.jsonl, line 2: not valid JSON \(Expecting value, column 11\)",
         ),
-        ("t.jsonl", b"[1]\n", "t.jsonl, line 1: not a JSON object"),
-        ("t.jsonl", b'{"image": "a.jpg", "caption": {"en": "A"}}\n', "t.jsonl, line 1: column 'caption' holds a dict"),
+        ("t.jsonl", b"[1]\n", "t.jsonl: line 1: not a JSON object"),
+        (
+            "t.jsonl",
+            b'{"image": "a.jpg", "caption": {"en": "A"}}\n',
+            r"t.jsonl, line 1 \(column 'caption' holds a dict",
+        ),
         ("t.parquet", b"not parquet at all", "t.parquet: not a readable Parquet file"),
     ],
 )
@@ -264,7 +342,7 @@ def test_mistakes_get_one_line(tmp_path: Path, name: str, content: bytes, messag
     add_pictures(tmp_path, "a.jpg")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        read(tmp_path)
+        read(tmp_path / name)
     assert "\n" not in str(caught.value)
 
 
@@ -272,7 +350,10 @@ def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
     add_pictures(tmp_path, "a.jpg")
     write(tmp_path / "t.csv", [{"image": "a.jpg", "caption": text, "caption_id": "7"} for text in ("A", "B")])
     with pytest.raises(UserError, match=r"line 3: caption id '7' stands already in .*line 2; make the ids unique"):
-        read(tmp_path)
+        read(tmp_path / "t.csv")
+    data = read(tmp_path)
+    assert (data.captions, data.caption_ids) == (("A", "B"), ("7", "a.jpg#1"))
+    assert [issue.kind for issue in data.issues] == ["repeated caption id"]
 
 
 def test_ids_of_pictures_without_captions_stay_unique(tmp_path: Path) -> None:
@@ -378,4 +459,5 @@ def test_a_header_that_only_one_sign_divides_rightly_decides(tmp_path: Path) -> 
     (tmp_path / "captions.csv").write_text('image;caption\na.jpg;A dog; and a cat\na.jpg;"x;y"\n')
     data = read(tmp_path)
     assert data.captions == ("x;y",)
-    assert data.issues[0].detail == "3 columns but the header has 2; put texts that hold a semicolon in quotes"
+    why = "3 columns but the header has 2; put texts that hold a semicolon in quotes"
+    assert data.issues[0].detail == f"{why}; left out: 'a.jpg;A dog; and a cat'"

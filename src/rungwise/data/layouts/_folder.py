@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -242,9 +243,24 @@ class PictureFolder:
             self.leave_out(relative, str(error))
             return b""
 
-    def leave_out(self, relative: Path, reason: str) -> None:
-        """Note that a file of ``others`` cannot be read, so that it is listed among the issues once."""
-        self._unreadable[relative] = Issue("unreadable file", readable_name(relative), reason)
+    def leave_out(self, relative: Path, reason: str, kind: str = "unreadable file") -> None:
+        """Note that a file of ``others`` is not read, so that it is listed among the issues once."""
+        self._unreadable[relative] = Issue(kind, readable_name(relative), reason)
+
+    def within(self, folder: Path) -> PictureFolder:
+        """The pictures of one folder below, relative to it: a view in which names are looked up there alone."""
+        view = copy(self)
+        view.root = self.root / folder
+        view.pictures = [path.relative_to(folder) for path in self.pictures if path.is_relative_to(folder)]
+        view.others = []
+        for name in ("_exact", "_by_name"):
+            view.__dict__.pop(name, None)
+        return view
+
+    def exact(self, reference: str) -> Path | None:
+        """The picture whose path below the folder is exactly this; Unicode may be composed or decomposed."""
+        path = self._exact.get(_parts(reference))
+        return None if path is None else self.root / path
 
     def find(self, reference: str) -> list[Path]:
         r"""The picture that a caption file calls ``reference``; several if that is ambiguous, none if it is missing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,8 @@ _CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
 
 _WORD = re.compile(r"[^\W\d_]+")
 _HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
+_SHOWN, _MOST_SHOWN = 200, 20
+"""Characters of a text, and number of texts, that an issue shows."""
 _CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
 """Control characters, which no sentence holds, to blanks; those that are a kind of blank may stay."""
 
@@ -62,6 +64,29 @@ def clean_caption(text: str) -> tuple[str, str]:
     return (text, "") if cleaned == text else (cleaned.strip(), "control characters, which became blanks")
 
 
+def shown(value: object) -> str:
+    """A value of a file as messages show it: one line of at most 200 characters.
+
+    >>> shown("A dog."), shown(None), shown({}), len(shown("word " * 100))
+    ("'A dog.'", 'None', 'an object', 200)
+    """
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = repr(value[:_SHOWN] if isinstance(value, str) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def left_out(captions: Iterable[str]) -> str:
+    """The end of an issue that lists captions which are left out; empty where there are none.
+
+    >>> left_out(["A dog.", ""]), left_out([])
+    ("; left out: 'A dog.'", '')
+    """
+    texts = [text for text in captions if text.strip()]
+    more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
+    return f"; left out: {', '.join(map(shown, texts[:_MOST_SHOWN]))}{more}" if texts else ""
+
+
 def is_torn(text: str) -> bool:
     r"""Whether a text holds half a character (a lone surrogate), which no file in UTF-8 and no tokeniser takes."""
     try:
@@ -76,6 +101,8 @@ class Gatherer:
 
     Args:
         files: Folder in which pictures are looked for; None if only captions are wanted, so that any name is taken.
+        strict: A caption id that stands twice is an error; otherwise the later caption gets an id of its own, and an
+            issue says so.
 
     >>> gatherer = Gatherer(None)
     >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
@@ -86,8 +113,9 @@ class Gatherer:
     (('A dog.',), (Issue(kind='empty caption', where='captions.csv, line 3', detail=''),))
     """
 
-    def __init__(self, files: PictureFolder | None) -> None:
+    def __init__(self, files: PictureFolder | None, *, strict: bool = True) -> None:
         self._files = files
+        self._strict = strict
         self._ids: list[str] = []
         self._positions: dict[str, int] = {}
         self._position_of_path: dict[Path, int] = {}
@@ -100,18 +128,28 @@ class Gatherer:
         self._caption_ids: list[str | None] = []
         self._place_of_caption_id: dict[str, str] = {}
         self._issues: list[Issue] = []
+        self._first_missing = ""
         self._columns: dict[str, dict[int, object]] = {}
         self._differing: dict[str, list[str]] = {}
         self._unusable: dict[str, str] = {}
         self._parse = False
 
-    def image(self, reference: str, where: str, *alternatives: str) -> int | None:
+    def image(
+        self,
+        reference: str,
+        where: str,
+        *alternatives: str,
+        find: Callable[[str], Sequence[Path]] | None = None,
+        captions: Sequence[str] = (),
+    ) -> int | None:
         """Position of the image with this id.
 
         Args:
             reference: The user's name of the picture, which becomes its id.
             where: File and place that named it.
             alternatives: Names to look for the file by, in this order, in place of the reference.
+            find: Looks for the pictures of a name in place of the whole folder's own look-up.
+            captions: Captions that are left out if there is no such picture; the issue lists them.
 
         Returns:
             None if there is no such picture, or no single one, or its name is no text; an issue says so.
@@ -123,19 +161,22 @@ class Gatherer:
             return None
         if self._files is None:
             return self._add(reference)
-        found: list[Path] = []
+        find = find or self._files.find
+        found: Sequence[Path] = ()
         for name in alternatives or (reference,):
-            if found := self._files.find(name):
+            if found := find(name):
                 break
         if len(found) == 1:
             full = found[0].as_posix()
             self._left_out.add(full.removesuffix(f"/{reference}") if full.endswith(f"/{reference}") else "")
             return self._add_file(reference, found[0], where)
         if found:
-            shown = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
-            self.issue("ambiguous picture", where, f"{reference!r} may be {shown}")
+            some = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
+            self.issue("ambiguous picture", where, f"{reference!r} may be {some}{left_out(captions)}")
         else:
-            self.issue("missing picture", where, f"no picture named {(alternatives or (reference,))[-1]!r}")
+            missing = f"no picture named {(alternatives or (reference,))[-1]!r}"
+            self._first_missing = self._first_missing or f"{where}: {missing}"
+            self.issue("missing picture", where, f"{missing}{left_out(captions)}")
         return None
 
     def file(self, relative: Path) -> int:
@@ -169,7 +210,7 @@ class Gatherer:
         An empty or invalid text becomes an issue instead; control characters become blanks, and an issue.
 
         Raises:
-            UserError: If the caption id has been seen before.
+            UserError: If the caption id has been seen before and the gatherer is strict.
         """
         text, odd = clean_caption(text)
         if caption_id is not None and is_torn(caption_id):
@@ -183,9 +224,11 @@ class Gatherer:
         if caption_id is not None:
             first = self._place_of_caption_id.setdefault(caption_id, where)
             if first is not where:
-                raise UserError(
-                    f"{where}: caption id {caption_id!r} stands already in {first}; make the ids unique or drop them"
-                )
+                why = f"caption id {caption_id!r} stands already in {first}"
+                if self._strict:
+                    raise UserError(f"{where}: {why}; make the ids unique or drop them")
+                self.issue("repeated caption id", where, f"{why}; the caption {shown(text)} gets an id of its own")
+                caption_id = None
         self._captions.append(text)
         self._owners.append(image)
         self._caption_ids.append(caption_id)
@@ -252,13 +295,13 @@ class Gatherer:
             UserError: If captions or splits named pictures and not one of them was found, or nothing was gathered.
         """
         if not self._ids:
-            missing = next((issue for issue in self._issues if issue.kind == "missing picture"), None)
-            if missing and self._files is not None:
+            if self._first_missing and self._files is not None:
                 raise UserError(
-                    f"{missing.where}: {missing.detail}, nor any other that is named there, in"
+                    f"{self._first_missing}, nor any other that is named there, in"
                     f" {self._files.root} or below; correct the names or give the folder that holds the pictures too"
                 )
-            reason = f", first {self._issues[0].kind}: {self._issues[0].where}" if self._issues else ""
+            first = self._issues[0] if self._issues else None
+            reason = f", first {first.kind}: {first.where}{first.detail and f' ({first.detail})'}" if first else ""
             raise UserError(f"{name}: no usable caption{reason}; correct the file")
         if self._files is not None and unnamed:
             self._add_unnamed(self._files)
@@ -331,6 +374,8 @@ class Gatherer:
         numbers = [0] * len(image_ids)
         complete = []
         for given, owner in zip(self._caption_ids, self._owners, strict=True):
-            complete.append(f"{image_ids[owner]}#{numbers[owner]}" if given is None else given)
+            while given is None and (own := f"{image_ids[owner]}#{numbers[owner]}") in self._place_of_caption_id:
+                numbers[owner] += 1
+            complete.append(own if given is None else given)
             numbers[owner] += 1
         return tuple(complete)

@@ -16,6 +16,7 @@ from typing import Any
 from rungwise.core import UserError, opened_file, parse_json
 from rungwise.data.files import read_text
 from rungwise.data.layouts._folder import PICTURE_SUFFIXES, PictureFolder
+from rungwise.data.layouts._gatherer import left_out, shown
 
 SUFFIX = ".json"
 
@@ -35,20 +36,18 @@ Rows = list[tuple[str, Mapping[str, object] | str]]
 
 
 def json_files(files: PictureFolder, images: Sequence[str], captions: Sequence[str]) -> list[Path]:
-    """The files nearest to the top of a folder that begin like captions in simple JSON.
+    """The files below a folder that begin like captions in simple JSON.
 
     Args:
         files: The folder.
         images: Names of keys that hold the picture's name.
         captions: Names of keys that hold captions.
     """
-    found = [
-        path
+    return [
+        files.root / path
         for path in files.others
         if path.suffix.lower() == SUFFIX and _looks_simple(_text(files.head(path, _HEAD_BYTES)), images, captions)
     ]
-    depth = min((len(path.parts) for path in found), default=0)
-    return [files.root / path for path in found if len(path.parts) == depth]
 
 
 def is_json_captions(path: Path, images: Sequence[str], captions: Sequence[str]) -> bool:
@@ -83,15 +82,19 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
         key, entries = _entries(content, path)
         for number, entry in enumerate(entries):
             place = f"{key}[{number}]"
-            rows.append((place, entry if isinstance(entry, dict) else f"a {type(entry).__name__}, not an object"))
+            rows.append((place, entry if isinstance(entry, dict) else f"{shown(entry)}, not an object"))
     main = [
         _first(names, (name for _, cells in rows if isinstance(cells, dict) for name in cells))
         for names in (images, captions)
     ]
-    for place, cells in rows:
+    for number, (place, cells) in enumerate(rows):
         if isinstance(cells, dict):
-            for name in cells.keys() & set(captions):
-                cells[name] = _plain_texts(cells[name], captions, f"{path}, {place}")
+            try:
+                cells |= {name: _plain_texts(cells[name], captions) for name in captions if name in cells}
+            except TypeError as error:
+                name = _first(images, cells)
+                rows[number] = place, f"{error}{left_out([shown(cells[name])] if name else [])}"
+                continue
             for name, names in zip(main, (images, captions), strict=True):
                 if name and name not in cells and (other := _first(names, cells)):
                     cells[name] = cells.pop(other)
@@ -162,8 +165,8 @@ def _entries(content: Any, path: Path) -> tuple[str, list[Any]]:
     return lists[0]
 
 
-def _plain_texts(value: Any, names: Collection[str], where: str) -> Any:
-    """Captions as texts, also where each is an object that holds its text."""
+def _plain_texts(value: Any, names: Collection[str]) -> Any:
+    """Captions as texts, also where each is an object that holds its text; a TypeError if one holds none."""
     if not isinstance(value, list):
         return value
     texts = []
@@ -171,7 +174,7 @@ def _plain_texts(value: Any, names: Collection[str], where: str) -> Any:
         if isinstance(one, dict):
             text = next((one[name] for name in names if isinstance(one.get(name), str)), None)
             if text is None:
-                raise UserError(f"{where}: a caption is an object without a text; write the texts themselves")
+                raise TypeError("a caption is an object without a text; write the texts themselves")
             one = text
         texts.append(one)
     return texts

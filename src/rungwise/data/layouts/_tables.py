@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from rungwise.core import UserError, parse_json
+from rungwise.core import UserError, is_regular, parse_json
 from rungwise.data._collection import ImageCaptions, Issue
 from rungwise.data.files import opened_parquet, read_lines, read_text
-from rungwise.data.layouts._folder import PictureFolder, folder_name, readable_name
-from rungwise.data.layouts._gatherer import Gatherer, split_in_file_name
+from rungwise.data.layouts._folder import (
+    PICTURE_SUFFIXES,
+    PictureFolder,
+    folder_name,
+    picture_id,
+    readable_name,
+)
+from rungwise.data.layouts._gatherer import Gatherer, left_out, shown, split_in_file_name
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import (
     is_json_captions,
@@ -43,6 +50,8 @@ _OPTIONAL = {
     "labels": ("labels", "classes", "categories"),
     "caption_id": ("caption_id", "captionid", "sentid", "sentence_id"),
 }
+_METADATA, _FILE_NAME = "metadata", "file_name"
+"""Name of the file and of its column of pictures in the layout that Hugging Face calls imagefolder."""
 _SPREADSHEETS = frozenset({".xlsx", ".xls", ".ods", ".numbers"})
 _LABEL_SEPARATOR = ";"
 _NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
@@ -77,18 +86,16 @@ class Table:
 
 
 def table_files(files: PictureFolder) -> list[Path]:
-    r"""The tables nearest to the top of a folder, and texts that begin with a table's header."""
-    found = [
-        path
+    r"""The tables below a folder, and texts that begin with a table's header."""
+    return [
+        files.root / path
         for path in files.others
         if path.suffix.lower() in TABLE_SUFFIXES or (path.suffix.lower() == ".txt" and _has_header(files, path))
     ]
-    depth = min((len(path.parts) for path in found), default=0)
-    return [files.root / path for path in found if len(path.parts) == depth]
 
 
 def json_tables(files: PictureFolder) -> list[Path]:
-    """The files nearest to the top of a folder that hold captions in simple JSON."""
+    """The files below a folder that hold captions in simple JSON."""
     return json_files(files, IMAGE_COLUMNS, CAPTION_COLUMNS)
 
 
@@ -125,46 +132,210 @@ def ignored_files(files: PictureFolder) -> list[Issue]:
     return found
 
 
-def read_tables(paths: Sequence[Path], files: PictureFolder, captions_only: bool = False) -> ImageCaptions:
-    r"""Captions of one table, or of several whose names tell different splits (``train.csv``, ``val.csv``).
+def read_tables(
+    paths: Sequence[Path], files: PictureFolder, captions_only: bool = False, *, asked: bool
+) -> ImageCaptions | None:
+    r"""Captions of tables beside the pictures.
 
     Needed are a column of :data:`IMAGE_COLUMNS` and one of :data:`CAPTION_COLUMNS`. Optional are ``split``,
     ``caption_id``, ``label`` (one) and ``labels`` (a list, or texts joined by ``;``). Labels and every further column
-    are carried (:mod:`rungwise.data._columns`). Image ids are the names in the image column. The layout is ``"table"``,
-    or ``"json"`` of simple JSON; in a folder that rungwise generated it has the name by which a JSON file beside the
-    table begins: ``{"format": "rungwise <name>"``.
+    are carried (:mod:`rungwise.data._columns`). Image ids are the names in the image column; those of a table in a
+    folder below that names pictures of its own folder are the paths of the pictures (``train/1.png``). The split is
+    that of the row, else what the table's name says, else what its folder says. The layout is ``"table"``, or
+    ``"json"`` of simple JSON; in a folder that rungwise generated it has the name by which a JSON file beside the table
+    begins: ``{"format": "rungwise <name>"``.
+
+    A table that was only found in the folder is left out where it cannot be read, lacks a column, names no picture of
+    the folder, or names pictures that another one names too (that which names more is read, then the nearest to the
+    top); tables that tell different splits may name the same pictures. What is left out becomes an issue of the folder.
+
+    Args:
+        paths: The tables.
+        files: The folder with the pictures.
+        captions_only: Do not look for pictures; any name is taken.
+        asked: The user gave these tables, so that a fault in one of them is an error.
+
+    Returns:
+        None if no table that was only found can be read.
 
     Raises:
-        UserError: If a file is empty, in another encoding or malformed, a column is missing, several tables do not go
-            together, or no caption names a picture.
+        UserError: If a table that was asked for is empty, in another encoding or malformed, a column is missing, or no
+            caption names a picture.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> (root / "a.jpg").touch()
     >>> _ = (root / "captions.csv").write_text("file,text,split\na.jpg,A dog.,train\nb.jpg,A cat.,train\n")
-    >>> data = read_tables([root / "captions.csv"], PictureFolder(root))
+    >>> _ = (root / "taxes.csv").write_text("year,sum\n2025,100\n")
+    >>> files = PictureFolder(root)
+    >>> data = read_tables([root / "captions.csv", root / "taxes.csv"], files, asked=False)
     >>> data.captions, data.splits, data.issues[0].detail
-    (('A dog.',), ('train',), "no picture named 'b.jpg'")
+    (('A dog.',), ('train',), "no picture named 'b.jpg'; left out: 'A cat.'")
+    >>> [(issue.kind, issue.where) for issue in files.issues]
+    [('table left out', 'taxes.csv')]
     """
-    gatherer = Gatherer(None if captions_only else files)
-    usable = []
-    lacking = []
-    for table in map(read_table, paths):
-        if missing := _missing_columns(table):
-            lacking.append(f"{table.path}: {missing}")
-            gatherer.issue("table without captions", str(table.path), missing)
+    usable = _asked_for(paths, files) if asked else _goes_together(_sound(paths, files), files, captions_only)
+    while usable:
+        gatherer = Gatherer(None if captions_only else files, strict=asked)
+        try:
+            for one in usable:
+                _gather(gatherer, one)
+        except UserError as error:
+            if asked:
+                raise
+            usable.remove(one)
+            _leave_out(files, one.table.path, str(error))
+            continue
+        simple = all(one.table.path.suffix.lower() == JSON_SUFFIX for one in usable)
+        return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
+    return None
+
+
+class _Candidate:
+    """A table that has the columns of pictures and captions, and the pictures that it names.
+
+    Attributes:
+        table: The table.
+        folder: Its folder below that of the collection; ``.`` where it lies beside or above.
+        split: The split that its name tells, else its folder; None if neither does.
+        own: It names pictures of its own folder below that of the collection, and those of that folder alone.
+        found: Each name in the table, with the pictures that it may mean.
+        named: What the table names, to compare it with others: pictures, or ids where no pictures are there.
+    """
+
+    def __init__(self, table: Table, files: PictureFolder) -> None:
+        self.table, self._files = table, files
+        place = table.path.parent
+        self.folder = place.relative_to(files.root) if place.is_relative_to(files.root) else Path()
+        of_folders = (split_in_file_name(Path(part)) for part in reversed(self.folder.parts))
+        self._split_of_folder = next((split for split in of_folders if split), None)
+        self.split = split_in_file_name(table.path) or self._split_of_folder
+        self._within = files.within(self.folder) if self.folder.parts else files
+        column = table.column(IMAGE_COLUMNS)
+        cells = (row.get(str(column)) for _, row in table.rows if not isinstance(row, str))
+        names = dict.fromkeys(name for cell in cells if (name := _name(cell)))
+        published = table.path.stem.lower() == _METADATA and table.column((_FILE_NAME,)) is not None
+        inside = {name: self._inside(name) for name in names} if self.folder.parts else {}
+        self.own = bool(inside) and (published or any(inside.values()))
+        if not self.own:
+            self.found = {name: self._anywhere(name) for name in names}
+        elif published and any(map(self._within.exact, names)):
+            # As the layout is published its names are whole paths, where others leave out folders or endings.
+            self.found = {name: [path] if (path := self._within.exact(name)) else [] for name in names}
         else:
-            usable.append(table)
-    if not usable:
-        raise UserError(lacking[0])
-    splits = [split_in_file_name(table.path) for table in usable]
-    if len(usable) > 1 and (None in splits or len(set(splits)) < len(splits)):
-        names = ", ".join(table.path.name for table in usable[:4])
-        raise UserError(f"{files.root}: {len(usable)} tables of captions ({names}); give the one to read")
-    for table, split in zip(usable, splits, strict=True):
-        _gather(gatherer, table, split)
-    simple = all(path.suffix.lower() == JSON_SUFFIX for path in paths)
-    return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
+            self.found = inside
+        self.named: set[Path | str] = {paths[0] for paths in self.found.values() if len(paths) == 1}
+
+    def find(self, name: str) -> Sequence[Path]:
+        """The pictures that the table may mean by a name of its own."""
+        return self.found.get(name, ())
+
+    def identify(self, name: str) -> str:
+        """The id of the picture that the table calls by this name."""
+        if not self.own:
+            return name
+        found = self.found.get(name, ())
+        if len(found) == 1 and found[0].is_relative_to(self._files.root):
+            return picture_id(found[0].relative_to(self._files.root))
+        return f"{self.folder.as_posix()}/{name}"
+
+    def _inside(self, name: str) -> Sequence[Path]:
+        """The pictures of the table's own folder that a name may mean, or the one elsewhere to which its path leads."""
+        if ".." not in PurePosixPath(name.replace("\\", "/")).parts and not Path(name).is_absolute():
+            return self._within.find(name)
+        straight = Path(os.path.normpath(self._within.root / name)).absolute()
+        if straight.suffix.lower() in PICTURE_SUFFIXES and is_regular(straight):
+            return self._files.find(str(straight))
+        return self._within.find(name) if Path(name).is_absolute() else ()
+
+    def _anywhere(self, name: str) -> Sequence[Path]:
+        """The pictures of the whole folder that a name may mean, those of another split's folder left out."""
+        return [path for path in self._files.find(name) if not self._is_of_another_split(path)]
+
+    def _is_of_another_split(self, path: Path) -> bool:
+        if self._split_of_folder is None or not path.is_relative_to(self._files.root):
+            return False
+        folders = path.relative_to(self._files.root).parts[:-1]
+        splits = {split for part in folders if (split := split_in_file_name(Path(part)))}
+        return bool(splits) and self._split_of_folder not in splits
+
+
+def _asked_for(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
+    tables = [read_table(path) for path in paths]
+    for table in tables:
+        if missing := _missing_columns(table):
+            raise UserError(f"{table.path}: {missing}")
+    return [_Candidate(table, files) for table in tables]
+
+
+def _sound(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
+    """The tables that can be read and have the columns; the others are left out."""
+    found = []
+    for path in paths:
+        try:
+            table = read_table(path)
+        except UserError as error:
+            _leave_out(files, path, str(error))
+            continue
+        if missing := _missing_columns(table):
+            _leave_out(files, path, missing)
+        else:
+            found.append(_Candidate(table, files))
+    return found
+
+
+def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_only: bool) -> list[_Candidate]:
+    """The tables that name pictures of the folder and do not contradict each other; the others are left out."""
+    naming = [one for one in candidates if one.named]
+    if naming or (files.pictures and not captions_only):
+        for one in candidates:
+            if not one.named:
+                _leave_out(files, one.table.path, _why_none(one))
+    else:
+        naming = [one for one in candidates if one.found]
+        names = [name for one in naming for name in one.found]
+        if len(set(names)) < len(names):  # pictures of several folders, each called by its name there
+            for one in naming:
+                one.own = bool(one.folder.parts)
+        for one in naming:
+            one.named = {one.identify(name) for name in one.found}
+    taken: dict[Path | str, list[_Candidate]] = {}
+    left = set()
+    for one in sorted(naming, key=_precedence):
+        rivals = [
+            other for what in one.named for other in taken.get(what, ())
+            if one.split is None or other.split is None or one.split == other.split
+        ]  # fmt: skip
+        if rivals:
+            left.add(one)
+            other = readable_name(rivals[0].table.path.relative_to(files.root))
+            _leave_out(files, one.table.path, f"names pictures that {other} names too; that one is read")
+            continue
+        for what in one.named:
+            taken.setdefault(what, []).append(one)
+    return [one for one in naming if one not in left]
+
+
+def _why_none(one: _Candidate) -> str:
+    name, paths = next(((name, paths) for name, paths in one.found.items() if paths), ("", ()))
+    if paths:
+        return f"names no picture of the folder that is the only one of its name ({shown(name)} may be {len(paths)})"
+    first = next(iter(one.found), None)
+    return (
+        "no row names a picture" if first is None else f"names no picture of the folder (the first is {shown(first)})"
+    )
+
+
+def _precedence(one: _Candidate) -> tuple[object, ...]:
+    """Of tables that name the same pictures the one to read comes first."""
+    path, elsewhere = one.table.path, bool(one.folder.parts) and not one.own
+    return -len(one.named), elsewhere, len(one.folder.parts), len(path.name), str(path)
+
+
+def _leave_out(files: PictureFolder, path: Path, reason: str) -> None:
+    relative = path.relative_to(files.root)
+    reason = reason.removeprefix(str(path)).lstrip(":, ")
+    files.leave_out(relative, f"{reason}; to have it read: --captions {readable_name(relative)}", "table left out")
 
 
 def read_table(path: Path, *, by_lines: bool = False) -> Table:
@@ -199,7 +370,8 @@ def _layout(files: PictureFolder) -> str:
     return "table"
 
 
-def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None:
+def _gather(gatherer: Gatherer, candidate: _Candidate) -> None:
+    table = candidate.table
     image_column, caption_column = table.column(IMAGE_COLUMNS), table.column(CAPTION_COLUMNS)
     optional = {what: table.column(names) for what, names in _OPTIONAL.items()}
     assert image_column is not None
@@ -213,26 +385,34 @@ def _gather(gatherer: Gatherer, table: Table, split_of_file: str | None) -> None
         if isinstance(cells, str):
             gatherer.issue("malformed row", where, cells)
             continue
-        reference = _text(cells.get(image_column), image_column, where)
-        if not reference.strip():
-            gatherer.issue("missing picture", where, "the row names no picture")
+        given = {what: cells.get(column) for what, column in optional.items() if column is not None}
+        try:
+            reference = _text(cells.get(image_column), image_column)
+            texts = _texts(cells.get(caption_column), caption_column)
+            split = _text(given.get("split"), "split") or candidate.split or ""
+            labels = _labels(given)
+            caption_id = _text(given.get("caption_id"), "caption_id") or None
+        except TypeError as error:
+            gatherer.issue("malformed row", where, f"{error}{left_out(filter(None, map(_name, cells.values())))}")
             continue
-        image = gatherer.image(reference, where)
+        if not reference.strip():
+            gatherer.issue("missing picture", where, f"the row names no picture{left_out(texts)}")
+            continue
+        image = gatherer.image(candidate.identify(reference), where, reference, find=candidate.find, captions=texts)
         if image is None:
             continue
-        given = {what: cells.get(column) for what, column in optional.items() if column is not None}
-        split = _text(given.get("split"), "split", where) or split_of_file or ""
         gatherer.split(image, split, where)
-        gatherer.label(image, _labels(given, where), where)
+        gatherer.label(image, labels, where)
         for column in further:
             gatherer.column(image, column, cells.get(column), where, parse=not table.typed)
-        texts = _texts(cells.get(caption_column), caption_column, where)
-        caption_id = _text(given.get("caption_id"), "caption_id", where) or None
         for text in texts:
             gatherer.caption(image, text, where, caption_id if len(texts) == 1 else None)
 
 
 def _missing_columns(table: Table) -> str:
+    if not table.columns and table.rows:  # no row is one
+        place, why = table.rows[0]
+        return f"{place}: {why}"
     needs = [
         f"{what} column (such as {names[0]}, {names[1]} or {names[2]})"
         for what, names in (("an image", IMAGE_COLUMNS), ("a caption", CAPTION_COLUMNS))
@@ -245,21 +425,31 @@ def _missing_columns(table: Table) -> str:
     return f"needs {' and '.join(needs)}, found the columns {found}; {remedy}"
 
 
-def _labels(given: Cells, where: str) -> list[str]:
+def _labels(given: Cells) -> list[str]:
     several = given.get("labels")
     if isinstance(several, str):
         several = several.split(_LABEL_SEPARATOR)
-    named = [*_texts(given.get("label"), "label", where), *_texts(several, "labels", where)]
+    named = [*_texts(given.get("label"), "label"), *_texts(several, "labels")]
     return [label.strip() for label in named if label.strip()]
 
 
-def _texts(cell: object, column: str, where: str) -> list[str]:
+def _texts(cell: object, column: str) -> list[str]:
     if isinstance(cell, list):
-        return [_text(one, column, where) for one in cell]
-    return [_text(cell, column, where)]
+        return [_text(one, column) for one in cell]
+    return [_text(cell, column)]
 
 
-def _text(cell: object, column: str, where: str) -> str:
+def _name(cell: object) -> str:
+    """The text of a cell; empty where it holds something else."""
+    try:
+        text = _text(cell, "")
+    except TypeError:
+        return ""
+    return text if text.strip() else ""
+
+
+def _text(cell: object, column: str) -> str:
+    """The text of a cell; a TypeError if it is something else."""
     if cell is None:
         return ""
     if isinstance(cell, str):
@@ -269,7 +459,7 @@ def _text(cell: object, column: str, where: str) -> str:
         return str(int(cell))
     if isinstance(cell, int | float) and not isinstance(cell, bool):
         return "" if cell != cell else str(cell)
-    raise UserError(f"{where}: column {column!r} holds a {type(cell).__name__}, not a text; convert it")
+    raise TypeError(f"column {column!r} holds a {type(cell).__name__}, not a text; convert it")
 
 
 def _has_header(files: PictureFolder, path: Path) -> bool:
@@ -334,7 +524,12 @@ def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 
         else:
             sign = {",": "a comma", ";": "a semicolon"}.get(delimiter, "")
             hint = f"; put texts that hold {sign} in quotes" if len(cells) > len(columns) and sign else ""
-            rows.append((f"line {line}", f"{len(cells)} columns but the header has {len(columns)}{hint}"))
+            rows.append(
+                (
+                    f"line {line}",
+                    f"{len(cells)} columns but the header has {len(columns)}{hint}{left_out([delimiter.join(cells)])}",
+                )
+            )
     return Table(path, columns, rows, typed=False)
 
 
@@ -364,7 +559,8 @@ def _read_json_lines(path: Path) -> Table:
         # Programs that lack a value write NaN for it, which counts as an empty cell.
         cells = parse_json(line, f"{path}, line {number}", finite=False)
         if not isinstance(cells, dict):
-            raise UserError(f"{path}, line {number}: not a JSON object; write {{...}} on each line")
+            rows.append((f"line {number}", f"not a JSON object; write {{...}} on each line{left_out([line])}"))
+            continue
         columns.update(dict.fromkeys(cells))
         rows.append((f"line {number}", cells))
     return Table(path, tuple(columns), rows)
