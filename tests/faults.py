@@ -99,8 +99,8 @@ FAULTS = (
     ),
     Fault(
         "data/layouts/_coco.py",
-        "if len(paths) > 1 and (None in splits or len(set(splits)) < len(splits)):",
-        "if len(paths) > 1 and (None in splits and len(set(splits)) < len(splits)):",
+        "rival = next((pictures[what] for what in one.named if what in pictures), None)",
+        "rival = None",
     ),
     Fault(
         "language/scene_graphs/_lexicon.py",

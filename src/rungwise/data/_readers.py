@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,6 +33,7 @@ from rungwise.data.layouts import (
     PictureFolder,
     coco_files,
     features_file,
+    first_sound,
     folder_name,
     folder_of_pictures,
     folders_of_splits,
@@ -375,8 +377,12 @@ def _refuse_what_is_known(files: PictureFolder) -> None:
         raise UserError(f"{files.root}: precomputed features lie in {', '.join(inside[:4])}; give the folder to read")
     for path in files.others:
         _refuse_file(files.root / path)
-    for path in [*table_files(files), *json_tables(files)]:
-        read_tables([path], files, asked=True)
+    # Captions that were only found lack something, else they would have been read; their readers say what.
+    for path in coco_files(files):
+        read_coco([path], files)
+    options = _Options(False, False, ())
+    for path in [*token_files(files), *karpathy_files(files), *_table_files(files)]:
+        _read_asked(path, files, options)
     # Features that were not recognised lack something; their readers say what.
     for folder in folders_of_rows(files):
         read_feature_folder(folder)
@@ -507,16 +513,24 @@ _KINDS = (
     _Kind(
         frozenset({"flickr8k"}),
         token_files,
-        lambda found, files, how: read_flickr8k(_only(found, files.root), files, how.captions_only),
+        lambda found, files, how: first_sound(
+            found, files, partial(read_flickr8k, files=files, captions_only=how.captions_only)
+        ),
     ),
     _Kind(
         frozenset({"karpathy"}),
         karpathy_files,
-        lambda found, files, how: read_karpathy(
-            _only(found, files.root), files, join_restval=how.join_restval, captions_only=how.captions_only
+        lambda found, files, how: first_sound(
+            found,
+            files,
+            partial(read_karpathy, files=files, join_restval=how.join_restval, captions_only=how.captions_only),
         ),
     ),
-    _Kind(frozenset({"coco"}), coco_files, lambda found, files, how: read_coco(found, files, how.captions_only)),
+    _Kind(
+        frozenset({"coco"}),
+        coco_files,
+        lambda found, files, how: read_coco(found, files, how.captions_only, asked=False),
+    ),
     _Kind(
         frozenset({"wikipedia", "labelled_features"}),
         labelled_mats,

@@ -51,9 +51,9 @@ def deep() -> object:
     ("columns", "names", "said"),
     [
         ([["a"], ["b"], ["x"]], ["image", "image", "caption"], "column 'image' stands twice"),
-        ([[{"name": "x"}], ["x"]], ["image", "caption"], "row 1: column 'image' holds a dict"),
-        ([["a"], [[["x"]]]], ["image", "caption"], "row 1: column 'caption' holds a list"),
-        ([["a"], [b"\xff"]], ["image", "caption"], "row 1: column 'caption' holds a bytes"),
+        ([[{"name": "x"}], ["x"]], ["image", "caption"], "row 1 .column 'image' holds a dict"),
+        ([["a"], [[["x"]]]], ["image", "caption"], "row 1 .column 'caption' holds a list"),
+        ([["a"], [b"\xff"]], ["image", "caption"], "row 1 .column 'caption' holds a bytes"),
         (lambda: [deep(), ["x"]], ["image", "caption"], "not a readable Parquet file .*deeply nested"),
         (
             lambda: [["a"], pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())],

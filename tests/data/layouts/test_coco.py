@@ -106,17 +106,47 @@ def test_missing_pictures_and_captions_of_none_are_counted(coco: Path) -> None:
     write(coco / "annotations" / "captions_val2017.json", said)
     data = read(coco)
     assert data.image_ids == ("9", "139", "test2017/000000000007.jpg")
-    assert data.issues[0].detail == "no picture named '000000000025.jpg'"
+    assert data.issues[0].detail == (
+        "no picture named '000000000025.jpg'; left out: 'Caption 0 of 25.', 'Caption 1 of 25.'"
+    )
     kinds = ["missing picture", "caption of no picture", "empty caption", "malformed text"]
     assert [issue.kind for issue in data.issues] == kinds
     assert "annotations[2]: no entry of 'images' has the id 140" in f"{data.issues[1].where}: {data.issues[1].detail}"
 
 
-def test_two_files_of_one_split_are_not_guessed_about(coco: Path) -> None:
-    write(coco / "annotations" / "captions_train2014.json", content([3]))
-    with pytest.raises(UserError, match="3 files of captions .*; give the one to read"):
-        read(coco)
-    assert read(coco / "annotations" / "captions_train2014.json", captions_only=True).image_ids == ("3",)
+def test_of_two_files_of_the_same_pictures_that_which_names_more_is_read(coco: Path) -> None:
+    write(coco / "annotations" / "captions_train2014.json", content([9], prefix="COCO_train2014_"))
+    write(coco / "annotations" / "captions_other2014.json", content([3]))
+    (coco / "annotations" / "captions_broken2014.json").write_text(json.dumps(content([3]))[:-3])
+    data = read(coco)
+    assert data.image_ids == ("9", "25", "139")
+    assert {issue.where: issue.detail.partition(";")[0] for issue in data.issues} == {
+        "annotations/captions_train2014.json": "names no picture of the folder",
+        "annotations/captions_other2014.json": "names no picture of the folder",
+        "annotations/captions_broken2014.json": "not valid JSON (Expecting ',' delimiter, column 250)",
+    }
+    write(coco / "annotations" / "captions_few2014.json", content([9]))
+    data = read(coco)
+    assert data.image_ids == ("9", "25", "139")
+    assert "annotations/captions_few2014.json" in {
+        issue.where for issue in data.issues if "names pictures that annotations/captions_train2017" in issue.detail
+    }
+    assert read(coco / "annotations" / "captions_train2014.json", captions_only=True).image_ids == ("9",)
+
+
+def test_files_that_number_their_own_pictures_get_ids_that_say_which(tmp_path: Path) -> None:
+    """Each of two files counts from 1, and in each folder a picture has the same name."""
+    for split, numbers in (("train", [1, 2]), ("test", [1])):
+        add_pictures(tmp_path / split, numbers)
+        write(tmp_path / f"captions_{split}.json", content(numbers, 1))
+    data = read(tmp_path)
+    assert data.image_ids == ("captions_test/1", "1", "2")
+    assert [path.parent.name for path in data.paths] == ["test", "train", "train"]
+    assert (data.splits, data.issues) == (("test", "train", "train"), ())
+    (tmp_path / "test" / "000000000001.jpg").rename(tmp_path / "test" / "000000000004.jpg")
+    data = read(tmp_path)  # and none is looked for in the folder of another split
+    assert data.image_ids == ("1", "2", "test/000000000004.jpg")
+    assert data.captions == ("Caption 0 of 1.", "Caption 0 of 2.")
 
 
 def test_the_middle_of_a_large_file_is_not_read_to_recognise_it(tmp_path: Path) -> None:
@@ -140,18 +170,9 @@ def changed(where: str, number: int, **fields: object) -> dict[str, Any]:
     [
         ({**content([1]), "images": [], "keys": {"file_name": 1}}, "has no list 'images', or an empty one"),
         ({**content([1]), "images": {"file_name": 1}}, "has no list 'images', or an empty one"),
-        (changed("images", 1, id=1), "images[1]: id 1 stands already for '000000000001.jpg'"),
-        (changed("images", 1, id=KeyError), "images[1]: needs 'id' (a number or a text)"),
-        (changed("images", 1, id=[1]), "images[1]: needs 'id' (a number or a text)"),
-        (changed("images", 1, id=True), "images[1]: needs 'id' (a number or a text)"),
-        (changed("images", 1, file_name=3), "images[1]: needs 'file_name' (a text)"),
-        (changed("annotations", 1, caption=None), "annotations[1]: needs 'caption' (a text)"),
-        (changed("annotations", 1, image_id=KeyError), "annotations[1]: needs 'image_id'"),
-        (changed("annotations", 1, id=10), "annotations[1]: caption id '10' stands already in"),
-        (changed("annotations", 1, id=None), "annotations[1]: needs 'id'"),
-        ({**content([1]), "images": [3, {"file_name": "a.jpg"}]}, "images[0]: needs 'id'"),
+        ({**content([1]), "images": [3, {"file_name": "a.jpg"}]}, "images[0] (needs 'id'"),
         ({**content([1]), "images": []}, "its list 'images' is empty"),
-        ({**content([1]), "annotations": [3, {"caption": "x", "image_id": 1}]}, "annotations[0]: needs 'image_id'"),
+        ({**content([1]), "annotations": [{"image_id": 1, "bbox": "caption"}]}, "its list 'annotations' holds no capt"),
     ],
 )
 def test_malformed_files_are_one_line(tmp_path: Path, said: object, line: str) -> None:
@@ -160,6 +181,64 @@ def test_malformed_files_are_one_line(tmp_path: Path, said: object, line: str) -
         read(file, captions_only=True)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
+    (tmp_path / "a.jpg").touch()
+    data = read(tmp_path)
+    assert (data.layout, data.image_ids) == ("folder", ("a.jpg",))
+    assert [issue.where for issue in data.issues] == ["captions_val2017.json"]
+
+
+EVERY = ["Caption 0 of 1.", "Caption 0 of 2.", "Caption 1 of 1.", "Caption 1 of 2."]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "left"),
+    [
+        (changed("images", 1, id=2.0), None, []),
+        (changed("images", 1, id="2"), None, []),
+        (changed("annotations", 1, image_id=2.0), None, []),
+        (changed("annotations", 1, image_id="2"), None, []),
+        (changed("annotations", 1, id=KeyError), None, []),
+        (changed("annotations", 1, id=None), None, []),
+        (changed("annotations", 1, id=[]), "malformed entry", []),
+        (changed("annotations", 1, id=10), "repeated caption id", []),
+        (changed("annotations", 1, id=float("nan")), "malformed entry", []),
+        (changed("images", 1, id=1), "repeated id", EVERY),
+        (changed("images", 1, id=KeyError), "malformed entry", [EVERY[1], EVERY[3]]),
+        (changed("images", 1, id=[1]), "malformed entry", [EVERY[1], EVERY[3]]),
+        (changed("images", 1, id=True), "malformed entry", [EVERY[1], EVERY[3]]),
+        (changed("images", 1, file_name=3), "malformed entry", [EVERY[1], EVERY[3]]),
+        (changed("images", 1, file_name=KeyError), "malformed entry", [EVERY[1], EVERY[3]]),
+        (changed("annotations", 1, caption=None), "empty caption", [EVERY[1]]),
+        (changed("annotations", 1, caption=KeyError), "malformed entry", [EVERY[1]]),
+        (changed("annotations", 1, caption=7), "malformed entry", [EVERY[1]]),
+        (changed("annotations", 1, caption=[EVERY[1]]), "malformed entry", [EVERY[1]]),
+        (changed("annotations", 1, image_id=KeyError), "malformed entry", [EVERY[1]]),
+        (changed("annotations", 1, image_id=2.5), "malformed entry", [EVERY[1]]),
+        (changed("annotations", 1, image_id=99), "caption of no picture", [EVERY[1]]),
+    ],
+)
+def test_one_odd_entry_is_listed_and_the_rest_is_read(
+    tmp_path: Path, said: dict[str, Any], kind: str | None, left: list[str]
+) -> None:
+    """With another image that is sound, so that the whole is read; what is left out is listed with its caption."""
+    more = content([5], 1)
+    said["images"].append(more["images"][0])
+    said["annotations"] += [*more["annotations"], *([7, "a text", None, []] if kind else [])]
+    file = write(tmp_path / "captions_val2017.json", said)
+    data = read(file, captions_only=True)
+    kept = [text for text in EVERY if text not in left] + ["Caption 0 of 5."]
+    assert list(data.captions) == kept
+    owners = [data.image_ids[image] for image in data.image_of_caption]
+    assert owners == [text.rstrip(".").rpartition(" ")[2] for text in kept]
+    details = [issue.detail for issue in data.issues]
+    if kind != "empty caption" and not (kind == "malformed entry" and said["annotations"][1].get("caption", 7) == 7):
+        assert all(any(text in detail for detail in details) for text in left)
+    if kind is None:
+        assert details == []
+    else:
+        kinds = [issue.kind for issue in data.issues]
+        assert kind in kinds
+        assert kinds.count("malformed entry") == 4 + (kind == "malformed entry")
 
 
 def test_a_cut_file_and_one_beyond_the_limit(coco: Path) -> None:

@@ -40,7 +40,9 @@ def test_a_caption_of_a_picture_that_does_not_exist_is_kept_account_of(tmp_path:
     token = next(root.rglob("*.token.txt"))
     token.write_text(token.read_text(encoding="utf-8") + "9_z.jpg.1#0\tA ghost .\n", encoding="utf-8")
     data = read(root)
-    assert data.issues == (Issue("missing picture", f"{token}, line 5", "no picture named '9_z.jpg.1'"),)
+    assert data.issues == (
+        Issue("missing picture", f"{token}, line 5", "no picture named '9_z.jpg.1'; left out: 'A ghost .'"),
+    )
     assert len(data.captions) == 4
 
 
@@ -63,18 +65,55 @@ def test_a_picture_on_two_lists_stays_in_the_first_split(tmp_path: Path) -> None
     assert data.issues[0].where == f"{path}, line 2"
 
 
-def test_a_line_of_another_form_is_named(tmp_path: Path) -> None:
+def test_a_line_of_another_form_is_listed(tmp_path: Path) -> None:
     root = published(tmp_path)
-    next(root.rglob("*.token.txt")).write_text("1_a.jpg#0\tA dog .\n1_a.jpg A pet .\n")
-    with pytest.raises(UserError, match=r"token.txt, line 2: not '<picture>#<number>', tab, caption"):
-        read(root)
+    token = next(root.rglob("*.token.txt"))
+    token.write_text("1_a.jpg#0\tA dog .\n1_a.jpg A pet .\n")
+    data = read(root)
+    assert data.captions == ("A dog .",)
+    (issue,) = data.issues
+    assert (issue.kind, issue.where) == ("malformed row", f"{token}, line 2")
+    assert issue.detail == "not '<picture>#<number>', tab, caption; left out: '1_a.jpg A pet .'"
 
 
-def test_an_id_given_twice_is_named(tmp_path: Path) -> None:
+def test_an_id_given_twice_is_listed_and_both_captions_stay(tmp_path: Path) -> None:
     root = published(tmp_path)
-    next(root.rglob("*.token.txt")).write_text("1_a.jpg#0\tA dog .\n1_a.jpg#0\tA pet .\n")
-    with pytest.raises(UserError, match=r"line 2: caption id '1_a.jpg#0' stands already in .*line 1"):
-        read(root)
+    next(root.rglob("*.token.txt")).write_text("1_a.jpg#0\tA dog .\n1_a.jpg#0\tA pet .\n1_a.jpg#1\tA pup .\n")
+    data = read(root)
+    assert dict(zip(data.caption_ids, data.captions, strict=True)) == {
+        "1_a.jpg#0": "A dog .", "1_a.jpg#2": "A pet .", "1_a.jpg#1": "A pup .",
+    }  # fmt: skip
+    assert [issue.kind for issue in data.issues] == ["repeated caption id"]
+
+
+def test_of_several_token_files_the_one_of_the_shortest_name_is_read(tmp_path: Path) -> None:
+    root = published(tmp_path)
+    (root / "Flickr8k_text" / "Flickr8k.lemma.token.txt").write_text("1_a.jpg#0\ta dog be .\n")
+    data = read(root)
+    assert (data.layout, data.captions[0]) == ("flickr8k", "A dog .")
+    assert [(issue.kind, issue.where) for issue in data.issues] == [
+        ("captions left out", "Flickr8k_text/Flickr8k.lemma.token.txt")
+    ]
+    assert "Flickr8k_text/Flickr8k.token.txt is read; to have it read: --captions" in data.issues[0].detail
+
+
+def test_flickr30k_as_published(tmp_path: Path) -> None:
+    (tmp_path / "flickr30k_images").mkdir()
+    (tmp_path / "flickr30k_images" / "1000092795.jpg").touch()
+    lines = [f'1000092795.jpg#{number}\tTwo "young guys" {number} .' for number in range(5)]
+    (tmp_path / "results_20130124.token").write_text("\n".join(lines))
+    for data in (read(tmp_path), read(tmp_path / "results_20130124.token")):
+        assert (data.image_ids, len(data.captions), data.issues) == (("1000092795.jpg",), 5, ())
+        assert data.captions[3] == 'Two "young guys" 3 .'
+
+
+@pytest.mark.parametrize("content", ["", "nothing of this kind\n", "b.jpg#0\tA dog .\n", "\xff"])
+def test_a_token_file_beside_other_pictures_ends_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "x.token").write_text(content, encoding="latin-1")
+    data = read(tmp_path)
+    assert (data.layout, data.image_ids) == ("folder", ("a.jpg",))
+    assert [(issue.kind, issue.where) for issue in data.issues] == [("captions left out", "x.token")]
 
 
 @pytest.mark.real_data

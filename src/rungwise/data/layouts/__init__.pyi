@@ -18,6 +18,7 @@ from ._folder import readable_name as readable_name
 from ._folder import sort_of_other as sort_of_other
 from ._gatherer import Gatherer as Gatherer
 from ._gatherer import clean_caption as clean_caption
+from ._gatherer import first_sound as first_sound
 from ._gatherer import is_torn as is_torn
 from ._gatherer import split_in_file_name as split_in_file_name
 from ._gatherer import split_name as split_name

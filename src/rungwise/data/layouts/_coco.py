@@ -15,8 +15,8 @@ from typing import Any
 from rungwise.core import UserError, opened_file, parse_json, unreadable
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_text
-from rungwise.data.layouts._folder import PictureFolder, folder_name
-from rungwise.data.layouts._gatherer import Gatherer, split_in_words
+from rungwise.data.layouts._folder import PictureFolder, folder_name, readable_name
+from rungwise.data.layouts._gatherer import Gatherer, id_text, leave_out, left_out, shown, split_in_words
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
 _END_KEYS = _KEYS[2:]
@@ -59,89 +59,198 @@ def folder_of_pictures(path: Path) -> Path:
 
 
 def read_coco(
-    paths: Sequence[Path], files: PictureFolder, captions_only: bool = False, *, unnamed: bool = True
-) -> ImageCaptions:
-    """One file of captions, or several of different splits, with the pictures that lie anywhere below the folder.
+    paths: Sequence[Path],
+    files: PictureFolder,
+    captions_only: bool = False,
+    *,
+    unnamed: bool = True,
+    asked: bool = True,
+) -> ImageCaptions | None:
+    """One file of captions, or several of different pictures, with the pictures that lie anywhere below the folder.
 
-    Image ids and caption ids are COCO's own ``id``. Where the folder holds no picture at all, the collection has none
-    either: its images are features of elsewhere.
+    Image ids and caption ids are COCO's own ``id``; 9.0 and ``"9"`` mean 9. Where the folder holds no picture at all,
+    the collection has none either: its images are features of elsewhere. Single entries that cannot be read become
+    issues: the captions of an id that stands for two files go to neither of them.
 
     Args:
         paths: The JSON files.
         files: The folder with the pictures.
         captions_only: Do not look for pictures.
         unnamed: Add the folder's pictures that no file names.
+        asked: The user gave these files, so that a fault in one of them is an error. Files that were only found are
+            left out, and become issues of the folder, where they cannot be read, name none of the pictures, or name
+            pictures that another one names too; of those the file that names most pictures is read.
+
+    Returns:
+        None if no file that was only found can be read.
 
     Raises:
-        UserError: If the JSON is broken, a key is missing, an id stands twice, several files do not go together, or
-            there are pictures but none of those that the files name.
+        UserError: If the JSON of a file that was asked for is broken, it holds no captions, or there are pictures but
+            none of those that it names.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions_val2017.json"
     >>> _ = file.write_text('''{"images": [{"id": 42, "file_name": "000000000042.jpg"}],
-    ...     "annotations": [{"id": 7, "image_id": 42, "caption": "A dog."}]}''')
+    ...     "annotations": [{"id": 7, "image_id": 42.0, "caption": "A dog."}]}''')
     >>> data = read_coco([file], PictureFolder(file.parent))
     >>> data.image_ids, data.caption_ids, data.splits, data.paths
     (('42',), ('7',), ('val',), ())
     """
-    splits = [split_in_words(path.stem) for path in paths]
-    if len(paths) > 1 and (None in splits or len(set(splits)) < len(splits)):
-        names = ", ".join(path.name for path in paths[:4])
-        raise UserError(f"{files.root}: {len(paths)} files of captions ({names}); give the one to read")
-    gatherer = Gatherer(files if files.pictures and not captions_only else None)
-    file_of_id: dict[str, str] = {}
-    for path, split in zip(paths, splits, strict=True):
-        _gather(gatherer, path, split or "", file_of_id)
+    look = bool(files.pictures) and not captions_only
+    sound = []
+    for path in paths:
+        try:
+            sound.append(_File(path, files, look))
+        except UserError as error:
+            if asked:
+                raise
+            leave_out(files, path, str(error))
+    if not asked:
+        sound = _of_different_pictures(sound, files)
+    if not sound:
+        return None
+    gatherer = Gatherer(files if look else None, strict=False)
+    for one in sound:
+        one.gather(gatherer)
     return gatherer.collection(folder_name(files.root), "coco", unnamed=unnamed)
 
 
-def _gather(gatherer: Gatherer, path: Path, split: str, file_of_id: dict[str, str]) -> None:
-    images, annotations = _lists(path)
-    # As published, the pictures of captions_val2017.json lie in val2017, and names may come again in other folders.
-    beside = path.stem.rpartition("_")[2]
-    position_of_id: dict[str, int | None] = {}
-    for number, image in enumerate(images):
-        where = f"{path}, images[{number}]"
-        image_id, name = _id(image, "id", where), _text(image, "file_name", where)
-        if file_of_id.setdefault(image_id, name) != name:
-            raise UserError(
-                f"{where}: id {image_id} stands already for {file_of_id[image_id]!r}, not {name!r}; correct one of them"
-            )
-        position = position_of_id[image_id] = gatherer.image(image_id, where, f"{beside}/{name}", name)
-        if position is not None:
+class _File:
+    """One file, and the pictures that it names.
+
+    Attributes:
+        path: The file.
+        images: Name, split and place of each image by its id.
+        named: What the file names, to compare it with others: pictures, or splits and names if none are looked for.
+        before: What stands before each id, where another file has the same ids for other pictures.
+    """
+
+    def __init__(self, path: Path, files: PictureFolder, look: bool) -> None:
+        self.path, self._files = path, files
+        self.before = ""
+        self._split = split_in_words(path.stem) or ""
+        # As published, the pictures of captions_val2017.json lie in val2017, and names may come again in other folders.
+        self._beside = path.stem.rpartition("_")[2]
+        self._has_folder = any(self._beside in picture.parts[:-1] for picture in files.pictures)
+        images, self._annotations = _lists(path)
+        self._texts: dict[str, list[str]] = {}
+        for annotation in self._annotations:
+            if (one := _id(annotation, "image_id")) and isinstance(text := annotation.get("caption"), str):
+                self._texts.setdefault(one, []).append(text)
+        self._issues: list[tuple[str, str, str]] = []
+        self.images: dict[str, tuple[str, str, str]] = {}
+        twice: dict[str, None] = {}
+        for number, image in enumerate(images):
+            where = f"{path}, images[{number}]"
+            image_id, name = _id(image, "id"), image.get("file_name") if isinstance(image, dict) else None
+            if not image_id or not isinstance(name, str) or not name.strip():
+                why = (
+                    f"needs 'id' (a number or a text) and 'file_name' (a text){left_out(self._texts.get(image_id, ()))}"
+                )
+                self._issues.append(("malformed entry", where, why))
+                continue
             given = image.get("split")
-            gatherer.split(position, given if isinstance(given, str) and given.strip() else split, where)
-    if not any("caption" in annotation for annotation in annotations if isinstance(annotation, dict)):
-        raise UserError(f"{path}: its list 'annotations' holds no captions; give a file such as captions_val2017.json")
-    for number, annotation in enumerate(annotations):
-        where = f"{path}, annotations[{number}]"
-        image_id, text = _id(annotation, "image_id", where), _text(annotation, "caption", where)
-        if image_id not in position_of_id:
-            gatherer.issue("caption of no picture", where, f"no entry of 'images' has the id {image_id}")
-        elif (owner := position_of_id[image_id]) is not None:
-            gatherer.caption(owner, text, where, _id(annotation, "id", where) if "id" in annotation else None)
+            split = given if isinstance(given, str) and given.strip() else self._split
+            first, _, place = self.images.setdefault(image_id, (name, split, where))
+            if place is not where:
+                why = f"id {image_id} stands already for {first!r}"
+                if first != name:
+                    twice[image_id] = None
+                    why = f"{why}, not {name!r}{left_out(self._texts.get(image_id, ()))}"
+                self._issues.append(("repeated id", where, why))
+        for one in twice:  # nobody knows which file its captions mean
+            del self.images[one]
+        self.named: set[object] = {(split, name) for name, split, _ in self.images.values()}
+        if look:
+            found = (self.find(name) for name, _, _ in self.images.values())
+            self.named = {paths[0] for paths in found if len(paths) == 1}
+
+    def find(self, name: str) -> Sequence[Path]:
+        """The pictures that the file may mean by a name: those in the folder of its split, if there is one."""
+        found = self._files.find(f"{self._beside}/{name}")
+        if not self._has_folder:
+            return found or self._files.find(name)
+        root = self._files.root
+        inside = [one for one in found if one.is_relative_to(root) and self._beside in one.relative_to(root).parts[:-1]]
+        exact = self._files.exact(name) if "/" in name and not inside else None
+        return inside or ([exact] if exact else [])
+
+    def gather(self, gatherer: Gatherer) -> None:
+        """Add all images and captions."""
+        for issue in self._issues:
+            gatherer.issue(*issue)
+        positions: dict[str, int | None] = {}
+        for image_id, (name, split, where) in self.images.items():
+            texts = self._texts.get(image_id, ())
+            position = gatherer.image(f"{self.before}{image_id}", where, name, find=self.find, captions=texts)
+            positions[image_id] = position
+            if position is not None:
+                gatherer.split(position, split, where)
+        for number, annotation in enumerate(self._annotations):
+            where = f"{self.path}, annotations[{number}]"
+            image_id = _id(annotation, "image_id")
+            text = annotation.get("caption", KeyError) if isinstance(annotation, dict) else KeyError
+            if not image_id or not (text is None or isinstance(text, str)):
+                why = f"needs 'image_id' (a number or a text) and 'caption' (a text){left_out(_said(annotation))}"
+                gatherer.issue("malformed entry", where, why)
+            elif image_id not in positions:
+                why = f"no entry of 'images' has the id {image_id}{left_out([text or ''])}"
+                gatherer.issue("caption of no picture", where, why)
+            elif (owner := positions[image_id]) is not None:
+                given = _id(annotation, "id")
+                if not given and annotation.get("id") is not None:
+                    gatherer.issue(
+                        "malformed entry", where, "'id' is no number or text; the caption gets an id of its own"
+                    )
+                gatherer.caption(owner, text or "", where, f"{self.before}{given}" if given else None)
+
+
+def _of_different_pictures(found: list[_File], files: PictureFolder) -> list[_File]:
+    """Of files that were only found those that name pictures, and none that another one names too."""
+    pictures: dict[object, _File] = {}
+    ids: set[str] = set()
+    taken = []
+    for one in sorted(found, key=lambda one: (-len(one.named), len(one.path.parts), len(one.path.name), str(one.path))):
+        rival = next((pictures[what] for what in one.named if what in pictures), None)
+        if not one.named:
+            leave_out(files, one.path, "names no picture of the folder")
+        elif rival is not None:
+            other = readable_name(rival.path.relative_to(files.root))
+            leave_out(files, one.path, f"names pictures that {other} names too; that one is read")
+        else:
+            if not ids.isdisjoint(one.images):
+                one.before = f"{readable_name(one.path.relative_to(files.root).with_suffix(''))}/"
+            ids.update(one.images)
+            pictures |= dict.fromkeys(one.named, one)
+            taken.append(one)
+    return [one for one in found if one in taken]
 
 
 def _lists(path: Path) -> tuple[list[Any], list[Any]]:
-    content = parse_json(read_text(path), path)
+    # Programs that lack a value write NaN for it.
+    content = parse_json(read_text(path), path, finite=False)
     found = []
     for key in ("images", "annotations"):
         value = content.get(key) if isinstance(content, dict) else None
         if not isinstance(value, list) or not value:
             raise UserError(f"{path}: has no list {key!r}, or an empty one; give a file of captions in COCO's layout")
         found.append(value)
+    if not any("caption" in annotation for annotation in found[1] if isinstance(annotation, dict)):
+        raise UserError(f"{path}: its list 'annotations' holds no captions; give a file such as captions_val2017.json")
     return found[0], found[1]
 
 
-def _id(item: object, key: str, where: str) -> str:
-    value = item.get(key) if isinstance(item, dict) else None
-    if not isinstance(value, int | str) or isinstance(value, bool) or value == "":
-        raise UserError(f"{where}: needs {key!r} (a number or a text); correct the file")
-    return str(value)
+def _id(item: object, key: str) -> str:
+    """An id of an entry; empty where it has none."""
+    try:
+        return id_text(item.get(key)) if isinstance(item, dict) else ""
+    except TypeError:
+        return ""
 
 
-def _text(item: Any, key: str, where: str) -> str:
-    value = item.get(key)
-    if not isinstance(value, str):
-        raise UserError(f"{where}: needs {key!r} (a text); correct the file")
-    return value
+def _said(annotation: object) -> list[str]:
+    """What an odd annotation says, for its issue."""
+    caption = annotation.get("caption") if isinstance(annotation, dict) else annotation
+    if isinstance(caption, list):
+        return [text for text in caption if isinstance(text, str)]
+    return [caption if isinstance(caption, str) else shown(caption)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rungwise.core import UserError
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_lines
 from rungwise.data.layouts._folder import PictureFolder, folder_name
-from rungwise.data.layouts._gatherer import Gatherer
+from rungwise.data.layouts._gatherer import Gatherer, left_out
 
 _TOKEN_FILE = re.compile(r"\.token(\.txt)?$", re.IGNORECASE)
 _SPLIT_LIST = re.compile(r"(train|dev|test)images\.txt$", re.IGNORECASE)
@@ -32,6 +31,8 @@ def read_flickr8k(path: Path, files: PictureFolder, captions_only: bool = False)
     Caption ids are the published ones. The split called ``dev`` becomes ``val``; pictures on no list are in ``none``.
     The published captions name one picture that does not exist; its captions become issues.
 
+    Lines of another form become issues, too.
+
     Args:
         path: The token file.
         files: The folder with the pictures and the lists of splits.
@@ -47,13 +48,14 @@ def read_flickr8k(path: Path, files: PictureFolder, captions_only: bool = False)
     >>> data.caption_ids, data.splits
     (('a.jpg#0', 'a.jpg#1'), ('val',))
     """
-    gatherer = Gatherer(None if captions_only else files)
+    gatherer = Gatherer(None if captions_only else files, strict=False)
     for number, line in read_lines(path):
         where = f"{path}, line {number}"
         match = _CAPTION.fullmatch(line)
         if match is None:
-            raise UserError(f"{where}: not '<picture>#<number>', tab, caption; correct the line")
-        image = gatherer.image(match["image"], where)
+            gatherer.issue("malformed row", where, f"not '<picture>#<number>', tab, caption{left_out([line])}")
+            continue
+        image = gatherer.image(match["image"], where, captions=[match["text"]])
         if image is not None:
             gatherer.caption(image, match["text"], where, f"{match['image']}#{match['number']}")
     for other in files.others:

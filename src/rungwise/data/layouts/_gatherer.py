@@ -76,6 +76,55 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
+def id_text(value: object) -> str:
+    """An id that a file gives as a text or a whole number, also as a float such as 9.0; a TypeError if it is neither.
+
+    >>> id_text(9), id_text(9.0), id_text("9"), id_text(2**53 + 1)
+    ('9', '9', '9', '9007199254740993')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
+        raise TypeError(f"{shown(value)} is no number or text")
+    return str(value)
+
+
+def first_sound(
+    paths: Sequence[Path], files: PictureFolder, reader: Callable[[Path], ImageCaptions]
+) -> ImageCaptions | None:
+    """The collection of the first file that can be read, of files that were only found in a folder.
+
+    The file nearest to the top comes first, and of those the one of the shortest name. The others become issues of the
+    folder, and a fault in one of them is no error.
+
+    Args:
+        paths: The files.
+        files: The folder.
+        reader: Reads a file; a UserError if it cannot be read or names no picture of the folder.
+
+    Returns:
+        None if none of them can be read.
+    """
+    data: ImageCaptions | None = None
+    taken = ""
+    for path in sorted(paths, key=lambda path: (len(path.parts), len(path.name), str(path))):
+        if data is not None:
+            leave_out(files, path, f"{taken} is read")
+            continue
+        try:
+            data, taken = reader(path), readable_name(path.relative_to(files.root))
+        except UserError as error:
+            leave_out(files, path, str(error))
+    return data
+
+
+def leave_out(files: PictureFolder, path: Path, reason: str, kind: str = "captions left out") -> None:
+    """Note for a file of captions that was only found in a folder why it is not read, and how to have it read."""
+    relative = path.relative_to(files.root)
+    reason = reason.removeprefix(str(path)).lstrip(":, ")
+    files.leave_out(relative, f"{reason}; to have it read: --captions {readable_name(relative)}", kind)
+
+
 def left_out(captions: Iterable[str]) -> str:
     """The end of an issue that lists captions which are left out; empty where there are none.
 

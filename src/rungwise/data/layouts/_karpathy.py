@@ -11,7 +11,7 @@ from rungwise.core import UserError, parse_json
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_text
 from rungwise.data.layouts._folder import PictureFolder
-from rungwise.data.layouts._gatherer import Gatherer
+from rungwise.data.layouts._gatherer import Gatherer, id_text, left_out, shown
 
 _HEAD_BYTES = 65536
 _NAME = re.compile(r"[\w.-]{1,64}")
@@ -45,8 +45,8 @@ def read_karpathy(
         captions_only: Do not look for pictures.
 
     Raises:
-        UserError: If the JSON is broken (line and column are named), a key is missing, or there are pictures but none
-            of those that the file names.
+        UserError: If the JSON is broken (line and column are named), no entry can be read, or there are pictures but
+            none of those that the file names. Single entries that cannot be read become issues.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "dataset_coco.json"
@@ -58,23 +58,35 @@ def read_karpathy(
     """
     content = _content(path)
     images = content["images"]
-    names = Counter(str(image.get("filename")) for image in images)
-    gatherer = Gatherer(files if files.pictures and not captions_only else None)
+    names = Counter(str(image.get("filename")) for image in images if isinstance(image, dict))
+    gatherer = Gatherer(files if files.pictures and not captions_only else None, strict=False)
     for number, image in enumerate(images):
         where = f"{path}, images[{number}]"
-        filename, sentences = _need(image, "filename", str, where), _need(image, "sentences", list, where)
+        sentences = image.get("sentences") if isinstance(image, dict) else None
+        filename = image.get("filename") if isinstance(image, dict) else None
+        texts = [_raw(sentence) for sentence in sentences] if isinstance(sentences, list) else []
+        if not isinstance(filename, str) or not filename.strip() or not isinstance(sentences, list):
+            said = [text for text in texts if text] or [shown(image)]
+            gatherer.issue(
+                "malformed entry", where, f"needs 'filename' (a text) and 'sentences' (a list){left_out(said)}"
+            )
+            continue
         folder = image.get("filepath")
-        full = f"{folder}/{filename}" if folder else filename
-        position = gatherer.image(filename if names[filename] == 1 else full, where, full, filename)
+        full = f"{folder}/{filename}" if isinstance(folder, str) and folder else filename
+        # Of one name in several folders each is looked for in its own, so that none gets the captions of another.
+        image_id, places = (filename, (full, filename)) if names[filename] == 1 else (full, (full,))
+        position = gatherer.image(image_id, where, *places, captions=[text for text in texts if text])
         if position is None:
             continue
-        split = str(image.get("split", ""))
+        split = image.get("split")
+        split = split if isinstance(split, str) else ""
         gatherer.split(position, "train" if join_restval and split == "restval" else split, where)
-        for place, sentence in enumerate(sentences):
+        for place, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
             inside = f"{where}.sentences[{place}]"
-            text = _need(sentence, "raw", str, inside)
-            caption_id = sentence.get("sentid")
-            gatherer.caption(position, text, inside, None if caption_id is None else str(caption_id))
+            if text is None:
+                gatherer.issue("malformed entry", inside, f"needs 'raw' (a text){left_out([shown(sentence)])}")
+            else:
+                gatherer.caption(position, text, inside, _sentence_id(sentence, inside, gatherer))
     named = content.get("dataset")
     name = named if isinstance(named, str) and _NAME.fullmatch(named) else path.stem.removeprefix("dataset_")
     return gatherer.collection(name, "karpathy")
@@ -82,20 +94,30 @@ def read_karpathy(
 
 def _content(path: Path) -> dict[str, Any]:
     """The content of a file, its list of images checked."""
-    content: Any = parse_json(read_text(path), path)
+    # Programs that lack a value write NaN for it.
+    content: Any = parse_json(read_text(path), path, finite=False)
     images = content.get("images") if isinstance(content, dict) else None
     if not isinstance(images, list):
         raise UserError(f"{path}: has no list 'images' as Karpathy's files have; give another file")
     if not images:
         raise UserError(f"{path}: its list 'images' is empty; give another file")
-    if not all(isinstance(image, dict) for image in images):
-        raise UserError(f"{path}: its list 'images' holds something that is no object; correct it")
     found: dict[str, Any] = content
     return found
 
 
-def _need(item: object, key: str, kind: type, where: str) -> Any:
-    value = item.get(key) if isinstance(item, dict) else None
-    if not isinstance(value, kind):
-        raise UserError(f"{where}: needs {key!r} ({'a list' if kind is list else 'a text'}); correct the file")
-    return value
+def _raw(sentence: object) -> str | None:
+    """The text of an entry of ``sentences``; empty where it is null, None where there is none."""
+    if not isinstance(sentence, dict) or "raw" not in sentence:
+        return None
+    text = sentence["raw"]
+    return "" if text is None else text if isinstance(text, str) else None
+
+
+def _sentence_id(sentence: dict[str, Any], where: str, gatherer: Gatherer) -> str | None:
+    if sentence.get("sentid") is None:
+        return None
+    try:
+        return id_text(sentence["sentid"])
+    except TypeError as error:
+        gatherer.issue("malformed entry", where, f"'sentid': {error}; the caption gets an id of its own")
+        return None

@@ -21,7 +21,7 @@ from rungwise.data.layouts._folder import (
     picture_id,
     readable_name,
 )
-from rungwise.data.layouts._gatherer import Gatherer, left_out, shown, split_in_file_name
+from rungwise.data.layouts._gatherer import Gatherer, leave_out, left_out, shown, split_in_file_name
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import (
     is_json_captions,
@@ -52,6 +52,7 @@ _OPTIONAL = {
 }
 _METADATA, _FILE_NAME = "metadata", "file_name"
 """Name of the file and of its column of pictures in the layout that Hugging Face calls imagefolder."""
+_LEFT = "table left out"
 _SPREADSHEETS = frozenset({".xlsx", ".xls", ".ods", ".numbers"})
 _LABEL_SEPARATOR = ";"
 _NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
@@ -184,7 +185,7 @@ def read_tables(
             if asked:
                 raise
             usable.remove(one)
-            _leave_out(files, one.table.path, str(error))
+            leave_out(files, one.table.path, str(error), _LEFT)
             continue
         simple = all(one.table.path.suffix.lower() == JSON_SUFFIX for one in usable)
         return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
@@ -275,10 +276,10 @@ def _sound(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
         try:
             table = read_table(path)
         except UserError as error:
-            _leave_out(files, path, str(error))
+            leave_out(files, path, str(error), _LEFT)
             continue
         if missing := _missing_columns(table):
-            _leave_out(files, path, missing)
+            leave_out(files, path, missing, _LEFT)
         else:
             found.append(_Candidate(table, files))
     return found
@@ -290,7 +291,7 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
     if naming or (files.pictures and not captions_only):
         for one in candidates:
             if not one.named:
-                _leave_out(files, one.table.path, _why_none(one))
+                leave_out(files, one.table.path, _why_none(one), _LEFT)
     else:
         naming = [one for one in candidates if one.found]
         names = [name for one in naming for name in one.found]
@@ -309,7 +310,7 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
         if rivals:
             left.add(one)
             other = readable_name(rivals[0].table.path.relative_to(files.root))
-            _leave_out(files, one.table.path, f"names pictures that {other} names too; that one is read")
+            leave_out(files, one.table.path, f"names pictures that {other} names too; that one is read", _LEFT)
             continue
         for what in one.named:
             taken.setdefault(what, []).append(one)
@@ -330,12 +331,6 @@ def _precedence(one: _Candidate) -> tuple[object, ...]:
     """Of tables that name the same pictures the one to read comes first."""
     path, elsewhere = one.table.path, bool(one.folder.parts) and not one.own
     return -len(one.named), elsewhere, len(one.folder.parts), len(path.name), str(path)
-
-
-def _leave_out(files: PictureFolder, path: Path, reason: str) -> None:
-    relative = path.relative_to(files.root)
-    reason = reason.removeprefix(str(path)).lstrip(":, ")
-    files.leave_out(relative, f"{reason}; to have it read: --captions {readable_name(relative)}", "table left out")
 
 
 def read_table(path: Path, *, by_lines: bool = False) -> Table:
