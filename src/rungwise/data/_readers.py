@@ -489,11 +489,15 @@ def _read_asked(path: Path, files: PictureFolder, options: _Options) -> ImageCap
     if suffix == PARQUET_SUFFIX and holds_pictures(path):
         return read_picture_tables([path], path.parent, join_restval=options.join_restval, captions_only=captions_only)
     if suffix == ".json" and is_coco_file(path):
-        return read_coco([path], files, captions_only)
+        return _asked(read_coco([path], files, captions_only))
     if suffix == ".json" and not is_json_table(path):
         return read_karpathy(path, files, join_restval=options.join_restval, captions_only=captions_only)
-    data = read_tables([path], files, captions_only, asked=True)
-    assert data is not None  # a fault in what was asked for is an error
+    return _asked(read_tables([path], files, captions_only, asked=True))
+
+
+def _asked(data: ImageCaptions | None) -> ImageCaptions:
+    """What was read of a file that was asked for, in which a fault is an error."""
+    assert data is not None
     return data
 
 
