@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageCms
+from pillow_heif import register_heif_opener
 
 SIDES = (1000, 4000)
 """In pixels; pictures are three quarters as high as wide."""
@@ -46,6 +47,14 @@ _SAVED: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         )
         for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "zstd")
     },
+    "TIFF, numbers": ("TIFF", ("I", "F", "LAB"), {}),
+    "JPEG 2000": ("JPEG2000", ("L", "LA", "RGB", "RGBA", "I;16"), {}),
+    "JPEG 2000, lossy": ("JPEG2000", ("RGB",), {"irreversible": True, "quality_layers": [20]}),
+    "JPEG 2000, tiles": ("JPEG2000", ("RGB",), {"tile_size": (512, 512)}),
+    "JPEG 2000, not smaller": ("JPEG2000", ("RGB",), {"num_resolutions": 1}),
+    "HEIC": ("HEIF", ("L", "RGB", "RGBA"), {"quality": 60}),
+    "HEIC, 4:4:4": ("HEIF", ("RGB", "RGBA"), {"quality": 60, "chroma": 444}),
+    "HEIC, tiles": ("HEIF", ("RGB",), {"quality": 60, "tile_size": 512}),
     "TIFF, JPEG": ("TIFF", ("L", "RGB"), {"compression": "jpeg"}),
     "TIFF, group 4": ("TIFF", ("1",), {"compression": "group4"}),
 }
@@ -102,16 +111,26 @@ def peaks(sides: Sequence[int], folder: Path) -> list[Peak]:
 def encoded(saved: str, mode: str, side: int) -> bytes:
     """A picture with shapes and some noise, as a file."""
     form, _, options = _SAVED[saved]
+    if form == "HEIF":
+        register_heif_opener()
     x, y = np.meshgrid(np.arange(side), np.arange(side * 3 // 4))
     colours = np.stack([x * 255 // side, y * 255 // side, (x + y) % 256, (x * y) % 256], 2).astype(np.uint8)
     if mode == "I;16":
         image = Image.fromarray(colours[:, :, 0].astype(np.uint16) * 257)
     else:
         image = Image.fromarray(colours).convert("RGB" if mode == "P" else mode if mode == "RGBA" else "RGB")
-        image = image.convert(mode)
+        image = _as_lab(image) if mode == "LAB" else image.convert(mode)
     file = io.BytesIO()
     image.save(file, form, **options)
     return file.getvalue()
+
+
+def _as_lab(image: Image.Image) -> Image.Image:
+    made = ImageCms.profileToProfile(
+        image, ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), outputMode="LAB"
+    )
+    assert made is not None
+    return made
 
 
 def _tell(folder: Path) -> None:

@@ -65,7 +65,7 @@ class Limits:
     text_bytes: int = 2 << 30
     sidecar_bytes: int = 1 << 20
     picture_bytes: int = 256 << 20
-    picture_pixels: int = 178_956_970
+    picture_pixels: int = 1 << 28
     picture_work: int = 8 << 30
     picture_memory: int = 6 << 30
     unpacked_bytes: int = 32 << 30

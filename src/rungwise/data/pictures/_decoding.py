@@ -7,18 +7,20 @@ the picture as the file has it and the result are in memory together.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageCms
 
 from rungwise.core import UserError
 from rungwise.data.files import Picture
 from rungwise.data.pictures._picture_files import (
+    LARGE,
     UPLOAD_NAME,
     PictureHeader,
     damaged,
@@ -55,10 +57,15 @@ _TILE_PIXELS = 1 << 20
 def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
     """Decode one picture, upright as its EXIF orientation says; transparent parts become white.
 
+    Values of 16 bits are divided by 256. Those of 32 bits, whole or floating-point, say no range of their own: 0 to 1
+    (floating-point), 0 to 255 and 0 to 65535 are taken as black to white where all of them lie within; else the
+    smallest becomes black and the largest white. Infinite values are black or white, and what is no number is black.
+
     Args:
         source: A file, a place in a larger one, or the bytes of a file. Of an animation the first frame is taken.
         shorter_side: A hint that no more than this many pixels on the shorter side are needed. A JPEG at least twice as
-            large is decoded at half, a quarter or an eighth of its size, never below the hint.
+            large is decoded at half, a quarter or an eighth of its size, a JPEG 2000 at a fraction that it has, and
+            another picture of more than 67 million pixels is made smaller at once; never below the hint.
         name: Name of the picture in messages; by default the path, or ``"<uploaded picture>"``.
 
     Returns:
@@ -100,7 +107,7 @@ def prepared_picture(
             if _is_jpeg(image) and image.mode in ("L", "RGB") and not _far_larger(image, shorter_side):
                 pixels = decoded_jpeg(data)  # what it refuses, Pillow reads below or refuses with a better reason
             if pixels is None:
-                pixels = torch.from_numpy(_decoded(image, name, shorter_side))
+                pixels = torch.from_numpy(_decoded(image, shorter_side))
             else:
                 pixels = _upright(pixels, orientation(image))
         del image  # what it holds is not there beside what resizing takes
@@ -125,21 +132,23 @@ def prepared_array(
     name, data = name or picture_name(source), picture_bytes(source)
     with decoding(data, name, shorter_side) as image:
         with _explained(image, data, name):
-            pixels = _decoded(image, name, shorter_side)
+            pixels = _decoded(image, shorter_side)
         del image
         return make(pixels)
 
 
-def _decoded(image: Image.Image, name: str, shorter_side: int | None) -> NDArray[np.uint8]:
+def _decoded(image: Image.Image, shorter_side: int | None) -> NDArray[np.uint8]:
     if _is_jpeg(image) and shorter_side is not None:
         _decode_smaller(image, shorter_side)
     image.load()
-    turned = orientation(image)
-    height, width = (image.width, image.height) if turned >= 5 else (image.height, image.width)
-    pixels = np.empty((3, height, width), np.uint8)
+    turned, factor = orientation(image), 1
+    if shorter_side is not None and image.width * image.height > LARGE:
+        factor = max(1, min(image.size) // shorter_side)
+    across, down = math.ceil(image.width / factor), math.ceil(image.height / factor)
+    pixels = np.empty((3, across, down) if turned >= 5 else (3, down, across), np.uint8)
     stored = _as_stored(pixels, turned)
-    for (left, top, right, bottom), tile in _rgb_tiles(image, name):
-        stored[:, top:bottom, left:right] = np.asarray(tile).transpose(2, 0, 1)
+    for (left, top), tile in _rgb_tiles(image, factor):
+        stored[:, top : top + tile.height, left : left + tile.width] = np.asarray(tile).transpose(2, 0, 1)
     return pixels
 
 
@@ -174,8 +183,8 @@ def small_image(source: Picture | str | bytes, side: int) -> Image.Image:
         # What remains is at least twice as large as wanted, so that the filter below has enough to work on.
         factor = max(1, max(image.size) // (2 * side))
         small = Image.new("RGB", (math.ceil(image.width / factor), math.ceil(image.height / factor)))
-        for (left, top, _, _), tile in _rgb_tiles(image, name, factor):
-            small.paste(tile.reduce(factor) if factor > 1 else tile, (left // factor, top // factor))
+        for place, tile in _rgb_tiles(image, factor):
+            small.paste(tile, place)
         turned = orientation(image)
     small.thumbnail((side, side), Image.Resampling.BICUBIC)
     method = _TURNS.get(turned)
@@ -236,28 +245,73 @@ def _as_stored(pixels: NDArray[np.uint8], turned: int) -> NDArray[np.uint8]:
 _FLIPS = {2: (2,), 3: (1, 2), 4: (1,), 6: (2,), 7: (1, 2), 8: (1,)}
 
 
-def _rgb_tiles(
-    image: Image.Image, name: str, multiple: int = 1
-) -> Iterator[tuple[tuple[int, int, int, int], Image.Image]]:
-    """Tiles of a decoded picture as RGB, with their boxes; left and top are multiples of ``multiple`` pixels."""
-    across = max(1, _TILE_PIXELS // multiple // multiple) * multiple
-    width = min(across, math.ceil(image.width / multiple) * multiple)
-    height = max(1, _TILE_PIXELS // width // multiple) * multiple
-    for top in range(0, image.height, height):
-        for left in range(0, image.width, width):
-            box = left, top, min(left + width, image.width), min(top + height, image.height)
-            yield box, _to_rgb(image.crop(box), name)
+def _rgb_tiles(image: Image.Image, factor: int) -> Iterator[tuple[tuple[int, int], Image.Image]]:
+    """Tiles of a decoded picture as RGB, made smaller by a factor, with their left and top."""
+    across = max(1, _TILE_PIXELS // factor // factor) * factor
+    width = min(across, math.ceil(image.width / factor) * factor)
+    height = max(1, _TILE_PIXELS // width // factor) * factor
+    boxes = [
+        (left, top, min(left + width, image.width), min(top + height, image.height))
+        for top in range(0, image.height, height)
+        for left in range(0, image.width, width)
+    ]
+    to_rgb = _from_grey(image, boxes) if image.mode.startswith(("I", "F")) else _to_rgb
+    for box in boxes:
+        tile = to_rgb(image.crop(box))
+        yield (box[0] // factor, box[1] // factor), tile.reduce(factor) if factor > 1 else tile
 
 
-def _to_rgb(image: Image.Image, name: str) -> Image.Image:
-    if image.mode == "F":
-        raise UserError(f"{name}: floating-point pixels of unknown range; convert it to 8 or 16 bits")
-    if image.mode.startswith("I"):
-        grey = np.asarray(image).astype(np.int64)
-        if grey.min() < 0 or grey.max() > 65535:
-            raise UserError(f"{name}: 32-bit pixels of unknown range; convert it to 8 or 16 bits")
-        return Image.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "LAB":
+        converted = ImageCms.applyTransform(image, _from_lab())
+        assert converted is not None  # which is so where it makes a new picture
+        return converted
     if image.has_transparency_data:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return image.convert("RGB")
+
+
+def _from_grey(image: Image.Image, boxes: Sequence[tuple[int, int, int, int]]) -> Callable[[Image.Image], Image.Image]:
+    """A function of tiles of a picture whose values have more than 8 bits."""
+    transparent = image.info.get("transparency")
+    if image.mode.startswith("I;16") or image.format == "PPM":
+        low, high, bins = 0.0, 65536.0, 256  # every 256 values are one
+    else:
+        low, high = _range(image.mode, [_extremes(image.crop(box)) for box in boxes])
+        bins = 255
+
+    def convert(tile: Image.Image) -> Image.Image:
+        values = np.asarray(tile)
+        scaled = (values.astype(np.float64) - low) * (bins / (high - low))
+        if bins == 255:
+            scaled = np.rint(scaled)
+        grey = np.nan_to_num(np.clip(scaled, 0, 255), nan=0).astype(np.uint8)
+        if isinstance(transparent, int):
+            grey[values == transparent] = 255
+        return Image.fromarray(grey).convert("RGB")
+
+    return convert
+
+
+def _extremes(tile: Image.Image) -> tuple[float, float]:
+    """Smallest and largest finite value."""
+    values = np.asarray(tile)
+    finite = values[np.isfinite(values)] if tile.mode == "F" else values
+    return (float(finite.min()), float(finite.max())) if finite.size else (math.inf, -math.inf)
+
+
+def _range(mode: str, extremes: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The values that are black and white."""
+    low, high = min(one for one, _ in extremes), max(one for _, one in extremes)
+    for most in (1.0, 255.0, 65535.0) if mode == "F" else (255.0, 65535.0):
+        if low >= 0 and high <= most:
+            return 0.0, most
+    return (low, high) if low < high else (low - 1, high)
+
+
+@functools.cache
+def _from_lab() -> ImageCms.ImageCmsTransform:
+    """From CIE L*a*b* to sRGB, which Pillow does not convert by itself."""
+    lab, rgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+    return ImageCms.buildTransformFromOpenProfiles(lab, rgb, "LAB", "RGB")

@@ -1,4 +1,4 @@
-"""Work that a picture's file makes beside its pixels: scans, run lengths, comments, profiles, entries.
+"""Work that a picture's file makes beside its pixels: scans, run lengths, comments, profiles, entries, layers.
 
 A decoder takes some nanoseconds for a pixel. A small file can make it take thousands of times as long: each scan of a
 JPEG is a pass over all pixels, and an empty one takes 13 bytes. This work is counted here before Pillow sees the file,
@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
+
+from rungwise.data.pictures._jpeg2000 import BOXES, CODE, code_stream
 
 _JPEG, _PNG, _GIF = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8"
 _PIECE = 1 << 20
@@ -35,6 +37,11 @@ _MOVED = 16
 """Bytes that are moved in one step within the cache of the processor."""
 _COMPARED = 3
 """Steps for each pair of items of an AVIF, which are looked for one after another."""
+_BIT = 8
+"""Steps for each bit of each value of a JPEG 2000."""
+_TILE, _PRECINCT, _BLOCK, _PACKET = 1 << 14, 1 << 12, 1 << 10, 1 << 8
+"""Steps for what a decoder of JPEG 2000 keeps, and for each layer of each precinct."""
+_BYTES_OF_TILE, _BYTES_OF_PRECINCT, _BYTES_OF_BLOCK = 3 << 10, 640, 512
 
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _START_OF_SCAN, _END_OF_IMAGE, _APP1 = 0xDA, 0xD9, 0xE1
@@ -57,11 +64,23 @@ class DecodingCost:
         steps: Amount of work.
         why: Cause of the work, in words.
         parts: Number of objects that Pillow keeps of the file: segments, chunks, blocks, strips.
+        passes: Whether a JPEG comes in several scans, so that all of its coefficients are kept.
+        of_pixels: Work for the pixels of a JPEG 2000; a quarter for each halving of the sides.
+        sides: Width and height of a JPEG 2000 in pixels.
+        halvings: How many times its decoder can halve them.
+        kept: Bytes that it keeps beside the pixels.
+        wrong: Why a file should be given to no decoder.
     """
 
     steps: int = 0
     why: str = ""
     parts: int = 0
+    passes: bool = False
+    of_pixels: int = 0
+    sides: tuple[int, int] = (0, 0)
+    halvings: int = 0
+    kept: int = 0
+    wrong: str = ""
 
 
 def decoding_cost(file: IO[bytes], most: int) -> DecodingCost:
@@ -78,7 +97,7 @@ def decoding_cost(file: IO[bytes], most: int) -> DecodingCost:
     >>> file = io.BytesIO()
     >>> Image.new("L", (1000, 1000)).save(file, "JPEG", progressive=True)
     >>> decoding_cost(file, most=1 << 33)
-    DecodingCost(steps=6000000, why='6 scans of 1,000,000 pixels', parts=4)
+    DecodingCost(steps=6000000, why='6 scans of 1,000,000 pixels', parts=4, passes=True, ...)
     """
     file.seek(0)
     start = file.read(16)
@@ -128,11 +147,11 @@ def _of_jpeg(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
         if max(parts * _PART, copied // _COPIED) > most:
             break
         file.seek(max(0, size), io.SEEK_CUR)
-    yield DecodingCost(parts * _PART, f"{parts:,} segments before its pixels", parts)
-    yield DecodingCost(copied // _COPIED, f"EXIF in {parts:,} segments", parts)
     begin = file.tell()
     # A decoder takes one scan of a frame that has no more of each place where that scan has all components.
     has_one = kind == _START_OF_SCAN and frames == 1 and file.read(3)[2] == components
+    yield DecodingCost(parts * _PART, f"{parts:,} segments before its pixels", parts, passes=not has_one)
+    yield DecodingCost(copied // _COPIED, f"EXIF in {parts:,} segments", parts, passes=not has_one)
     scans = 1 if has_one else 1 + _count(file, b"\xff\xda")
     each = max(pixels, _LEAST_PIXELS) * (_ARITHMETIC if arithmetic else 1)
     if scans * each > most:  # some may belong to a second picture, or to the film that phones put behind
@@ -140,7 +159,7 @@ def _of_jpeg(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
         rest = file.read()
         scans = 1 + count_scans(rest[int.from_bytes(rest[:2], "big") :])
     coded = " of an arithmetic code" if arithmetic else ""
-    yield DecodingCost(scans * each, f"{scans:,} scans{coded} of {pixels:,} pixels", parts)
+    yield DecodingCost(scans * each, f"{scans:,} scans{coded} of {pixels:,} pixels", parts, passes=not has_one)
 
 
 def _next_marker(file: IO[bytes]) -> int | None:
@@ -239,6 +258,25 @@ def _boxes(file: IO[bytes], place: int, end: int) -> Iterator[tuple[bytes, int, 
         place = until
 
 
+def _of_jpeg2000(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
+    try:
+        found = code_stream(file, most // _PART)
+    except (struct.error, IndexError, ValueError) as error:
+        yield DecodingCost(wrong=str(error) if type(error) is ValueError else "it ends within its header")
+        return
+    each = found.tiles * found.components
+    steps = found.parts * _PART + each * _TILE + found.precincts * _PRECINCT + found.blocks * _BLOCK
+    steps += found.precincts * found.layers * found.orders * _PACKET
+    of_pixels = found.samples * max(1, found.bits) * _BIT
+    why = (
+        f"{found.bits} bits of {found.samples:,} values in {found.tiles:,} tiles, {found.precincts:,} precincts,"
+        f" {found.blocks:,} blocks of code and {found.layers:,} layers"
+    )
+    sides = found.width, found.height
+    kept = each * _BYTES_OF_TILE + found.precincts * _BYTES_OF_PRECINCT + found.blocks * _BYTES_OF_BLOCK
+    yield DecodingCost(steps, why, found.parts, of_pixels=of_pixels, sides=sides, halvings=found.levels, kept=kept)
+
+
 def _of_tiff(file: IO[bytes], most: int) -> Iterator[DecodingCost]:
     end = file.seek(0, io.SEEK_END)
     tags = dict(_tags(file))
@@ -306,4 +344,5 @@ _WALKS = (
     (re.compile(rb"P[123]"), _of_text),
     (re.compile(rb"....ftyp", re.DOTALL), _of_avif),
     (re.compile(rb"(II|MM)(\0[*+]|[*+]\0)"), _of_tiff),
+    (re.compile(re.escape(CODE) + b"|" + re.escape(BOXES)), _of_jpeg2000),
 )
