@@ -79,12 +79,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # or it is ignored, as in the background
             signal.signal(signal.SIGINT, _end)
-        from rungwise.cli.frame import own_process
+        from rungwise.cli.frame import own_messages, own_process
 
         traced = _TRACEBACK in given
         own_process(traced=traced)
         if not traced and (code := _watched(_named(given))) is not None:
             return code
+        if not traced:
+            own_messages()
         return _outcome(given, _loaded)
     except KeyboardInterrupt:  # before anything was begun, or after all was said
         return INTERRUPTED

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from rich import box
@@ -19,7 +19,7 @@ from rungwise.core.compute import cores, thread_pool
 from rungwise.core.text import normalised
 from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import FeatureRows, PackedPicture
-from rungwise.data.pictures import load_array, picture_bytes
+from rungwise.data.pictures import load_array, picture_bytes, read_header, unreadable_picture, upright_size
 
 FREQUENT = 4
 """Least count of a token that the vocabularies of the VSE++ family keep."""
@@ -29,6 +29,8 @@ SAMPLED_ROWS = 100
 
 # Words and punctuation marks, as the caption encoder splits them.
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
+_LARGE, _LOOKED_AT = 1 << 24, 256
+"""Pixels beyond which a picture is decoded smaller, and how many its shorter side then keeps."""
 _EXAMPLES = 3
 """Number of issues of a kind that are shown."""
 
@@ -211,17 +213,19 @@ class _Look:
 
 def _look_at(data: ImageCaptions, progress: Callable[[int, int], None] | None) -> Iterator[_Look | Issue]:
     def look(position: int) -> _Look | Issue:
-        path = data.paths[position]
+        path, where = data.paths[position], data.image_ids[position]
         try:
             content = picture_bytes(path)
-        except MissingFileError as error:
-            return Issue("missing file", data.image_ids[position], str(error))
+        except MissingFileError:
+            return Issue("missing file", where, "no such file")
         except UserError as error:
-            return Issue("unreadable picture", data.image_ids[position], str(error))
+            return replace(unreadable_picture(str(path), error), where=where)
         try:
-            _, height, width = load_array(content, name=str(path)).shape
+            large = read_header(content, str(path), shorter_side=_LOOKED_AT).pixels > _LARGE
+            pixels = load_array(content, name=str(path), shorter_side=_LOOKED_AT if large else None)
+            height, width = upright_size(content, str(path)) if large else pixels.shape[1:]
         except UserError as error:
-            return Issue("unreadable picture", data.image_ids[position], str(error))
+            return replace(unreadable_picture(str(path), error), where=where)
         return _Look(width, height, hashlib.sha256(content).digest())
 
     with thread_pool(cores()) as pool:

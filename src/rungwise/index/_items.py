@@ -39,6 +39,9 @@ FACTS = frozenset(
         "format",
         "latitude",
         "longitude",
+        "camera_make",
+        "camera_model",
+        "lens",
         "hash",
     }
 )
@@ -159,11 +162,16 @@ def ids_of_texts(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
 def item_digest(item: Item, folder: Path | None) -> str:
     """Digest of place, captions and columns of a picture; the same wherever pictures and index stand together.
 
+    The names of what is known of a file belong to it: where a new version knows more, files are opened once again.
+
     >>> item = Item("a", Path("/photos/a.jpg"), ("a dog",), ("a#0",), {"year": 2021})
     >>> item_digest(item, Path("/photos/index")) == item_digest(replace(item, path=Path("/b/a.jpg")), Path("/b/index"))
     True
     """
-    said = [_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())]
+    said = [
+        *(_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())),
+        sorted(FACTS),
+    ]
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
 

@@ -60,10 +60,10 @@ class ServingLimits:
     uploads_at_once: int = 16
     uploads_per_client: int = 4
     upload_bytes_in_all: int = 128 * 1024 * 1024
-    thumbnail_pixels: int = 64_000_000
+    thumbnail_pixels: int = 1 << 28
     thumbnail_bytes: int = 64 * 1024 * 1024
     decoding_threads: int = 2
-    decoding_memory: int = 768 * 1024 * 1024
+    decoding_memory: int = 1536 * 1024 * 1024
     waiting_seconds: float = 30.0
     queries_together: int = 64
     characters_together: int = 4096

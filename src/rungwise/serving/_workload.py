@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from rungwise.core import UserError
 from rungwise.data.files import PackedPicture, Picture
-from rungwise.data.pictures import PictureHeader, read_header, thumbnail
+from rungwise.data.pictures import WEB_FORMATS, PictureHeader, read_header, thumbnail
 from rungwise.index import Answer, Item, Searcher, SearchOptions, Where
 from rungwise.index.query import Query
 from rungwise.models import PairScorer
@@ -138,7 +138,7 @@ class Workload:
 
     def _looked_at(self, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         try:
-            header = read_header(picture)
+            header = read_header(picture, shorter_side=model.decoded_side)
             size = picture.stat().st_size if not isinstance(picture, PackedPicture) else len(picture.read())
             needed = header.memory(model.decoded_side) + size
             if needed > self._limits.decoding_memory:
@@ -176,7 +176,7 @@ class Workload:
     def _decode(
         self, searcher: Searcher, body: bytes
     ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
-        header = read_header(body)
+        header = read_header(body, shorter_side=THUMBNAIL, formats=WEB_FORMATS)
         if header.pixels > self._limits.upload_pixels:
             raise HTTPException(
                 413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"

@@ -32,6 +32,7 @@ from ._parser import with_ray as with_ray
 from ._process import complain as complain
 from ._process import failure_of_output as failure_of_output
 from ._process import is_unread as is_unread
+from ._process import own_messages as own_messages
 from ._process import own_process as own_process
 from ._process import streams as streams
 from ._terminal import Seldom as Seldom

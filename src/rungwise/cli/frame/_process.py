@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rungwise.core import RungwiseWarning
-from rungwise.core.output import printable
+from rungwise.core.output import printable, separate_native_lines
 
 _QUIET: Mapping[str, str] = MappingProxyType(
     {
@@ -119,6 +119,13 @@ def own_process(traced: bool) -> None:
     if not traced:
         threading.excepthook = _of_a_thread
         _silence_libraries()
+
+
+def own_messages() -> None:
+    """Give Python's messages a descriptor of their own, so that those of compiled code can be told from them."""
+    if isinstance(sys.stderr, _Messages):
+        sys.stderr = _Messages(os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding))
+        separate_native_lines()
 
 
 def _open_streams() -> None:

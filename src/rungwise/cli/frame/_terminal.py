@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -116,7 +117,12 @@ def shortest(path: Path, here: Path | None = None) -> str:
 def say_issues(issues: Sequence[Issue]) -> None:
     """Print the first issues, the number of the others, and every line that counts files which are not read."""
     from rungwise.data import NOT_READ
+    from rungwise.data.pictures import NEEDS_EXTRA
 
+    lacking = [one for one in issues if one.kind == NEEDS_EXTRA]
+    if len(lacking) > 1:  # all for one reason, which has one remedy
+        more = replace(lacking[0], where=f"{lacking[0].where} and {len(lacking) - 1} more")
+        issues = [more, *(one for one in issues if one.kind != NEEDS_EXTRA)]
     odd = [issue for issue in issues if issue.kind != NOT_READ]
     counts = [issue for issue in issues if issue.kind == NOT_READ]
     for issue in odd[:_MOST_ISSUES]:

@@ -275,6 +275,7 @@ class _Run:
         if changes.issues:
             say(f"{len(changes.issues)} pictures could not be read and are left out:")
             say_issues(changes.issues)
+        say_issues(changes.notes)
         say(f"{changes} ({changes.encoded} encoded)")
         if changes.withheld:
             say(changes.withheld_line())

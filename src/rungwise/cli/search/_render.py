@@ -21,7 +21,21 @@ Cell = str | bool | int | float | Sequence[str]
 
 _SHOWN_FACTS = ("width", "height", "taken")
 _FACTS = frozenset(
-    {"file", "folder", "bytes", "modified", "year", "format", "latitude", "longitude", "hash", *_SHOWN_FACTS}
+    {
+        "file",
+        "folder",
+        "bytes",
+        "modified",
+        "year",
+        "format",
+        "latitude",
+        "longitude",
+        "hash",
+        "camera_make",
+        "camera_model",
+        "lens",
+        *_SHOWN_FACTS,
+    }
 )
 """Columns that rungwise knows of every picture; the second line of a hit is for the user's own."""
 

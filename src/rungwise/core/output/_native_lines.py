@@ -1,4 +1,8 @@
-"""Lines that compiled parts of libraries write to the standard error, whatever Python has set."""
+"""Lines that compiled parts of libraries write to the standard error, whatever Python has set.
+
+They write to descriptor 2, whatever ``sys.stderr`` is. Where a command has given Python a descriptor of its own, what
+comes through descriptor 2 is theirs alone, and can be dropped.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,14 @@ class _Held:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._blocks = 0
+        self._blocks = self._dropping = 0
+        self.is_theirs_alone = False
         self._file: IO[bytes] | None = None
         self._terminal = -1
 
-    def enter(self) -> None:
+    def enter(self, drops: bool = False) -> None:
         with self._lock:
+            self._dropping += drops
             if not self._blocks:
                 with suppress(OSError):  # it is closed, or there is no room for what it says: then it goes its way
                     self._redirect()
@@ -36,10 +42,12 @@ class _Held:
         os.dup2(file.fileno(), _ERROR)
         self._file = file
 
-    def leave(self, failed: bool) -> str:
-        """End a block: return what was written if it failed, else pass it on to the standard error."""
+    def leave(self, failed: bool = False, drops: bool = False) -> str:
+        """End a block: return what was written if it failed, else pass it on, unless a block drops it."""
         with self._lock:
             self._blocks -= 1
+            dropped = self._dropping > 0
+            self._dropping -= drops
             if self._file is None:
                 return ""
             _flush()
@@ -47,7 +55,7 @@ class _Held:
             said = self._file.read()
             self._file.seek(0)
             self._file.truncate()
-            if not failed and said:
+            if said and not failed and not dropped:
                 with suppress(OSError):
                     os.write(self._terminal, said)
             if not self._blocks:
@@ -83,7 +91,28 @@ def lines_of_failure_kept() -> Iterator[None]:
             error.add_note(said)
         raise
     else:
-        _held.leave(failed=False)
+        _held.leave()
+
+
+def separate_native_lines() -> None:
+    """Take note that Python writes its messages to another descriptor than 2 in this process."""
+    _held.is_theirs_alone = True
+
+
+@contextmanager
+def native_lines_dropped() -> Iterator[None]:
+    """Drop what compiled code writes to descriptor 2 within the block, where Python does not write there.
+
+    Decoders of pictures complain about files there. What matters of it is an error, too, which says which file it was.
+    """
+    if not _held.is_theirs_alone:
+        yield
+        return
+    _held.enter(drops=True)
+    try:
+        yield
+    finally:
+        _held.leave(drops=True)
 
 
 def _flush() -> None:

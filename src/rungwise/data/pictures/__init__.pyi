@@ -9,6 +9,8 @@ from ._near_duplicates import SIDE as SIDE
 from ._near_duplicates import alike_across as alike_across
 from ._near_duplicates import thumbnail_pixels as thumbnail_pixels
 from ._picture_files import MISSING as MISSING
+from ._picture_files import NEEDS_EXTRA as NEEDS_EXTRA
+from ._picture_files import WEB_FORMATS as WEB_FORMATS
 from ._picture_files import PictureHeader as PictureHeader
 from ._picture_files import open_header as open_header
 from ._picture_files import orientation as orientation

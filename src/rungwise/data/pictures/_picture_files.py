@@ -32,6 +32,7 @@ from rungwise.core import (
     variable,
 )
 from rungwise.core.disk import digest_of
+from rungwise.core.output import native_lines_dropped
 from rungwise.data._collection import Issue
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.data.pictures._decoding_cost import DecodingCost, decoding_cost
@@ -206,7 +207,7 @@ def decoding(data: bytes, name: str, shorter_side: int | None = None) -> Iterato
         )
     held = [image]
     del image  # what decoders hold is to be free as soon as nobody needs the picture any more
-    with _ROOM.taken(needed, most):
+    with _ROOM.taken(needed, most), native_lines_dropped():
         yield held.pop()
 
 
@@ -390,7 +391,8 @@ def read_picture(source: Picture | bytes) -> bytes | Issue:
 
 def unreadable_picture(name: str, error: UserError) -> Issue:
     """The issue of a picture that was refused."""
-    return Issue("unreadable picture", name, str(error).removeprefix(f"{name}: "))
+    why = str(error).removeprefix(f"{name}: ")
+    return Issue(NEEDS_EXTRA if why == _EXTRA else "unreadable picture", name, why)
 
 
 def picture_name(source: Picture | str | bytes) -> str:

@@ -88,6 +88,7 @@ class FileContent:
         facts: Metadata of the file, by column.
         thumbnail: A small copy, where one is wanted and none is kept.
         encoded: The model's vector, (D,), or why there is none; None where the model was not asked yet.
+        notes: What was left out of the metadata though the file says it.
     """
 
     position: int
@@ -97,6 +98,7 @@ class FileContent:
     facts: Mapping[str, Value]
     thumbnail: bytes | None = None
     encoded: NDArray[np.float32] | Issue | None = None
+    notes: tuple[str, ...] = ()
 
 
 class OpenedBatch(Protocol):
@@ -169,13 +171,14 @@ def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) 
         # Who may read it can change without the file, so that it is tried again.
         return Skipped(item.id, data, replace(source, size=-1))
     content = digest_of_parts([data])
-    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data)
+    notes: list[str] = []
+    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data, notes.append)
     small = None
     if thumbnails is not None and not thumbnails.has(content):
         small = thumbnails.make(data)
     unsettled = time.time_ns() - source.modified < _SETTLED
     source = replace(source, content=content, size=-1 if unsettled else source.size)
-    return FileContent(asked.position, item, source, stamp, facts | {"hash": content}, small)
+    return FileContent(asked.position, item, source, stamp, facts | {"hash": content}, small, notes=tuple(notes))
 
 
 def file_of(picture: Picture | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""Metadata of a picture's file: size, time, place and keywords, read with care and left out where in doubt.
+"""Metadata of a picture's file: size, time, place, camera and keywords, read with care and left out where in doubt.
 
 Cameras and programs write EXIF, IPTC and XMP; so does anybody who wishes a reader harm. Nothing here fails: what is
 damaged, absurd or too much is passed over, and the picture is indexed without it.
@@ -10,7 +10,7 @@ import datetime
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,17 +20,26 @@ from PIL import Image, ImageFile, IptcImagePlugin
 from rungwise.core import UserError
 from rungwise.data import Value
 from rungwise.data.files import PackedPicture, Picture
+from rungwise.data.layouts import clean_caption
 from rungwise.data.pictures import open_header, orientation
 from rungwise.data.sidecars import LONGEST_DESCRIPTION, LONGEST_TITLE, Xmp, clean_text, distinct_tags, read_xmp
 
+LONGEST_NAME = 100
+"""Number of characters of the longest name of a camera or a lens that is taken."""
+NO_HEMISPHERE = "place without a hemisphere"
+"""What is noted of a picture whose degrees say neither north nor south, or neither east nor west."""
+
 _EXIF, _GPS = 0x8769, 0x8825
+_MAKE, _MODEL, _LENS = 0x010F, 0x0110, 0xA434
 FACTS = {
     **dict.fromkeys(("file", "folder", "modified", "format", "taken", "title", "description"), "text"),
+    **dict.fromkeys(("camera_make", "camera_model", "lens"), "text"),
     **dict.fromkeys(("bytes", "width", "height", "year", "latitude", "longitude", "rating"), "number"),
 }
 """Columns of metadata and their types; ``tags``, a list of texts, come beside them."""
 
 _TIMES = ((0x9003, 0x9011), (0x9004, 0x9012))  # original and digitized, each with its offset from UTC
+_WRITTEN = 0x0132, 0x9010  # of the file itself, which a program may have written long afterwards
 _TIME = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):[0-5]\d", re.ASCII)
 _FIRST_PHOTOGRAPH = 1826
@@ -66,13 +75,17 @@ def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) ->
     return facts
 
 
-def facts_of_picture(data: bytes) -> dict[str, Value]:
+def facts_of_picture(data: bytes, note: Callable[[str], object] = str) -> dict[str, Value]:
     """Metadata in the bytes of a picture: ``width``, ``height``, ``format``, and what its owner or a camera wrote.
 
     Those are ``taken`` (ISO 8601, with an offset where one is known), ``year``, ``latitude``, ``longitude`` (degrees,
-    north and east), ``tags`` (keywords of IPTC and XMP), ``title``, ``description`` (XMP, or else IPTC) and ``rating``
-    (XMP: 1 to 5, or -1 for a rejected picture). No pixel is decoded. Bytes that are no picture give
-    nothing.
+    north and east), ``camera_make``, ``camera_model``, ``lens``, ``tags`` (keywords of IPTC and XMP), ``title``,
+    ``description`` (XMP, or else IPTC) and ``rating`` (XMP: 1 to 5, or -1 for a rejected picture). No pixel is decoded.
+    Bytes that are no picture give nothing.
+
+    Args:
+        data: Bytes of the picture's file.
+        note: Called with :data:`NO_HEMISPHERE` where a place is left out for that reason.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -93,16 +106,33 @@ def facts_of_picture(data: bytes) -> dict[str, Value]:
     # Pillow raises whatever it likes on damaged metadata.
     with suppress(Exception):
         exif = image.getexif() if has_exif else Image.Exif()
-        facts |= _time(exif.get_ifd(_EXIF))
-        facts |= _place(exif.get_ifd(_GPS))
+        within = exif.get_ifd(_EXIF)
+        facts |= _camera(exif, within)
+        facts |= _time(exif, within)
+        facts |= _place(exif.get_ifd(_GPS), note)
     if isinstance(image, ImageFile.ImageFile):
         facts |= _said_by_people(image)
     return facts
 
 
-def _time(exif: Mapping[int, Any]) -> dict[str, Value]:
+def _camera(exif: Mapping[int, Any], within: Mapping[int, Any]) -> dict[str, Value]:
+    said = {"camera_make": exif.get(_MAKE), "camera_model": exif.get(_MODEL), "lens": within.get(_LENS)}
+    found = {name: _clean(text) for name, text in said.items() if isinstance(text, str)}
+    return {name: text for name, text in found.items() if text}
+
+
+def _clean(text: str) -> str:
+    """A name as a line: what follows its end, control characters and further characters are cut off."""
+    said = clean_caption(text.partition("\0")[0][: 2 * LONGEST_NAME])[0]
+    return " ".join(said.split())[:LONGEST_NAME].rstrip()
+
+
+def _time(whole: Mapping[int, Any], within: Mapping[int, Any]) -> dict[str, Value]:
     latest = datetime.datetime.now(datetime.UTC).year + 1
-    for time, offset in _TIMES:
+    exif, times = within, [*_TIMES]
+    if not any(time in within for time, _ in _TIMES):
+        exif, times = {**within, _WRITTEN[0]: whole.get(_WRITTEN[0])}, [_WRITTEN]
+    for time, offset in times:
         said = exif.get(time)
         match = _TIME.match(said) if isinstance(said, str) else None
         if match is None:
@@ -118,23 +148,33 @@ def _time(exif: Mapping[int, Any]) -> dict[str, Value]:
     return {}
 
 
-def _place(gps: Mapping[int, Any]) -> dict[str, Value]:
-    latitude, longitude = _degrees(gps.get(2), gps.get(1), "S"), _degrees(gps.get(4), gps.get(3), "W")
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-        return {}
+def _place(gps: Mapping[int, Any], note: Callable[[str], object]) -> dict[str, Value]:
+    latitude, longitude = _degrees(gps.get(2)), _degrees(gps.get(4))
     # Programs write zeros where they know no place; there is only sea.
-    return {} if latitude == longitude == 0 else {"latitude": latitude, "longitude": longitude}
+    if latitude is None or longitude is None or latitude > 90 or longitude > 180 or latitude == longitude == 0:
+        return {}
+    north, east = _sign(gps.get(1), "NS"), _sign(gps.get(3), "EW")
+    if not north or not east:  # half of the world would be wrong
+        note(NO_HEMISPHERE)
+        return {}
+    return {"latitude": north * latitude or 0.0, "longitude": east * longitude or 0.0}
 
 
-def _degrees(said: Any, direction: Any, negative: str) -> float | None:
+def _sign(said: Any, directions: str) -> int:
+    """1 or -1 for the first or second of two letters; 0 where neither is said."""
+    text = said.decode("ascii", "replace") if isinstance(said, bytes) else said
+    letter = text.strip("\0 ").upper() if isinstance(text, str) else ""
+    return {directions[0]: 1, directions[1]: -1}.get(letter, 0)
+
+
+def _degrees(said: Any) -> float | None:
     if not isinstance(said, tuple) or len(said) != 3:
         return None
     degrees, minutes, seconds = (float(one) for one in said)
     found = degrees + minutes / 60 + seconds / 3600
     if not (math.isfinite(found) and min(degrees, minutes, seconds) >= 0):
         return None
-    is_negative = isinstance(direction, str) and direction.strip("\0 ").upper() == negative
-    return round(-found if is_negative else found, 6)
+    return round(found, 6)
 
 
 def _said_by_people(image: ImageFile.ImageFile) -> dict[str, Value]:

@@ -51,6 +51,7 @@ class Changes:
         encoded: Pictures that went through the model.
         issues: One issue for each picture of the collection that cannot be read, also from earlier runs.
         why: Why pictures were withheld from removal.
+        notes: One issue for each kind of metadata that was left out, of the files that were opened.
 
     >>> str(Changes(added=2, changed=0, removed=1, unchanged=40))
     '2 added, 0 changed, 1 removed, 40 unchanged'
@@ -64,6 +65,7 @@ class Changes:
     issues: tuple[Issue, ...] = ()
     withheld: int = 0
     why: str = ""
+    notes: tuple[Issue, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.added} added, {self.changed} changed, {self.removed} removed, {self.unchanged} unchanged"
@@ -145,6 +147,7 @@ class Update:
         self._unreadable: dict[str, Skipped] = {}
         self._gone: set[str] = set()
         self._lost: set[str] = set()
+        self._notes: dict[str, list[str]] = {}
         self._added = self._changed = self._removed = self._unchanged = self._encoded = 0
         self.left_out: tuple[Skipped, ...] = ()
 
@@ -158,6 +161,9 @@ class Update:
         looker = self._files(self._data, self._target.thumbnails, self._bearer.keys())
         for batch in looker.batches(self._to_look_at()):
             readable = [one for one in batch if isinstance(one, FileContent)]
+            for one in readable:
+                for note in one.notes:
+                    self._notes.setdefault(note, []).append(one.item.id)
             for left in batch:
                 if isinstance(left, Skipped):
                     self._leave_out(left, content_is_none=left.issue.kind == MISSING)
@@ -178,7 +184,9 @@ class Update:
             self._target.thumbnails.remove(self._lost - borne)
         self.left_out = tuple(self._unreadable[one] for one in self._data.image_ids if one in self._unreadable)
         issues = tuple(one.issue for one in self.left_out)
-        return Changes(self._added, self._changed, self._removed, self._unchanged, self._encoded, issues, withheld, why)
+        notes = tuple(_counted(kind, ids) for kind, ids in self._notes.items())
+        counts = self._added, self._changed, self._removed, self._unchanged, self._encoded
+        return Changes(*counts, issues, withheld, why, notes)
 
     def _to_look_at(self) -> ToLookAt:
         """The pictures whose files must be opened, with their stamps and the digests of what the collection says."""
@@ -352,6 +360,11 @@ class Update:
             for one in some:
                 self._forget(one)
             self._stored(())
+
+
+def _counted(kind: str, ids: Sequence[str]) -> Issue:
+    """One issue for all pictures of which something was left out."""
+    return Issue(kind, ids[0], f"left out of the columns, of {len(ids)} in all" if len(ids) > 1 else "left out")
 
 
 def _first_rows(data: ImageCaptions) -> dict[str, int]:

@@ -147,7 +147,7 @@ class _Shared:
         facts = {name: tuple(one) if isinstance(one, list) else one for name, one in said["facts"].items()}
         small = base64.b64decode(said["small"]) if "small" in said else None
         stamp = asked.source.size, asked.source.modified
-        return FileContent(asked.position, asked.item, source, stamp, facts, small, encoded)
+        return FileContent(asked.position, asked.item, source, stamp, facts, small, encoded, tuple(said["notes"]))
 
     def _answers(self, shares: Iterable[Sequence[FileToRead]], number: int) -> Iterator[Plain]:
         """Answers of the workers for the ``number`` shares of a wave, in order, of which one at a time is held here."""
@@ -290,7 +290,7 @@ def _said(one: FileContent | Skipped) -> Plain:
     plain: Plain = {"source": [one.source.size, one.source.content]}
     if isinstance(one, Skipped):
         return plain | {"left": asdict(one.issue)}
-    plain["facts"] = dict(one.facts)
+    plain |= {"facts": dict(one.facts), "notes": list(one.notes)}
     return plain if one.thumbnail is None else plain | {"small": base64.b64encode(one.thumbnail).decode()}
 
 

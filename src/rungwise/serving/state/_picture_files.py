@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from stat import S_ISREG
 
 from fastapi import HTTPException
@@ -20,6 +22,8 @@ from rungwise.serving.queues import Memory, WorkQueue
 from rungwise.serving.state._thumbnails import ThumbnailCache
 
 _LARGEST_SIDE = 2048
+_MOST_SHOWN = 64_000_000
+"""Pixels of the largest picture that is left to browsers; telephones show no larger ones."""
 _PIECE = 1 << 20
 # A picture is sent as it is only if its first bytes are of a kind that every browser shows and that holds no script.
 _SENT_AS_IS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
@@ -51,7 +55,8 @@ class PictureFiles:
 
         Args:
             path: Path of the file, or its place in a packed one. No message names it.
-            side: Longest side in pixels; None sends the file unchanged.
+            side: Longest side in pixels. None sends the file unchanged where browsers show it, and a JPEG of at most
+                2,048 pixels where its format, or more than 64 million pixels, keep them from that.
             request: Request to answer.
             client: Client of the request.
 
@@ -78,7 +83,7 @@ class PictureFiles:
 
     def _make(self, path: Picture, side: int) -> bytes:
         source = path.read() if isinstance(path, PackedPicture) else path
-        header = read_header(source)
+        header = read_header(source, shorter_side=side)
         needed = header.memory(side) + (len(source) if isinstance(source, bytes) else source.stat().st_size)
         if header.pixels > self.limits.thumbnail_pixels or needed > self.limits.decoding_memory:
             raise HTTPException(
@@ -91,12 +96,13 @@ class PictureFiles:
 def _look_at(path: Picture) -> _File:
     if isinstance(path, PackedPicture):
         about = path.file.stat()
-        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(path.read()[:16]))
+        data = path.read()
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(data[:16], data))
     about = path.stat()
     if not S_ISREG(about.st_mode):
         raise OSError("not a file")
     with opened_file(path, "picture_bytes") as file:
-        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(file.read(16)))
+        return _File(path, (about.st_ino, about.st_mtime_ns, about.st_size), _shown_as_is(file.read(16), path))
 
 
 def _pieces(path: Picture) -> Iterator[bytes]:
@@ -108,7 +114,16 @@ def _pieces(path: Picture) -> Iterator[bytes]:
             yield piece
 
 
-def _shown_as_is(start: bytes) -> str | None:
+def _shown_as_is(start: bytes, source: Path | bytes) -> str | None:
+    kind = _kind_of(start)
+    if kind is not None:
+        with suppress(UserError):  # whoever asks for it is told why
+            if read_header(source, shorter_side=_LARGEST_SIDE).pixels > _MOST_SHOWN:
+                return None
+    return kind
+
+
+def _kind_of(start: bytes) -> str | None:
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _SENT_AS_IS.items() if start.startswith(magic)), None)
