@@ -241,7 +241,7 @@ WITHOUT_A_DOOR = {
     "rungwise.core.compute._memory._peak_of_late": "what the system says of this process",
     "rungwise.core.compute._memory.nearly_out": "what the system says of this process",
     "rungwise.data.files._parquet.parquet_file": "those that call it have looked",
-    "rungwise.data.pictures._picture_files._opened": ALREADY_OPEN,
+    "rungwise.data.pictures._picture_files._by_pillow": ALREADY_OPEN,
     "rungwise.demo._parts.train_one": OWN_MODEL,
     "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
     "rungwise.evaluation.tables._published_rows.printed": OF_THE_PACKAGE,

@@ -234,6 +234,115 @@ def webp_plain(side: int) -> bytes:
     return encoded(Image.new("RGBA", (side, side)), "WEBP", lossless=True, quality=0, method=0)
 
 
+def _segment(kind: int, body: bytes) -> bytes:
+    return bytes([0xFF, kind]) + struct.pack(">H", len(body) + 2) + body
+
+
+def j2k(
+    side: int, *, tile: int = 0, channels: int = 3, layers: int = 1, levels: int = 0, block: int = 4, bits: int = 11,
+    precincts: bytes = b"", body: bytes = b"", parts: int = 1,
+) -> bytes:  # fmt: skip
+    """A code stream of JPEG 2000 whose packets are ``body``."""
+    sizes = struct.pack(">H8IH", 0, side, side, 0, 0, tile or side, tile or side, 0, 0, channels)
+    style = bytes([bool(precincts), 0]) + struct.pack(">H", layers) + bytes([0, levels, block, block, 0, 1]) + precincts
+    depth = bytes([2 << 5]) + bytes([(bits - 1) << 3]) * (3 * levels + 1)
+    head = b"\xff\x4f" + _segment(0x51, sizes + b"\7\1\1" * channels) + _segment(0x52, style) + _segment(0x5C, depth)
+    empty = (_segment(0x90, struct.pack(">HIBB", 0, 14, 0, 0)) + b"\xff\x93") * (parts - 1)
+    return head + empty + _segment(0x90, struct.pack(">HIBB", 0, 0, 0, 0)) + b"\xff\x93" + body + b"\xff\xd9"
+
+
+def j2k_precincts(side: int) -> bytes:
+    """A precinct for each pixel."""
+    return j2k(side, precincts=b"\0")
+
+
+def j2k_blocks(side: int) -> bytes:
+    """A block of code for each 16 pixels."""
+    return j2k(side, block=0)
+
+
+def j2k_tiles(side: int) -> bytes:
+    """A tile for each 256 pixels."""
+    return j2k(side, tile=16, channels=4)
+
+
+def j2k_layers(side: int) -> bytes:
+    """As many layers as there can be, of many precincts."""
+    return j2k(side, layers=65535, precincts=b"\x55", body=bytes(1000))
+
+
+def j2k_parts(count: int) -> bytes:
+    """Parts of a tile without content."""
+    return j2k(64, parts=count)
+
+
+def j2k_passes(side: int, bits: int) -> bytes:
+    """Blocks that say nothing in as many passes as they can: each is a pass over its pixels."""
+    across = -(-side // 64)
+    packet = _packet(across, 3 * bits - 2)
+    return j2k(side, bits=bits, body=packet * 3)
+
+
+def _packet(across: int, passes: int) -> bytes:
+    """A packet of square many blocks, each with one byte and a number of passes."""
+    sides = [across]
+    while sides[-1] > 1:
+        sides.append((sides[-1] + 1) // 2)
+    seen: set[tuple[int, int, int, int]] = set()
+    bits = "1"
+    for y, x in ((y, x) for y in range(across) for x in range(across)):
+        for tree in range(2):
+            for level in reversed(range(len(sides))):
+                node = tree, level, y >> level, x >> level
+                bits += "" if node in seen else "1"
+                seen.add(node)
+        many = f"{0x1FF:09b}{passes - 37:07b}" if passes > 36 else f"{15:04b}{passes - 6:05b}"
+        bits += f"{many}0{1:0{2 + passes.bit_length()}b}"
+    packed, at = bytearray(), 0
+    while at < len(bits):
+        wide = 7 if packed and packed[-1] == 0xFF else 8
+        packed.append(int(bits[at : at + wide].ljust(wide, "0"), 2))
+        at += wide
+    return bytes(packed) + (b"\0" if packed[-1] == 0xFF else b"") + bytes(across**2)
+
+
+def heic(side: int = 64, mode: str = "RGB", **options: Any) -> bytes:
+    """A HEIC of a few colours."""
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
+    ramp = Image.linear_gradient("L").resize((side, side))
+    return encoded(Image.merge("RGB", [ramp, ramp.rotate(90), ramp]).convert(mode), "HEIF", **options)
+
+
+def heic_tiles(count: int) -> bytes:
+    """A picture of 16 x 16 pixels whose tiles are as large as all of it, one for each place of 64."""
+    data = heic(512, tile_size=256)
+    del count
+    place = data.index(b"idat") + 4
+    said = data[place : place + 8]
+    return data.replace(said, said[:2] + b"\xff\xff" + said[4:])
+
+
+def heic_large(side: int) -> bytes:
+    """A size in its properties that is not that of its pixels."""
+    data = heic(64)
+    place = data.index(b"ispe") + 8
+    return data[:place] + struct.pack(">II", side, side) + data[place + 8 :]
+
+
+def heic_film(frames: int) -> bytes:
+    """Many pictures in the place of one."""
+    data = heic(64)
+    place = data.index(b"mdat") + 4
+    film = data[place:] * frames
+    lengths = data.index(b"iloc") + 4
+    # Version and flags, sizes, count, id, reference, base, extents, place, length.
+    at = lengths + 4 + 2 + 2 + 2 + 2 + 4 + 2 + 4
+    patched = data[:at] + struct.pack(">I", len(film)) + data[at + 4 :]
+    return patched[: place - 8] + struct.pack(">I", len(film) + 8) + b"mdat" + film
+
+
 Bomb = Callable[[], bytes]
 
 REFUSED: dict[str, tuple[Callable[..., bytes], tuple[int, ...], tuple[int, ...]]] = {
@@ -254,6 +363,12 @@ REFUSED: dict[str, tuple[Callable[..., bytes], tuple[int, ...], tuple[int, ...]]
     "TIFF of a JPEG of many scans": (tiff_scans, (140,), (6,)),
     "TIFF of many strips": (tiff_strips, (400_000,), (4000,)),
     "AVIF of many items": (avif_items, (200_000,), (7000,)),
+    "JPEG 2000 of many precincts": (j2k_precincts, (4000,), (200,)),
+    "JPEG 2000 of many blocks": (j2k_blocks, (8000,), (800,)),
+    "JPEG 2000 of many tiles": (j2k_tiles, (4000,), (500,)),
+    "JPEG 2000 of many layers": (j2k_layers, (4000,), (1000,)),
+    "JPEG 2000 of many parts": (j2k_parts, (400_000,), (4000,)),
+    "JPEG 2000 of many passes": (j2k_passes, (4000, 29), (700, 29)),
 }
 """What is refused: how it is made, of what size, and in what size where a hundredth of the work is allowed."""
 
@@ -265,6 +380,7 @@ TAKEN: dict[str, tuple[Callable[..., bytes], tuple[int, ...]]] = {
     "GIF of many frames": (gif_frames, (100_000,)),
     "PPM of text": (ppm_text, (1500,)),
     "PPM of a long comment": (ppm_head, (3_000_000,)),
+    "JPEG 2000 of as many passes as are taken": (j2k_passes, (4000, 22)),
     "TIFF of strips that are the same": (tiff_lzma, (40,)),
     "WebP of many frames": (webp_frames, (100_000,)),
     "WebP of one colour": (webp_plain, (4000,)),

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageCms, ImageFile, ImageOps
 
 from rungwise.core import UserError
 from rungwise.data.pictures import _decoding as decoding
-from rungwise.data.pictures import load_picture, small_image, thumbnail
+from rungwise.data.pictures import load_array, load_picture, small_image, thumbnail
 from rungwise.data.pictures._picture_files import picture_digest
 
 
@@ -168,7 +168,7 @@ def test_other_formats_cut_in_half_are_refused(form: str) -> None:
 def test_a_picture_of_ten_gigapixels_is_refused_from_its_header(tmp_path: Path) -> None:
     path = tmp_path / "huge.png"
     path.write_bytes(png_header(100_000, 100_000))
-    with pytest.raises(UserError, match=r"^\S*huge.png: its header claims more than 178956970 pixels; shrink"):
+    with pytest.raises(UserError, match=r"^\S*huge.png: its header claims more than 268435456 pixels; shrink"):
         load_picture(path)
 
 
@@ -204,11 +204,122 @@ def test_what_is_no_picture_gets_one_line(tmp_path: Path) -> None:
         load_picture(b"hello")
 
 
-def test_values_of_unknown_range_are_refused() -> None:
-    with pytest.raises(UserError, match="floating-point pixels"):
-        load_picture(encoded(Image.fromarray(np.ones((2, 2), np.float32)), "TIFF"))
-    with pytest.raises(UserError, match="32-bit pixels"):
-        load_picture(encoded(Image.fromarray(np.full((2, 2), 70_000, np.int32)), "TIFF"))
+def greys(data: bytes) -> list[int]:
+    pixels = load_picture(data)
+    assert pixels.equal(torch.from_numpy(load_array(data)))
+    assert (pixels == pixels[:1]).all()
+    return [int(one) for one in pixels[0].flatten()]
+
+
+@pytest.mark.parametrize(
+    ("values", "seen"),
+    [
+        ([0, 0.5, 1], [0, 128, 255]),
+        ([0, 128, 255], [0, 128, 255]),
+        ([0, 32768, 65535], [0, 128, 255]),
+        ([-5, 0, 5], [0, 128, 255]),
+        ([-3.4e38, 0, 3.4e38], [0, 128, 255]),
+        ([np.nan, 0, np.inf, -np.inf, 1], [0, 0, 255, 0, 255]),
+        ([np.nan, np.nan], [0, 0]),
+        ([7, 7], [7, 7]),
+        ([-3, -3], [255, 255]),
+    ],
+)
+def test_values_of_32_bits_are_scaled(values: list[float], seen: list[int]) -> None:
+    assert greys(encoded(Image.fromarray(np.array([values], np.float32)), "TIFF")) == seen
+    if all(np.isfinite(values)) and all(one == int(one) and abs(one) < 2**31 for one in values) and max(values) > 1:
+        assert greys(encoded(Image.fromarray(np.array([values], np.int32)), "TIFF")) == seen
+
+
+def test_tiles_of_one_picture_have_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "_TILE_PIXELS", 100)
+    data = encoded(Image.fromarray(np.linspace(-1000, 1000, 40 * 30, dtype=np.float32).reshape(30, 40)), "TIFF")
+    found = greys(data)
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (0, 255)
+
+
+def png_of(depth: int, colour: int, row: bytes, transparent: bytes, width: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, 1, depth, colour, 0, 0, 0)) + chunk(b"tRNS", transparent)
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0" + row)) + chunk(b"IEND", b"")
+
+
+def test_a_transparent_grey_becomes_white_in_every_depth() -> None:
+    for depth, row, value, seen in (
+        (1, b"\x40", 1, [0, 255]),
+        (2, b"\x10", 1, [0, 255]),
+        (4, b"\x07", 7, [0, 255]),
+        (8, b"\0\x07", 7, [0, 255]),
+    ):
+        assert greys(png_of(depth, 0, row, struct.pack(">H", value), 2)) == seen
+    row = struct.pack(">4H", 1000, 1001, 0, 65535)
+    assert greys(png_of(16, 0, row, struct.pack(">H", 1000), 4)) == [255, 3, 0, 255]
+
+
+def test_a_transparent_colour_of_16_bits_becomes_white() -> None:
+    data = png_of(16, 2, struct.pack(">6H", 1000, 2000, 3000, 0, 256, 65535), struct.pack(">3H", 1000, 2000, 3000), 2)
+    assert load_array(data)[:, 0].T.tolist() == [[255, 255, 255], [0, 1, 255]]
+
+
+def tiff_of(values: np.ndarray, photometric: int = 1, kind: int = 1) -> bytes:
+    """A TIFF of one row of greys."""
+    width, size = len(values), values.itemsize
+    tags = [
+        (256, width),
+        (257, 1),
+        (258, 8 * size),
+        (259, 1),
+        (262, photometric),
+        (273, 122),
+        (277, 1),
+        (279, width * size),
+    ]
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in [*tags, (339, kind)])
+    return b"II*\0" + struct.pack("<IH", 8, 9) + entries + bytes(4) + values.tobytes()
+
+
+def test_whole_numbers_of_tiff() -> None:
+    assert greys(tiff_of(np.array([0, 1 << 31, (1 << 32) - 1], "<u4"))) == [0, 128, 255]
+    assert greys(tiff_of(np.array([-100, 0, 100], "<i2"), kind=2)) == [0, 128, 255]
+    assert greys(tiff_of(np.array([0, 1000, 65535], "<u2"), photometric=0)) == [255, 252, 0]
+
+
+def test_portable_greys() -> None:
+    assert greys(b"P5\n3 1\n65535\n" + np.array([0, 256, 65535], ">u2").tobytes()) == [0, 1, 255]
+    assert greys(b"Pf\n3 1\n-1.0\n" + np.array([0, 0.5, 1], "<f4").tobytes()) == [0, 128, 255]
+
+
+@pytest.mark.parametrize(("mode", "form"), [("YCbCr", "TIFF"), ("LAB", "TIFF"), ("CMYK", "TIFF"), ("CMYK", "JPEG")])
+def test_other_colours_become_rgb(mode: str, form: str) -> None:
+    colours = np.repeat(np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255], [128, 128, 128]]], np.uint8), 8, 0).repeat(
+        8, 1
+    )
+    image = Image.fromarray(colours)
+    if mode == "LAB":
+        spaces = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+        image = ImageCms.profileToProfile(image, *spaces, outputMode="LAB")
+    else:
+        image = image.convert(mode)
+    options = {"quality": 100} if form == "JPEG" else {}
+    found = load_array(encoded(image, form, **options)).transpose(1, 2, 0)
+    assert np.abs(found.astype(int) - colours).max() < (25 if mode == "LAB" else 4)
+
+
+def test_a_very_large_picture_is_made_smaller_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "LARGE", 1000)
+    monkeypatch.setattr(decoding, "_TILE_PIXELS", 500)
+    for form in ("PNG", "TIFF"):
+        data = encoded(smooth(130, 70), form)
+        whole = load_array(data)
+        assert whole.shape == (3, 70, 130)
+        small = load_array(data, shorter_side=20)
+        reference = smooth(130, 70).reduce(3)
+        assert small.shape == (3, reference.height, reference.width)
+        assert (small.transpose(1, 2, 0) == np.asarray(reference)).all()
+        assert load_array(data, shorter_side=36).shape == whole.shape
 
 
 def test_thumbnails_keep_the_shape_and_never_grow() -> None:

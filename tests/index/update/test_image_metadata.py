@@ -11,7 +11,7 @@ from PIL.TiffImagePlugin import IFDRational
 
 from rungwise.data.files import TarMember
 from rungwise.data.sidecars import LONGEST_TAG, MOST_TAGS
-from rungwise.index.update._image_metadata import facts_of_file, facts_of_picture
+from rungwise.index.update._image_metadata import NO_HEMISPHERE, facts_of_file, facts_of_picture
 
 TAKEN, OFFSET, ORIENTATION, EXIF, GPS = 0x9003, 0x9011, 0x0112, 0x8769, 0x8825
 
@@ -28,6 +28,16 @@ def with_exif(times: dict[int, Any] | None = None, gps: dict[int, Any] | None = 
     exif.get_ifd(EXIF).update(times or {})
     exif.get_ifd(GPS).update(gps or {})
     return picture(form, exif=exif.tobytes())
+
+
+def camera(make: str = "", model: str = "", lens: str = "", written: str = "", **times: str) -> bytes:
+    exif = Image.Exif()
+    for tag, said in ((0x010F, make), (0x0110, model), (0x0132, written)):
+        if said:
+            exif[tag] = said
+    named = {"lens": 0xA434, "original": TAKEN, "digitized": 0x9004, "offset": 0x9010}
+    exif.get_ifd(EXIF).update({named[name]: said for name, said in {"lens": lens, **times}.items() if said})
+    return picture(exif=exif.tobytes())
 
 
 def place(*degrees: tuple[int, int, float]) -> dict[int, Any]:
@@ -73,6 +83,42 @@ def test_time_and_size_as_seen_of_every_format(form: str) -> None:
 )  # fmt: skip
 def test_absurd_times_are_left_out(said: str) -> None:
     assert "taken" not in facts_of_picture(with_exif({TAKEN: said}))
+
+
+def test_the_time_of_the_file_stands_in_where_no_other_is_given() -> None:
+    written = "2019:01:02 03:04:05"
+    assert facts_of_picture(camera(written=written))["taken"] == "2019-01-02T03:04:05"
+    assert facts_of_picture(camera(written=written, offset="+09:00"))["taken"] == "2019-01-02T03:04:05+09:00"
+    for other in ({"original": "2021:07:04 12:33:10"}, {"digitized": "2021:07:04 12:33:10"}):
+        assert facts_of_picture(camera(written=written, **other))["taken"] == "2021-07-04T12:33:10"
+    assert "taken" not in facts_of_picture(camera(written=written, original="0000:00:00 00:00:00"))
+    assert "taken" not in facts_of_picture(camera(written="0000:00:00 00:00:00"))
+
+
+def test_camera_and_lens_are_cleaned_lines() -> None:
+    facts = facts_of_picture(camera(" FUJIFILM \0junk", "X-T5", "XF35mm\x07F1.4\n R"))
+    assert (facts["camera_make"], facts["camera_model"], facts["lens"]) == ("FUJIFILM", "X-T5", "XF35mm F1.4 R")
+    assert len(str(facts_of_picture(camera("x" * 5000))["camera_make"])) == LONGEST_TAG
+    assert not {"camera_make", "camera_model", "lens"} & facts_of_picture(camera(" ", "\0")).keys()
+
+
+@pytest.mark.parametrize("lacking", [1, 3])
+@pytest.mark.parametrize("said", [None, "", "?", "north"])
+def test_a_place_without_a_hemisphere_is_left_out_and_noted(lacking: int, said: str | None) -> None:
+    gps = place((33, 51, 31.2), (151, 12, 36))
+    del gps[lacking]
+    notes: list[str] = []
+    facts = facts_of_picture(with_exif(gps=gps if said is None else gps | {lacking: said}), notes.append)
+    assert "latitude" not in facts
+    assert notes == [NO_HEMISPHERE]
+
+
+def test_no_hemisphere_is_missed_where_there_is_no_place() -> None:
+    notes: list[str] = []
+    facts_of_picture(with_exif(gps={2: (IFDRational(0),) * 3, 4: (IFDRational(0),) * 3}), notes.append)
+    facts_of_picture(with_exif(gps=place((33, 51, 31.2), (151, 12, 36))), notes.append)
+    facts_of_picture(b"no picture", notes.append)
+    assert notes == []
 
 
 def test_an_odd_offset_leaves_the_time() -> None:

@@ -11,7 +11,7 @@ import functools
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ __all__ = [
 T = TypeVar("T")
 
 _TILE_PIXELS = 1 << 20
+_SCALES = {"L;2": 85, "L;4": 17}
+"""How far the greys of 2 and 4 bits lie apart as greys of 8 bits."""
+_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
+_WHITE_IS_ZERO = 0
 
 
 def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None) -> Tensor:
@@ -140,7 +144,7 @@ def prepared_array(
 def _decoded(image: Image.Image, shorter_side: int | None) -> NDArray[np.uint8]:
     if _is_jpeg(image) and shorter_side is not None:
         _decode_smaller(image, shorter_side)
-    image.load()
+    _load(image)
     turned, factor = orientation(image), 1
     if shorter_side is not None and image.width * image.height > LARGE:
         factor = max(1, min(image.size) // shorter_side)
@@ -179,7 +183,7 @@ def small_image(source: Picture | str | bytes, side: int) -> Image.Image:
     with decoding(data, name, side) as image, _explained(image, data, name):
         if _is_jpeg(image):
             _decode_smaller(image, side)
-        image.load()
+        _load(image)
         # What remains is at least twice as large as wanted, so that the filter below has enough to work on.
         factor = max(1, max(image.size) // (2 * side))
         small = Image.new("RGB", (math.ceil(image.width / factor), math.ceil(image.height / factor)))
@@ -220,6 +224,18 @@ def _is_jpeg(image: Image.Image) -> bool:
 
 def _far_larger(image: Image.Image, shorter_side: int | None) -> bool:
     return shorter_side is not None and min(image.size) >= 2 * shorter_side
+
+
+def _load(image: Image.Image) -> None:
+    """Decode; the transparent colour of a PNG, which Pillow keeps as it stands in the file, is made one of 8 bits."""
+    said = image.info.get("transparency")
+    kinds = {tile.args for tile in getattr(image, "tile", [])} if image.format == "PNG" else set()
+    image.load()
+    for kind, scale in _SCALES.items():
+        if kind in kinds and isinstance(said, int):
+            image.info["transparency"] = said * scale
+    if "RGB;16B" in kinds and isinstance(said, tuple):
+        image.info["transparency"] = tuple(one >> 8 for one in said)
 
 
 def _decode_smaller(image: Image.Image, shorter_side: int) -> None:
@@ -274,19 +290,27 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 def _from_grey(image: Image.Image, boxes: Sequence[tuple[int, int, int, int]]) -> Callable[[Image.Image], Image.Image]:
     """A function of tiles of a picture whose values have more than 8 bits."""
-    transparent = image.info.get("transparency")
-    if image.mode.startswith("I;16") or image.format == "PPM":
+    transparent, tags = image.info.get("transparency"), getattr(image, "tag_v2", {})
+    has_no_sign = image.mode == "I" and tags.get(_SAMPLE_FORMAT, (1,)) == (1,) and tags.get(_BITS) == (32,)
+
+    def values_of(tile: Image.Image) -> NDArray[Any]:
+        values = np.asarray(tile)
+        return values.view(np.uint32) if has_no_sign else values
+
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM"):
         low, high, bins = 0.0, 65536.0, 256  # every 256 values are one
     else:
-        low, high = _range(image.mode, [_extremes(image.crop(box)) for box in boxes])
+        low, high = _range(image.mode, [_extremes(values_of(image.crop(box))) for box in boxes])
         bins = 255
 
     def convert(tile: Image.Image) -> Image.Image:
-        values = np.asarray(tile)
-        scaled = (values.astype(np.float64) - low) * (bins / (high - low))
+        values = values_of(tile)
+        scaled = (values.astype(np.float64) - low) / (high - low) * bins
         if bins == 255:
             scaled = np.rint(scaled)
         grey = np.nan_to_num(np.clip(scaled, 0, 255), nan=0).astype(np.uint8)
+        if tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO:
+            grey = ~grey
         if isinstance(transparent, int):
             grey[values == transparent] = 255
         return Image.fromarray(grey).convert("RGB")
@@ -294,10 +318,9 @@ def _from_grey(image: Image.Image, boxes: Sequence[tuple[int, int, int, int]]) -
     return convert
 
 
-def _extremes(tile: Image.Image) -> tuple[float, float]:
+def _extremes(values: NDArray[Any]) -> tuple[float, float]:
     """Smallest and largest finite value."""
-    values = np.asarray(tile)
-    finite = values[np.isfinite(values)] if tile.mode == "F" else values
+    finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else (math.inf, -math.inf)
 
 
