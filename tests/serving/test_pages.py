@@ -77,7 +77,7 @@ def test_the_script_holds_each_module_once(room: str) -> None:
 
 
 def test_a_module_becomes_a_function_of_what_it_imports(tmp_path: Path) -> None:
-    (tmp_path / "a.js").write_text('import { two } from "./b.js";\nimport * as c from \'./c.js\';\nc.three(two);\n')
+    (tmp_path / "a.js").write_text("import { two } from \"./b.js\";\nimport * as c from './c.js';\nc.three(two);\n")
     (tmp_path / "b.js").write_text('export { three } from "./c.js";\nconst one = 1;\nexport const two = one + 1;\n')
     (tmp_path / "c.js").write_text("const one = 3;\nexport async function three() {}\nexport { one };\n")
     script = one_script(tmp_path / "a.js")

@@ -37,19 +37,19 @@ def _two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "_GROUPS", 2)
 
 
-def test_groups_hold_what_is_alike_under_a_caption_that_fits(tmp_path: Path) -> None:
+def test_groups_hold_what_is_alike_under_a_phrase_of_their_captions(tmp_path: Path) -> None:
     made = overview.overview(served(tmp_path))
-    assert {(cluster.label, cluster.size) for cluster in made.clusters} == {("a red square", 12), ("a blue square", 12)}
+    assert {(cluster.label, cluster.size) for cluster in made.clusters} == {("red square", 12), ("blue square", 12)}
     for cluster in made.clusters:
-        colour = cluster.label.split()[1]
+        colour = cluster.label.split()[0]
         assert len(cluster.ids) == 12
         assert all(one.endswith(colour) for one in cluster.ids)
     assert sorted(made.sample) == sorted(f"{row}-{['red', 'blue'][row % 2]}" for row in range(24))
 
 
-def test_groups_without_captions_are_called_by_the_words_they_share(tmp_path: Path) -> None:
+def test_groups_without_captions_are_called_by_a_phrase_of_their_titles(tmp_path: Path) -> None:
     made = overview.overview(served(tmp_path, captions=False))
-    assert {cluster.label for cluster in made.clusters} == {"red", "blue"}
+    assert {cluster.label for cluster in made.clusters} == {"RED shoe number", "BLUE shoe number"}
 
 
 def test_groups_are_called_by_the_value_of_a_column_that_they_share_and_others_lack(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_samples_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     overviews.settle()
     groups = client.get("/sample?k=2&of=3").json()
     assert groups["ready"]
-    assert {group["label"] for group in groups["groups"]} == {"a red square", "a blue square"}
-    assert {group["query"] for group in groups["groups"]} == {"a red square", "a blue square"}
+    assert {group["label"] for group in groups["groups"]} == {"red square", "blue square"}
+    assert {group["query"] for group in groups["groups"]} == {"red square", "blue square"}
     assert [len(group["items"]) for group in groups["groups"]] == [3, 3]
     drawn = [client.get("/sample?by=random&k=1&of=24").json()["groups"][0]["items"] for _ in range(2)]
     assert drawn[0] == drawn[1]

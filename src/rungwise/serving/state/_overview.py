@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +16,12 @@ from threading import Lock, Thread
 from time import monotonic
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rungwise.core import UserError
-from rungwise.index import FACTS, WORDS, Row
+from rungwise.index import FACTS, Row
 from rungwise.index.filters import OWN
 from rungwise.serving.schemas.responses import IndexColumn
 from rungwise.serving.state._facets import columns_of
+from rungwise.serving.state._phrases import phrases_of, texts_of, typical_phrases
 from rungwise.serving.state._served_index import ServedIndex
 
 _SAMPLE = 2_000
@@ -36,9 +34,6 @@ _OF_GROUP = 12
 _REST = 20.0
 """An overview is made anew after this many times the duration of the last one."""
 _LONGEST_LABEL = 60
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_SHARED = 0.3
-"""Share of a group that must have a word which names it."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,8 +43,8 @@ class Cluster:
     """Pictures whose vectors are near to each other.
 
     Attributes:
-        label: Value of a column that half of the pictures share, else the caption that fits their centre, else words
-            that many of them share; empty if there are none.
+        label: Value of a column that half of the pictures share, else a phrase that many of their captions share, or
+            their columns or folders; empty if there is none.
         size: About how many pictures of the index belong to it.
         ids: Ids of a few pictures, the one nearest to the centre first.
     """
@@ -140,36 +135,27 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     centres, of_row = kmeans2(vectors, groups, minit="++", seed=0)
     share = served.pictures / len(rows)
-    words = {name: _words(row) for name, row in rows.items()}
-    usual = Counter(word for found in words.values() for word in found)
+    texts = texts_of(served.found(names).values())
+    phrases = [{name: phrases_of(one) for name, one in zip(names, kind, strict=True)} for kind in texts]
+    usual = [Counter(phrase for one in kind.values() for phrase in one) for kind in phrases]
     values = {name: _values(row) for name, row in rows.items()}
     usual_values = Counter(value for found in values.values() for value in found)
-    made = []
+    groups_of_names = []
     for group in range(groups):
         inside = np.flatnonzero(of_row == group)
-        if not inside.size:
-            continue
         order = inside[np.argsort(-(vectors[inside] @ centres[group]), kind="stable")]
-        members = [names[row] for row in order]
-        label = (
-            _shared_value([values[name] for name in members], usual_values, len(values))
-            or _caption_near(served, centres[group].astype(np.float32))
-            or _shared_words([words[name] for name in members], usual, len(words))
-        )
-        made.append(Cluster(label, round(len(members) * share), tuple(members[:_OF_GROUP])))
-    return tuple(sorted(made, key=lambda cluster: -cluster.size))
-
-
-def _caption_near(served: ServedIndex, centre: NDArray[np.float32]) -> str:
-    """The best caption that is short enough for a label."""
-    if not served.captions:
-        return ""
-    length = np.linalg.norm(centre)
-    try:
-        near = served.searcher.captions_near(centre / length if length else centre, 5)
-    except UserError:  # a middle that is no vector of this similarity
-        return ""
-    return next((hit.text.strip() for hit in near if len(hit.text) <= _LONGEST_LABEL), "")
+        groups_of_names.append([names[row] for row in order])
+    made: dict[str, Cluster] = {}
+    for members in sorted(filter(None, groups_of_names), key=len, reverse=True):
+        named = _shared_value([values[name] for name in members], usual_values, len(values))
+        found = [named] if named else []
+        for kind, counts in zip(phrases, usual, strict=True):
+            found += typical_phrases([kind[name] for name in members], counts, len(names))
+        # Two groups of one name would lead to the same pictures.
+        label = next((one for one in found if one.casefold() not in made), "")
+        key = label.casefold() or f"\0{len(made)}"
+        made[key] = Cluster(label, round(len(members) * share), tuple(members[:_OF_GROUP]))
+    return tuple(made.values())
 
 
 def _values(row: Row) -> frozenset[str]:
@@ -198,18 +184,3 @@ def _commoner(
         if count >= share * len(members) and count / len(members) > times * usual[text] / of
     }
     return sorted(lift, key=lambda text: (-lift[text], text))
-
-
-def _words(row: Row) -> frozenset[str]:
-    text = row.record.get(WORDS)
-    return frozenset(_WORD.findall(text.casefold())) if isinstance(text, str) else frozenset()
-
-
-def _shared_words(members: Sequence[frozenset[str]], usual: Mapping[str, int], of: int) -> str:
-    """Up to two words that many members have, and that are more frequent among them than among all.
-
-    >>> red = [frozenset({"red", "shoe"})] * 3
-    >>> _shared_words(red, Counter({"red": 3, "shoe": 9}), of=9)
-    'red'
-    """
-    return " ".join(_commoner(members, usual, of, share=_SHARED, times=1.2)[:2])

@@ -22,14 +22,14 @@ from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
 from rungwise.serving.schemas.responses import IndexColumn
 from rungwise.serving.state._facets import columns_of
+from rungwise.serving.state._phrases import phrases_of, shared_phrases, texts_of
 from rungwise.serving.state._picture_cache import PictureCache
 
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0
 _EXAMPLES = 4
-_EXAMPLE_LENGTH = 60
 _LOOKED_AT = 500
-"""Number of pictures and captions from which examples are taken: an index may hold millions."""
+"""Number of pictures from which examples are taken: an index may hold millions."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class ServedIndex:
         version: Name of the version, different for every one.
         pictures: Number of pictures.
         captions: Number of distinct captions.
-        examples: A few short captions, or texts of a column where there are no captions.
+        examples: A few phrases that several pictures share: in captions, else in the user's columns, else as folders.
         columns: Columns of the pictures, as the first ones have them.
         found: Cache that looks up pictures by their ids.
     """
@@ -171,9 +171,7 @@ class Current:
 def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
     index = searcher.index
     items = list(islice(index.items(), _LOOKED_AT))
-    texts = list(islice(index.captions(), _LOOKED_AT)) or _texts_of_columns(items)
-    short = [text for text in texts if len(text) <= _EXAMPLE_LENGTH]
-    examples = tuple(short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES])
+    examples = _examples(items)
     pictures, captions = len(index), index.caption_store.count()
     return ServedIndex(
         searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), PictureCache(index)
@@ -187,10 +185,10 @@ def _version(look: Stamps) -> str:
     return digest_of_parts([repr(look)])[:12]
 
 
-def _texts_of_columns(items: Iterable[Item]) -> list[str]:
-    """Texts of several words, as people write them."""
-    return list(
-        dict.fromkeys(
-            value for item in items for value in item.columns.values() if isinstance(value, str) and " " in value
-        )
-    )
+def _examples(items: Iterable[Item]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for texts in texts_of(items):
+        found |= dict.fromkeys(shared_phrases([phrases_of(one) for one in texts], _EXAMPLES))
+        if len(found) >= _EXAMPLES:
+            break
+    return tuple(found)[:_EXAMPLES]
