@@ -27,6 +27,7 @@ UPLOAD = ("POST", "/pictures")
 ADD = ("POST", "/items")
 UPLOADS = (UPLOAD, ADD)
 GRADE, CALIBRATE = ("POST", "/grades"), ("POST", "/calibration")
+SAVE = ("PUT", "/searches/{name}")
 IMAGE, SENT = ("GET", "/images/{id}"), ("GET", "/pictures/{name}")
 OPERATIONS = (
     ("GET", "/about"),
@@ -47,8 +48,14 @@ OPERATIONS = (
     GRADE,
     CALIBRATE,
     ("DELETE", "/items/{id}"),
+    ("GET", "/favourites"),
+    ("PUT", "/favourites/{id}"),
+    ("DELETE", "/favourites/{id}"),
+    ("GET", "/searches"),
+    SAVE,
+    ("DELETE", "/searches/{name}"),
 )
-WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration")
+WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration", "/favourites", "/searches")
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",
@@ -57,6 +64,8 @@ GOOD = {
     "/items/{id}": "/items/1-blue",
     "/images/{id}": "/images/1-blue",
     "/items": "/items?id=new%2Fone&caption=a%20thing",
+    "/favourites/{id}": "/favourites/1-blue",
+    "/searches/{name}": "/searches/reds",
 }
 MISSING = {
     "/search": "/search?like=none",
@@ -66,6 +75,8 @@ MISSING = {
     "/items/{id}": "/items/none",
     "/images/{id}": "/images/none",
     "/pictures/{name}": "/pictures/none",
+    "/favourites/{id}": "/favourites/none",
+    "/searches/{name}": "/searches/none",
 }
 WRONG = {
     "/search": "/search?k=none",
@@ -79,6 +90,8 @@ WRONG = {
     "/pictures": "/pictures",
     "/items": "/items",
     "/grades": "/grades?k=none",
+    "/favourites/{id}": f"/favourites/{8001 * 'a'}",
+    "/searches/{name}": f"/searches/{401 * 'a'}",
 }
 TOKEN = "correct-horse"
 RERANKER = Reranker(PointingModel(COLOURS))
@@ -87,6 +100,7 @@ BODIES = {
     UPLOAD: RED,
     ADD: RED,
     GRADE: b'{"query": "red", "id": "1-blue", "grade": "wrong"}',
+    SAVE: b'{"q": "red", "where": ""}',
 }
 JSON = {"Content-Type": "application/json"}
 
@@ -219,9 +233,11 @@ def full(index: Index) -> Iterator[Server]:
 def target(usual: Server, method: str, path: str) -> str:
     if (method, path) == SENT:
         return f"/pictures/{json.loads(usual.ask(*UPLOAD, RED).content)['picture']}"
-    if method == "DELETE":
+    if (method, path) == ("DELETE", "/items/{id}"):
         usual.ask("POST", "/items?id=old", RED)
         return "/items/old"
+    if (method, path) == ("DELETE", SAVE[1]):
+        usual.ask("PUT", GOOD[path], BODIES[SAVE], **JSON)
     return GOOD.get(path, path)
 
 
@@ -240,7 +256,7 @@ def of_this_operation(
             index.grade(f"red {number}", "1-blue", "wrong")
     if path in WRONG:
         found[422] = usual.ask(method, WRONG[path], b"no picture" if method == "POST" else b"")
-    if path in MISSING:
+    if path in MISSING and (method, path) != SAVE:
         found[404] = usual.ask(method, MISSING[path])
     if (method, path) in (IMAGE, SENT):
         found[304] = usual.ask(method, target, If_None_Match=usual.ask(method, target).etag)

@@ -15,7 +15,7 @@ from rungwise.core.text import person_name
 from rungwise.data import ImageCaptions, Issue
 from rungwise.index._items import path_of_stored, source_of, stored_path
 from rungwise.index._reader import ReadableIndex
-from rungwise.index.layout import Grade, GradeName, add_grade, now, store_pair, take_back
+from rungwise.index.layout import Grade, GradeName, add_grade, carry_over, now, store_pair, take_back
 from rungwise.index.layout import manifest as storage
 from rungwise.index.layout.location import alone, writing_alone
 from rungwise.index.stores import Approximation, factory
@@ -127,6 +127,7 @@ class Index(ReadableIndex):
                 one.compact()
             manifest = replace(manifest, rows_in_order=both[0].count(), **_collection(data, folder.resolve()))
             storage.write_issues(draft, manifest, update.left_out)
+            carry_over(folder, draft)
         return cls.open(folder)
 
     @classmethod

@@ -22,7 +22,7 @@ from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings
-from rungwise.serving.routes import feedback, pictures, readiness, search, why
+from rungwise.serving.routes import favourites, feedback, pictures, readiness, search, why
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current, KeptPictures, Overviews, Reranker
 
@@ -82,6 +82,7 @@ def create_app(
     app.include_router(pictures.routes(current, work, writable=writable))
     gradable = writable or only_here
     app.include_router(feedback.routes(current, work, limits, allowed=gradable))
+    app.include_router(favourites.routes(current, work, limits, allowed=gradable))
     app.include_router(readiness.routes(current))
 
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
@@ -108,6 +109,7 @@ def create_app(
                 max_upload_pixels=limits.upload_pixels,
                 writable=writable and served.index.folder is not None,
                 gradable=gradable and served.index.folder is not None,
+                not_kept=favourites.reason_not_kept(current, allowed=gradable),
                 reranked_by="" if reranker is None else reranker.name,
                 rerank_top=0 if reranker is None else reranker.top,
                 explains=reranker is not None and reranker.model.explains,

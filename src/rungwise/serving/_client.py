@@ -29,6 +29,7 @@ class RankingOptions:
         words: Whether the words of captions and columns are searched too: ``"auto"``, ``"on"`` or ``"off"``.
         end: Whether to judge where relevance ends. The answer has it in ``"end"``, and for each hit in ``"degree"``,
             ``"rung"`` and ``"band"``.
+        favourites: Whether favourites alone may be found.
 
     >>> RankingOptions(words="off").fold is None
     True
@@ -38,6 +39,7 @@ class RankingOptions:
     diversity: float | None = None
     words: str | None = None
     end: bool | None = None
+    favourites: bool | None = None
 
 
 class Client:
@@ -115,6 +117,7 @@ class Client:
             "diversity": options.diversity,
             "words": options.words,
             "end": _flag(options.end),
+            "favourites": _flag(options.favourites),
         }
         return self._json("GET", "search", asked)
 
@@ -178,6 +181,27 @@ class Client:
     def grades(self, query: str | None = None, k: int = 100, *, offset: int = 0) -> dict[str, Any]:
         """Grades that people gave, newest first: of one query, or of all."""
         return self._json("GET", "grades", {"q": query, "k": k, "offset": offset})
+
+    def favourites(self) -> dict[str, Any]:
+        """Ids of the favourites, newest first."""
+        return self._json("GET", "favourites")
+
+    def mark(self, item_id: str, *, favourite: bool = True) -> dict[str, Any]:
+        """Mark a picture as a favourite, or take the mark away; returns all favourites."""
+        return self._json("PUT" if favourite else "DELETE", f"favourites/{_in_path(item_id)}")
+
+    def searches(self) -> dict[str, Any]:
+        """The saved searches, by name."""
+        return self._json("GET", "searches")
+
+    def save_search(self, name: str, query: str = "", where: str = "") -> dict[str, Any]:
+        """Save a search under a name, in place of the one with this name; returns all saved searches."""
+        body = json.dumps({"q": query, "where": where}).encode("ascii")
+        return self._json("PUT", f"searches/{_in_path(name)}", body=body, kind="application/json")
+
+    def forget_search(self, name: str) -> dict[str, Any]:
+        """Remove a saved search; returns the others."""
+        return self._json("DELETE", f"searches/{_in_path(name)}")
 
     def calibrate(self) -> dict[str, Any]:
         """Fit the end of relevance to the grades; the answer says what changed."""

@@ -1,3 +1,15 @@
+from ._favourites import FAVOURITES as FAVOURITES
+from ._favourites import LONGEST_SEARCH_NAME as LONGEST_SEARCH_NAME
+from ._favourites import MOST_FAVOURITES as MOST_FAVOURITES
+from ._favourites import Favourite as Favourite
+from ._favourites import Favourites as Favourites
+from ._favourites import SavedSearch as SavedSearch
+from ._favourites import carry_over as carry_over
+from ._favourites import forget_search as forget_search
+from ._favourites import keep_favourite as keep_favourite
+from ._favourites import read_favourites as read_favourites
+from ._favourites import save_search as save_search
+from ._favourites import why_not_kept as why_not_kept
 from ._feedback import DEGREES as DEGREES
 from ._feedback import Grade as Grade
 from ._feedback import GradeName as GradeName

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from rungwise.core import Check, UncheckedError, UserError, checked
 from rungwise.core.network import address_of
+from rungwise.data import Issue
 from rungwise.data.pictures import picture_bytes
 from rungwise.index._index import Index
 from rungwise.index._items import ids_of_texts, source_of
-from rungwise.index.layout import location, read_grades
+from rungwise.index.layout import FAVOURITES, location, read_favourites, read_grades
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import damaged, factory
 from rungwise.index.update import FOLDER as THUMBNAILS
@@ -54,6 +55,8 @@ def verify_index(
         yield checked(storage.CALIBRATION, lambda: _calibration(folder, manifest))
     if _is_there(folder, storage.GRADES):
         yield checked(storage.GRADES, lambda: _grades(folder))
+    if not address_of(folder) and _is_there(folder, FAVOURITES):
+        yield checked(FAVOURITES, lambda: _favourites(folder))
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
     if model is not None:
@@ -92,13 +95,24 @@ def _calibration(folder: Path, manifest: storage.Manifest) -> str:
 
 def _grades(folder: Path) -> str:
     found = read_grades(folder)
-    if found.issues:
-        first, more = found.issues[0], len(found.issues) - 1
+    _refuse_damaged(found.issues, f"{len(found)} grades")
+    return f"{len(found)} of {len(found.by_query())} queries"
+
+
+def _favourites(folder: Path) -> str:
+    found = read_favourites(folder)
+    said = f"{len(found.pictures)} favourites, {len(found.searches)} saved searches"
+    _refuse_damaged(found.issues, said)
+    return said
+
+
+def _refuse_damaged(issues: Sequence[Issue], others: str) -> None:
+    if issues:
+        first, more = issues[0], len(issues) - 1
         raise UserError(
             f"{first.where}: {first.kind} ({first.detail}){f', and {more} more' if more else ''}; the other"
-            f" {len(found)} grades count; remove the line"
+            f" {others} count; remove the line"
         )
-    return f"{len(found)} of {len(found.by_query())} queries"
 
 
 def _store(folder: Path, kind: factory.Kind, name: str) -> Iterator[Check]:

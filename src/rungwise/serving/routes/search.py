@@ -21,6 +21,7 @@ from rungwise.index.query import LESS, GivenVector, Like, Term, Words, parse_que
 from rungwise.index.query import Query as Asked
 from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import PendingSearch, Workload, client_of
+from rungwise.serving.routes.favourites import favourite_items, only_favourites
 from rungwise.serving.schemas import IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
@@ -101,6 +102,7 @@ class SearchParameters(BaseModel):
         Literal["auto", "on", "off"], Query(description="Whether words of captions and columns are searched too.")
     ] = "auto"
     end: Ends = True
+    favourites: Annotated[bool, Query(description="Whether favourites alone may be found.")] = False
 
     @property
     def has_pictures(self) -> bool:
@@ -128,7 +130,7 @@ def routes(current: Current, work: Workload, overviews: Overviews, reranker: Rer
         """The pictures that fit best; without anything to search for the newest ones."""
         served = current.now()
         if not (asked.q.strip() or asked.has_pictures):
-            browsed = partial(_browsed, served, asked.k, asked.offset, asked.where, asked.q)
+            browsed = partial(_browsed, served, asked)
             return json_answer(await work.read(request, browsed))
         typed = parse_query(asked.q, pictures=False) if asked.q.strip() else None
         terms = list(typed.terms) if typed else []
@@ -137,7 +139,10 @@ def routes(current: Current, work: Workload, overviews: Overviews, reranker: Rer
         query = Asked(tuple(terms), typed.notes if typed else ())
         options = SearchOptions(fold_duplicates=asked.fold, diversity=asked.diversity, words=asked.words, end=asked.end)
         options = options if reranker is None else reranker.options_of(query, options)
-        search = PendingSearch(served, query, asked.k, asked.offset, _filter(asked.where), options)
+        where = _filter(asked.where)
+        if asked.favourites:
+            where = await work.read(request, partial(only_favourites, served, where))
+        search = PendingSearch(served, query, asked.k, asked.offset, where, options)
         return json_answer(responses.FoundPictures(**await _found(request, work, search, asked.q)))
 
     @router.get("/similar", response_model=responses.FoundSimilar, responses=refusals(404, 422), tags=["search"])
@@ -292,16 +297,19 @@ def _captions_near(
     return searcher.captions_near(served.index.picture_store.get([item.id])[item.id].vector, k)
 
 
-def _browsed(served: ServedIndex, k: int, offset: int, where: str, q: str) -> responses.FoundPictures:
-    understood = served.index.understood(_filter(where) or Where())
-    ids = served.index.newest(k + 1, offset, understood)
-    items = served.found(ids[:k])
-    hits = tuple(
-        responses.FoundPicture(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in items.values()
-    )
-    reading = "the newest pictures" if not where.strip() else "the newest pictures that the filter lets through"
+def _browsed(served: ServedIndex, asked: SearchParameters) -> responses.FoundPictures:
+    where, k, offset = served.index.understood(_filter(asked.where) or Where()), asked.k, asked.offset
+    if asked.favourites:
+        every = favourite_items(served, where)
+        found, more, reading = every[offset : offset + k], len(every) > offset + k, "favourites, newest first"
+    else:
+        ids = served.index.newest(k + 1, offset, where)
+        found, more, reading = list(served.found(ids[:k]).values()), len(ids) > k, "the newest pictures"
+    if asked.where.strip():
+        reading += " that the filter lets through"
+    hits = tuple(responses.FoundPicture(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in found)
     return responses.FoundPictures(
-        served.version, q, (), reading, (), understood.notes, len(ids) > k, (0.0, 1.0), hits, None
+        served.version, asked.q, (), reading, (), where.notes, more, (0.0, 1.0), hits, None
     )
 
 

@@ -28,12 +28,16 @@ __all__ = [
     "Health",
     "IndexColumn",
     "KeptUpload",
+    "ListedSearch",
+    "MarkedPicture",
+    "MarkedPictures",
     "Picture",
     "PictureGroup",
     "PictureSample",
     "QueryTerm",
     "Ready",
     "Refusal",
+    "SavedSearches",
     "ShownEnd",
     "SinglePicture",
     "Unknown",
@@ -119,11 +123,12 @@ class About:
         max_upload_pixels: Largest number of pixels of a picture that is sent.
         writable: Whether pictures can be added and deleted.
         gradable: Whether people may grade how well pictures fit.
+        not_kept: Why favourites and saved searches are not kept; empty where they are.
         reranked_by: Kind of the model that reranks the first hits of searches with words; empty without one.
         rerank_top: Number of hits that it reranks; 0 without one.
         explains: Whether that model says which regions answered which words (``/why``).
         version: Version of rungwise.
-        examples: A few captions.
+        examples: A few phrases that captions, columns or folders of several pictures share.
         newest: Ids of the newest pictures.
     """
 
@@ -143,6 +148,7 @@ class About:
     max_upload_pixels: int
     writable: bool
     gradable: bool
+    not_kept: str
     reranked_by: str
     rerank_top: int
     explains: bool
@@ -443,6 +449,58 @@ class CalibrationOutcome:
     queries: int
     source: str
     changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MarkedPicture:
+    """A favourite.
+
+    Attributes:
+        id: Id of the picture, which may be gone.
+        when: Time of the mark in UTC, as ISO 8601 writes it.
+    """
+
+    id: str
+    when: str
+
+
+@dataclass(frozen=True)
+class MarkedPictures:
+    """All favourites.
+
+    Attributes:
+        favourites: Favourites, the newest first.
+    """
+
+    favourites: tuple[MarkedPicture, ...]
+
+
+@dataclass(frozen=True)
+class ListedSearch:
+    """A saved search.
+
+    Attributes:
+        name: Name of the search.
+        q: Its words, as typed; empty where a filter is all.
+        where: Its filter, as typed; empty for none.
+        when: Time at which it was saved, in UTC, as ISO 8601 writes it.
+    """
+
+    name: str
+    q: str
+    where: str
+    when: str
+
+
+@dataclass(frozen=True)
+class SavedSearches:
+    """All saved searches.
+
+    Attributes:
+        searches: Saved searches, by name.
+    """
+
+    searches: tuple[ListedSearch, ...]
 
 
 @dataclass(frozen=True)

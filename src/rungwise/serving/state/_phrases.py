@@ -24,7 +24,7 @@ _COMMON = 0.5
 """Share of pictures beyond which a phrase says nothing about any of them."""
 _LEAST_LIFT = math.log(1.15)
 _WORD_SHARE, _PHRASE_SHARE, _TIMES = 0.3, 0.12, 1.3
-"""Share of a group that must have a word, or a phrase of several words, that names it; how much oftener than elsewhere."""
+"""Share of a group that must have a word, or several, that name it; and how much oftener than elsewhere."""
 _OF_A_WORD_MORE = 2.0
 """How much more a phrase says of a group for each further word: "little girl" names it better than "girl"."""
 _WITHOUT_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
