@@ -20,11 +20,12 @@ from PIL import Image, ImageFile
 from rungwise.core import UnavailableError, UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
-from rungwise.index import Index
+from rungwise.index import Index, Item
 from rungwise.models import EncodedImages
 from rungwise.serving import ServerSettings, ServingLimits, create_app
 from rungwise.serving import _workload as workload
 from rungwise.serving.queues import Batches, WorkQueue
+from rungwise.serving.routes.search import download_name
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, PATIENT
@@ -492,3 +493,52 @@ def test_a_failure_of_ours_is_one_line_with_all_headers(index: Index) -> None:
     answer = client.get("/search?q=red")
     refused(answer, 500)
     assert "content-security-policy" in answer.headers
+
+
+def test_a_file_is_downloaded_as_it_is_under_a_safe_name(own_client: TestClient, own_index: Index) -> None:
+    item = next(own_index.items())
+    answer = own_client.get(f"/images/{item.id}?download=true")
+    assert answer.content == item.path.read_bytes()
+    named = f"attachment; filename=\"{item.path.name}\"; filename*=UTF-8''{item.path.name}"
+    assert answer.headers["content-disposition"] == named
+    again = own_client.get(f"/images/{item.id}?download=true", headers={"if-none-match": answer.headers["etag"]})
+    assert again.status_code == 304
+    item.path.unlink()
+    assert own_client.get(f"/images/{item.id}?download=true").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("a.jpg", "a.jpg"),
+        ("../../etc/passwd", "passwd"),
+        ('a"b\r\nSet-Cookie: x.jpg', "a_b__Set-Cookie_ x.jpg"),
+        ("日本.tif", "日本.tif"),
+        ("..", "picture"),
+        ("x" * 400 + ".jpg", "x" * 116 + ".jpg"),
+        ("C:\\photos\\a.jpg", "a.jpg"),
+    ],
+)
+def test_names_of_downloads_are_names_of_files(name: str, saved: str) -> None:
+    assert download_name(Item(name, None)) == saved
+
+
+def test_small_copies_are_kept_by_content_while_the_file_is_the_one_of_the_index(
+    own_client: TestClient, own_index: Index
+) -> None:
+    item = next(own_index.items())
+    asked = f"/images/{item.id}?thumb=64&content="
+    kept = own_client.get(asked + item.columns["hash"][:16])
+    assert kept.headers["cache-control"] == "private, max-age=31536000, immutable"
+    for other in (asked + "0" * 16, f"/images/{item.id}?thumb=64", f"/images/{item.id}?content={item.columns['hash']}"):
+        assert "no-cache" in own_client.get(other).headers["cache-control"]
+    assert own_client.get(asked + "short").status_code == 422
+    item.path.write_bytes(item.path.read_bytes() + b"more")
+    assert "no-cache" in own_client.get(asked + item.columns["hash"][:16]).headers["cache-control"]
+
+
+def test_where_a_file_lies_is_told_to_this_machine_alone(own_index: Index) -> None:
+    item = next(own_index.items())
+    for here, path in ((True, str(item.path)), (False, f"{item.path.parent.name}/{item.path.name}")):
+        client = TestClient(create_app(own_index, ColourModel(), only_here=here))
+        assert client.get(f"/items/{item.id}").json()["path"] == path

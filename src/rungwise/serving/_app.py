@@ -77,7 +77,7 @@ def create_app(
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     places = {} if index.folder is None else {index.folder: "the index"}
     app = new_app("rungwise", settings, metrics=metrics, places=places)
-    app.include_router(search.routes(current, work, overviews, reranker))
+    app.include_router(search.routes(current, work, overviews, reranker, only_here=only_here))
     app.include_router(why.routes(current, work, reranker))
     app.include_router(pictures.routes(current, work, writable=writable))
     gradable = writable or only_here
@@ -88,7 +88,8 @@ def create_app(
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
     async def about(request: Request) -> Response:
         """What is being searched."""
-        served, overview = current.now(), overviews.of(current.now())
+        served = current.now()
+        overviews.of(served)  # which is made by the time that the page asks for its themes
         manifest = served.index.manifest
         newest = await work.read(request, partial(served.index.newest, _NEWEST))
         return json_answer(
@@ -102,7 +103,7 @@ def create_app(
                 model=manifest.model_fingerprint[:12],
                 index_version=served.version,
                 problem=current.problem,
-                columns=served.columns if overview is None else overview.columns,
+                columns=overviews.columns_of(served),
                 max_results=search.MAX_RESULTS,
                 max_offset=search.MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,

@@ -168,10 +168,21 @@ class Workload:
         self, request: Request, searcher: Searcher, body: bytes
     ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
         if not body:
-            raise HTTPException(422, "no picture in the request; send the bytes of a picture file as its body")
-        decode = partial(self._decode, searcher, body)
+            raise HTTPException(
+                422, "the request has no picture; send the bytes of the file as its body: curl --data-binary @photo.jpg"
+            )
+        decode = partial(self._decode_sent, searcher, body)
         work = self._queues.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(work, request, self._limits.waiting_seconds)
+
+    def _decode_sent(
+        self, searcher: Searcher, body: bytes
+    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
+        try:
+            return self._decode(searcher, body)
+        except UserError as error:  # its remedy is for those who have the file in a collection
+            reason = (str(error).rpartition("; ")[0] or str(error)).replace("<uploaded picture>", "the picture")
+            raise UserError(f"{reason}; send another file, such as a JPEG, PNG, WebP or GIF") from error
 
     def _decode(
         self, searcher: Searcher, body: bytes

@@ -135,3 +135,21 @@ def test_an_id_is_never_a_path(client: TestClient, index: Index, tmp_path: Path)
     client.post("/items", params={"id": "../../escaped.png"}, content=RED)
     assert [path.parent.name for path in added(index)] == ["index.added"]
     assert not list(tmp_path.rglob("escaped*"))
+
+
+@pytest.mark.parametrize("address", ["/pictures", "/items?id=new"])
+def test_a_picture_inside_a_form_is_told_the_line_that_works(refuser: TestClient, address: str) -> None:
+    answer = refuser.post(address, files={"file": ("x.png", RED, "image/png")})
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert "came inside a form" in error
+    assert f"curl --data-binary @photo.jpg 'http://testserver{address}'" in error
+    assert "remove" not in error
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", RED[:60], b"\xff\xd8\xff"])
+def test_what_is_no_picture_is_told_what_to_send(refuser: TestClient, body: bytes) -> None:
+    error = refuser.post("/pictures", content=body).json()["error"]
+    assert "send" in error
+    assert "remove" not in error
+    assert "RUNGWISE" not in error

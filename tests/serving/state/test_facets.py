@@ -56,3 +56,9 @@ def test_values_of_different_types_under_one_name_do_no_harm() -> None:
 
 def test_no_pictures_have_no_columns() -> None:
     assert columns_of([], of=0) == ()
+
+
+def test_all_folders_are_listed_though_each_has_one_picture() -> None:
+    folders = [f"trips/{number:03} {'long ' * 20}" for number in range(100)]
+    (column,) = columns_of(items(folder=folders))
+    assert {one.value for one in column.values} == set(folders)

@@ -66,9 +66,7 @@ def test_a_few_pictures_make_no_groups(tmp_path: Path) -> None:
 
 def test_an_overview_is_made_once_for_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, made = served(tmp_path), []
-    monkeypatch.setattr(
-        overview, "overview", lambda one: made.append(one) or overview.Overview(one.version, (), (), ())
-    )
+    monkeypatch.setattr(overview, "overview", lambda one: made.append(one) or overview.Overview(one.version, (), ()))
     overviews = Overviews()
     assert overviews.of(now) is None
     overviews.settle()
@@ -97,7 +95,7 @@ def test_an_overview_that_cost_much_is_not_made_anew_at_once(tmp_path: Path, mon
     def dear(one: ServedIndex) -> overview.Overview:
         versions.append(one.version)
         now[0] += 10
-        return overview.Overview(one.version, (), (), ())
+        return overview.Overview(one.version, (), ())
 
     monkeypatch.setattr(overview, "overview", dear)
     overviews, first = Overviews(clock=lambda: now[0]), served(tmp_path)
@@ -134,3 +132,41 @@ def test_samples_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     drawn = [client.get("/sample?by=random&k=1&of=24").json()["groups"][0]["items"] for _ in range(2)]
     assert drawn[0] == drawn[1]
     assert len({item["id"] for item in drawn[0]}) == 24
+
+
+def test_columns_are_read_anew_within_seconds_though_groups_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    reading = overview.columns_of
+
+    def slow(*given: object) -> object:
+        now[0] += 1
+        return reading(*given)
+
+    monkeypatch.setattr(overview, "columns_of", slow)
+    overviews, first = Overviews(clock=lambda: now[0]), served(tmp_path)
+    assert overviews.columns_of(first) == first.columns  # until they are read
+    overviews.settle()
+    before = overviews.columns_of(first)
+    assert {column.name for column in before} >= {"title"}
+    second = replace(first, version="another", pictures=48)
+    assert overviews.columns_of(second) == before
+    overviews.settle()
+    assert overviews.columns_of(second) == before  # not at once again
+    now[0] += 3
+    overviews.columns_of(second)
+    overviews.settle()
+    assert overviews.columns_of(second)[0].rows == 48
+
+
+def test_columns_that_cannot_be_read_leave_those_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    monkeypatch.setattr(overview, "columns_of", lambda *_: 1 / 0)
+    overviews, now = Overviews(), served(tmp_path)
+    overviews.columns_of(now)
+    overviews.settle()
+    assert overviews.columns_of(now) == now.columns
+    assert "columns of the index" in caplog.text

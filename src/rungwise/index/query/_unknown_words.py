@@ -21,6 +21,10 @@ _ALIKE = 0.8
 """Least :func:`~rungwise.core.text.near_names`: "giraff" and "giraffe" have 0.92, "boots" and "boats" 0.8."""
 _MISSPELT = 0.85
 """Least likeness for words that may be right as they are."""
+_TURNED = 0.75
+"""Least likeness of words of the same letters: "hores" and "horse" have 0.8, "saree" and "erase" 0.4."""
+_LOOKED_UP = 10
+"""Words near in spelling that are looked up in the collection."""
 _SHORTEST = 4
 """Number of letters of the shortest word that may be misspelt; shorter ones are like too many others."""
 _LEAST_COSINE = 0.5
@@ -37,7 +41,7 @@ class UnknownWord:
 
     Attributes:
         word: The word as it stands in the query.
-        near: Words much like it, the nearest first; the model knows them.
+        near: Words much like it, the nearest first; captions or columns have them, and the model knows them.
         found: Whether a caption or a column has the word, so that full text finds it.
         misspelt: Whether the model can read the word piece by piece, but neither it nor the collection has it as a
             word.
@@ -45,7 +49,7 @@ class UnknownWord:
     >>> print(UnknownWord("sneakers", ("shoes", "flats"), found=True))
     the model does not know 'sneakers'; near words it knows: shoes, flats; captions or columns have it
     >>> print(UnknownWord("giraff", ("giraffe",), misspelt=True))
-    'giraff' may be misspelt; near words: giraffe
+    'giraff' may be misspelt; in the collection there is: giraffe
     """
 
     word: str
@@ -56,7 +60,7 @@ class UnknownWord:
     def __str__(self) -> str:
         near = ", ".join(self.near)
         if self.misspelt:
-            return f"{self.word!r} may be misspelt; near words: {near}"
+            return f"{self.word!r} may be misspelt; in the collection there is: {near}"
         line = f"the model does not know {self.word!r}"
         line += f"; near words it knows: {near}" if near else ""
         return line + ("; captions or columns have it" if self.found else "")
@@ -118,7 +122,7 @@ class Meaning:
         return tuple(words[place] for place in best.tolist() if cosines[place] >= _LEAST_COSINE)
 
 
-def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE) -> tuple[str, ...]:
+def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE, most: int = MOST_NEAR) -> tuple[str, ...]:
     """The words that are spelt nearly alike, the nearest first.
 
     >>> near_in_spelling("giraff", ["giraffe", "graph", "dog"])
@@ -128,7 +132,8 @@ def near_in_spelling(word: str, among: Iterable[str], alike: float = _ALIKE) -> 
         return ()
     of_length = [one for one in among if abs(len(one) - len(word)) <= 2 and one != word]
     turned = [one for one in of_length if sorted(one) == sorted(word)]  # letters that changed places
-    return tuple(dict.fromkeys([*turned, *near_names(word, of_length, MOST_NEAR, alike)]))[:MOST_NEAR]
+    turned = near_names(word, turned, most, _TURNED)
+    return tuple(dict.fromkeys([*turned, *near_names(word, of_length, most, alike)]))[:most]
 
 
 def frequent_words(captions: Iterable[str]) -> tuple[str, ...]:
@@ -146,8 +151,10 @@ def unknown_words(
 ) -> tuple[UnknownWord, ...]:
     """The words of a query that the model does not know, or that may be misspelt.
 
+    Near words are proposed only where the collection has them: others would find nothing.
+
     A model with a vocabulary of words says itself what it does not know. A model that reads pieces of words reads every
-    word; for it a word counts as misspelt if neither the vocabulary nor the collection has it and one of them has a
+    word; for it a word counts as misspelt if neither the vocabulary nor the collection has it and the collection has a
     word that is written nearly alike. A word that begins with such a word is taken for a form of it.
 
     ``has_word`` tells whether a caption or column has a word. ``frequent`` gives frequent words of the captions, and is
@@ -166,7 +173,7 @@ def unknown_words(
         unknown = model.unknown_words(text)
         for word in unknown:
             if word not in said:
-                near = _near(word.lower(), known, frequent, meaning) if left else ()
+                near = _near(word.lower(), known, has_word, frequent, meaning) if left else ()
                 said[word] = UnknownWord(word, near, has_word(word))
                 left -= left > 0
         for word in dict.fromkeys(words_of(text)) if known and not unknown else ():
@@ -176,18 +183,26 @@ def unknown_words(
                 continue
             left -= 1
             spelt = spelt or frozenset((*known, *frequent()))
-            near = near_in_spelling(word, spelt, alike=_MISSPELT)
+            near = _in_collection(near_in_spelling(word, spelt, _MISSPELT, _LOOKED_UP), has_word)
             if near and not any(word.startswith(one) for one in near):
                 said[word] = UnknownWord(word, near, misspelt=True)
     return tuple(said.values())
 
 
 def _near(
-    word: str, known: Collection[str], frequent: Callable[[], Sequence[str]], meaning: Meaning | None
+    word: str,
+    known: Collection[str],
+    has_word: Callable[[str], bool],
+    frequent: Callable[[], Sequence[str]],
+    meaning: Meaning | None,
 ) -> tuple[str, ...]:
-    """Known words near in spelling, then known words of captions near in meaning."""
-    near = near_in_spelling(word, known)
+    """Words of the collection that the model knows: those near in spelling, then those near in meaning."""
+    near = _in_collection(near_in_spelling(word, known, most=_LOOKED_UP), has_word)
     if meaning is not None and len(near) < MOST_NEAR:
-        among = [one for one in frequent() if one in known] or sorted(known)[:_WORDS_LOOKED_AT]
+        among = [one for one in frequent() if one in known]
         near += tuple(one for one in meaning.near(word, among) if one not in near)
     return near[:MOST_NEAR]
+
+
+def _in_collection(words: Iterable[str], has_word: Callable[[str], bool]) -> tuple[str, ...]:
+    return tuple(islice(filter(has_word, words), MOST_NEAR))

@@ -37,11 +37,12 @@ class Uploads:
         """The body of a request; the upload counts until the end of the block.
 
         Raises:
-            HTTPException: 413 if the body is too large, 408 if it does not arrive in time, 429 if this client has too
-                many uploads, 503 if there are too many in all.
+            HTTPException: 422 if the picture comes inside a form, 413 if the body is too large, 408 if it does not
+                arrive in time, 429 if this client has too many uploads, 503 if there are too many in all.
             ClientDisconnect: If the client leaves before the end.
         """
         self._require_announced(request)
+        _require_no_form(request)
         self._enter(client)
         held = _Held(self)
         try:
@@ -97,6 +98,14 @@ class Uploads:
             if by > 0 and self._held + by > self._limits.upload_bytes_in_all:
                 raise HTTPException(503, "too many bytes of pictures are under way; try again in a moment", _RETRY)
             self._held += by
+
+
+def _require_no_form(request: Request) -> None:
+    """Refuse a picture inside a form, as ``curl -F`` and pages send one; the message is a line that works."""
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        address = str(request.url).replace("'", "%27")
+        message = f"the picture came inside a form; send the file by itself: curl --data-binary @photo.jpg '{address}'"
+        raise HTTPException(422, message, _CLOSE)
 
 
 class _Held:

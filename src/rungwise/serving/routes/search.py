@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +17,7 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from rungwise.calibration import RUNGS
 from rungwise.core import Limits
+from rungwise.data.files import PackedPicture
 from rungwise.index import Answer, CaptionHit, Hit, Item, Searcher, SearchOptions, Where
 from rungwise.index.filters import parse_where
 from rungwise.index.query import LESS, GivenVector, Like, Term, Words, parse_query
@@ -22,7 +25,7 @@ from rungwise.index.query import Query as Asked
 from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import PendingSearch, Workload, client_of
 from rungwise.serving.routes.favourites import favourite_items, only_favourites
-from rungwise.serving.schemas import IMAGES, json_answer, refusals, responses, small_picture
+from rungwise.serving.schemas import FOR_EVER, IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "K",
     "Offset",
     "Weights",
+    "download_name",
     "item_of",
     "picture_of",
     "routes",
@@ -49,6 +53,7 @@ MAX_OFFSET = 10_000
 
 _MOST_PICTURES = 16
 _CAPTIONS_NEAR = 8
+_LONGEST_FILE_NAME = 120
 _NOT_JUDGED: dict[str, Any] = {"degree": None, "rung": None, "band": ""}
 
 
@@ -118,8 +123,15 @@ class SearchParameters(BaseModel):
         return terms
 
 
-def routes(current: Current, work: Workload, overviews: Overviews, reranker: Reranker | None = None) -> APIRouter:
-    """Operations that read."""
+def routes(
+    current: Current,
+    work: Workload,
+    overviews: Overviews,
+    reranker: Reranker | None = None,
+    *,
+    only_here: bool = False,
+) -> APIRouter:
+    """Operations that read; where only this machine reaches the server, they say where files lie."""
     router = APIRouter()
 
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
@@ -197,26 +209,50 @@ def routes(current: Current, work: Workload, overviews: Overviews, reranker: Rer
         served = current.now()
         found = await work.read(request, partial(item_of, served, id))
         name = found.path.name if isinstance(found.path, Path) else ""
-        return json_answer(responses.SinglePicture(**picture_of(found), index_version=served.version, file_name=name))
+        path = _path_of(found, absolute=only_here)
+        return json_answer(
+            responses.SinglePicture(
+                **picture_of(found), index_version=served.version, file_name=sendable(name), path=sendable(path)
+            )
+        )
 
     @router.get("/images/{id:any}", response_class=Response, responses=refusals(404, 422) | IMAGES, tags=["pictures"])
     async def image(
         request: Request,
         id: Id,
         thumb: Annotated[int | None, Query(ge=16, le=1024, description="Longest side of a JPEG of it.")] = None,
+        content: Annotated[
+            str | None,
+            Query(
+                pattern="^[0-9a-f]{16,64}$",
+                description="Beginning of the column `hash`; a browser may then keep a small copy for ever.",
+            ),
+        ] = None,
+        download: Annotated[bool, Query(description="Whether the file itself is sent, to be saved.")] = False,
     ) -> Response:
         """A picture, or with ``thumb`` a JPEG of it whose longer side has at most that many pixels."""
         served = current.now()
         found = await work.read(request, partial(item_of, served, id))
-        if thumb == THUMBNAIL:
-            small = await work.read(request, partial(served.index.thumbnail, found.id))
-            if small is not None:
-                return small_picture(small, request)
-        if found.path is None:
-            raise HTTPException(404, "this picture has no file: the index was made of rows of features")
-        return await work.files.answer(found.path, thumb, request, client_of(request))
+        if download:
+            if found.path is None:
+                raise HTTPException(404, "this picture has no file: the index was made of rows of features")
+            return await work.files.download(found.path, download_name(found), request)
+        answer = await _picture(request, work, served, found, thumb)
+        if thumb and content and await work.read(request, partial(_is_content, found, content)):
+            answer.headers["Cache-Control"] = FOR_EVER
+        return answer
 
     return router
+
+
+async def _picture(request: Request, work: Workload, served: ServedIndex, found: Item, thumb: int | None) -> Response:
+    if thumb == THUMBNAIL:
+        small = await work.read(request, partial(served.index.thumbnail, found.id))
+        if small is not None:
+            return small_picture(small, request)
+    if found.path is None:
+        raise HTTPException(404, "this picture has no file: the index was made of rows of features")
+    return await work.files.answer(found.path, thumb, request, client_of(request))
 
 
 async def _found(request: Request, work: Workload, asked: PendingSearch, q: str) -> dict[str, Any]:
@@ -349,6 +385,39 @@ def picture_of(item: Item) -> dict[str, Any]:
         "columns": item.columns,
         "has_file": item.path is not None,
     }
+
+
+def download_name(item: Item) -> str:
+    """Name under which a picture's file is saved: that of the file, or the end of the id, without odd characters.
+
+    >>> download_name(Item("a/b:c.jpg", None)), download_name(Item("..", None))
+    ('b_c.jpg', 'picture')
+    """
+    name = str(item.columns.get("file") or "") or (item.path.name if isinstance(item.path, Path) else item.id)
+    name = re.split(r"[/\\]", name)[-1]
+    name = "".join(sign if sign.isprintable() and sign not in '"*:<>?|' else "_" for sign in name)[-_LONGEST_FILE_NAME:]
+    return name.strip(" .") or "picture"
+
+
+def _path_of(item: Item, *, absolute: bool) -> str:
+    """Path of a picture's file: on this machine's disk, or no more than its folder in the collection."""
+    file, folder = str(item.columns.get("file", "")), str(item.columns.get("folder", ""))
+    if item.path is None:
+        return ""
+    if not absolute:
+        return f"{folder}/{file}" if folder and file else file
+    return f"{item.path.file}: {file}" if isinstance(item.path, PackedPicture) else str(item.path)
+
+
+def _is_content(item: Item, content: str) -> bool:
+    """Whether a picture has the content that was asked for: in the index, and its file has not changed since."""
+    if not str(item.columns.get("hash", "")).startswith(content):
+        return False
+    if not isinstance(item.path, Path):
+        return True
+    about = item.path.stat()
+    changed = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (about.st_size, changed) == (item.columns.get("bytes"), item.columns.get("modified"))
 
 
 def scale_of(hits: Iterable[Hit] | Iterable[CaptionHit], similarity: str) -> tuple[float, float]:

@@ -1,4 +1,5 @@
 from ._json_answers import A_FILE as A_FILE
+from ._json_answers import FOR_EVER as FOR_EVER
 from ._json_answers import IMAGES as IMAGES
 from ._json_answers import json_answer as json_answer
 from ._json_answers import refusals as refusals

@@ -31,7 +31,7 @@ IMAGES: dict[int | str, dict[str, Any]] = {
         "description": "The picture.",
         "content": {
             kind: {"schema": {"type": "string", "format": "binary"}}
-            for kind in ("image/jpeg", "image/png", "image/gif", "image/webp")
+            for kind in ("image/jpeg", "image/png", "image/gif", "image/webp", "application/octet-stream")
         },
     },
     304: {"description": "The picture has not changed since it had the ETag of If-None-Match."},
@@ -44,6 +44,9 @@ A_FILE = {
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
 }
 """Body of an operation that takes a picture, for the OpenAPI document."""
+
+FOR_EVER = "private, max-age=31536000, immutable"
+"""``Cache-Control`` of an answer whose address changes with its content."""
 
 _EVERYWHERE = (400, 401, 403, 421, 503)
 

@@ -181,10 +181,13 @@ class SinglePicture(Picture):
     Attributes:
         index_version: Version of the index.
         file_name: Name of the picture's file, without folders; empty where it has none.
+        path: Path of the file where only this machine reaches the server, else its folder in the collection and its
+            name; empty where it has none.
     """
 
     index_version: str
     file_name: str
+    path: str
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from rungwise.serving.schemas.responses import ColumnType, ColumnValue, IndexCol
 
 _MOST_VALUES = 30
 _LONGEST_VALUE = 60
+_FOLDER, _MOST_FOLDERS, _LONGEST_FOLDER = "folder", 1_000, 400
+"""Column of which all values are listed, as far as there are so many: people look for a folder by its name."""
 _COUNTED = 5_000
 """Number of different values of a column that are counted; a column with more has one for nearly every picture."""
 _REPEATED = 1.5
@@ -45,14 +47,15 @@ def columns_of(items: Iterable[Item], of: int | None = None) -> tuple[IndexColum
     looked_at = 0
     for looked_at, item in enumerate(items, 1):  # noqa: B007
         for name, value in item.columns.items():
-            _see(seen.setdefault(name, _Seen(_type(value))), value)
+            longest = _LONGEST_FOLDER if name == _FOLDER else _LONGEST_VALUE
+            _see(seen.setdefault(name, _Seen(_type(value))), value, longest)
     share = 1.0 if of is None or not looked_at else of / looked_at
     return tuple(_column(name, one, share) for name, one in seen.items())
 
 
-def _see(column: _Seen, value: Value) -> None:
+def _see(column: _Seen, value: Value, longest: int) -> None:
     column.rows += 1
-    texts = [shown for shown in _shown(value) if len(shown) <= _LONGEST_VALUE]
+    texts = [shown for shown in _shown(value) if len(shown) <= longest]
     for text in texts:
         if len(column.examples) < _EXAMPLES:
             column.examples[text] = None
@@ -69,10 +72,10 @@ def _see(column: _Seen, value: Value) -> None:
 
 def _column(name: str, seen: _Seen, share: float) -> IndexColumn:
     listed: tuple[ColumnValue, ...] = ()
-    if seen.counts and seen.counts.total() >= _REPEATED * len(seen.counts) and len(seen.counts) < _COUNTED:
-        listed = tuple(
-            ColumnValue(text, max(1, round(rows * share))) for text, rows in seen.counts.most_common(_MOST_VALUES)
-        )
+    repeated = seen.counts.total() >= _REPEATED * len(seen.counts) and len(seen.counts) < _COUNTED
+    if seen.counts and (repeated or name == _FOLDER):
+        most = _MOST_FOLDERS if name == _FOLDER else _MOST_VALUES
+        listed = tuple(ColumnValue(text, max(1, round(rows * share))) for text, rows in seen.counts.most_common(most))
     rows = max(1, round(seen.rows * share))
     dates_or_numbers = seen.type in ("text", "number")
     least, most = (seen.least, seen.most) if dates_or_numbers else (None, None)

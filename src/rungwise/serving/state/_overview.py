@@ -31,8 +31,8 @@ _COUNTED = 50_000
 """Number of pictures whose columns are read."""
 _GROUPS = 12
 _OF_GROUP = 12
-_REST = 20.0
-"""An overview is made anew after this many times the duration of the last one."""
+_REST, _REST_OF_COLUMNS = 20.0, 3.0
+"""Groups are made anew after this many times the duration of the last ones; and columns, which cost little."""
 _LONGEST_LABEL = 60
 
 _log = logging.getLogger(__name__)
@@ -62,13 +62,11 @@ class Overview:
         version: Version of the index.
         sample: Ids of pictures drawn at random.
         clusters: Groups of like pictures, the largest first.
-        columns: Summaries of the pictures' columns.
     """
 
     version: str
     sample: tuple[str, ...]
     clusters: tuple[Cluster, ...]
-    columns: tuple[IndexColumn, ...]
 
 
 class Overviews:
@@ -76,10 +74,12 @@ class Overviews:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.at_hand: Overview | None = None
+        self._columns: tuple[str, tuple[IndexColumn, ...]] | None = None
         self._clock = clock
         self._lock = Lock()
         self._making: Thread | None = None
-        self._not_before = 0.0
+        self._reading: Thread | None = None
+        self._not_before = self._columns_not_before = 0.0
 
     def of(self, served: ServedIndex) -> Overview | None:
         """The newest overview; None if there is none yet. A missing one is made in the background."""
@@ -92,12 +92,36 @@ class Overviews:
                 self._making.start()
             return at_hand
 
-    def settle(self) -> None:
-        """Wait for an overview that is being made."""
+    def columns_of(self, served: ServedIndex) -> tuple[IndexColumn, ...]:
+        """The columns of what is served, within seconds of a change; those that are missing are read meanwhile."""
         with self._lock:
-            making = self._making
-        if making is not None:
-            making.join()
+            at_hand = self._columns
+            missing = at_hand is None or at_hand[0] != served.version
+            if missing and self._reading is None and self._clock() >= self._columns_not_before:
+                self._reading = Thread(target=self._read, args=(served,), daemon=True)
+                self._reading.start()
+            return served.columns if at_hand is None else at_hand[1]
+
+    def settle(self) -> None:
+        """Wait for what is being made."""
+        with self._lock:
+            under_way = [one for one in (self._making, self._reading) if one is not None]
+        for one in under_way:
+            one.join()
+
+    def _read(self, served: ServedIndex) -> None:
+        start = self._clock()
+        try:
+            made = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
+            with self._lock:
+                self._columns = served.version, made
+        except Exception:  # the filters of before are better than none
+            _log.exception("the columns of the index could not be read")
+        finally:
+            with self._lock:
+                self._reading = None
+                now = self._clock()
+                self._columns_not_before = now + min(60.0, _REST_OF_COLUMNS * (now - start))
 
     def _make(self, served: ServedIndex) -> None:
         start = self._clock()
@@ -118,8 +142,7 @@ def overview(served: ServedIndex) -> Overview:
     """Make the overview of a version."""
     ids = served.index.newest(_DRAWN_FROM)
     sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
-    columns = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
-    return Overview(served.version, tuple(sample), clusters_of(served, sample), columns)
+    return Overview(served.version, tuple(sample), clusters_of(served, sample))
 
 
 def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
+from urllib.parse import quote
 
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
@@ -80,6 +81,23 @@ class PictureFiles:
         except (OSError, ValueError, UserError) as error:
             raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
         return Response(small, headers=headers, media_type="image/jpeg")
+
+    async def download(self, path: Picture, name: str, request: Request) -> Response:
+        """Answer with a picture's file as it is, to be saved under a name; the arguments are those of :meth:`answer`.
+
+        Raises:
+            HTTPException: 404 if there is no readable picture.
+        """
+        try:
+            file = await run_in_threadpool(_look_at, path)
+        except (OSError, ValueError, UserError) as error:  # the reasons name the file
+            raise HTTPException(404, "the file of this picture is no longer there or can no longer be read") from error
+        plain = "".join(sign if sign.isascii() and sign not in '"\\%' else "_" for sign in name)
+        named = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
+        headers = {"ETag": file.tag(None), "Content-Disposition": named}
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return StreamingResponse(_pieces(path), headers=headers, media_type=file.kind or "application/octet-stream")
 
     def _make(self, path: Picture, side: int) -> bytes:
         source = path.read() if isinstance(path, PackedPicture) else path
