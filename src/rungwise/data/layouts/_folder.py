@@ -72,7 +72,7 @@ _NOT_PICTURES = {
     "other": ("other file", "other files", "neither pictures nor captions that are recognised"),
 }
 _CAPTIONS_SUFFIXES = frozenset(
-    {".csv", ".json", ".jsonl", ".list", ".mat", ".md", ".ndjson", ".npy", ".parquet", ".tar", ".tsv", ".txt"}
+    {".csv", ".json", ".jsonl", ".list", ".mat", ".md", ".ndjson", ".npy", ".parquet", ".tar", ".token", ".tsv", ".txt"}
 )
 """Endings of files that a reader of captions may have read, or lists by itself."""
 

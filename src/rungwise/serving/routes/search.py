@@ -344,9 +344,7 @@ def _browsed(served: ServedIndex, asked: SearchParameters) -> responses.FoundPic
     if asked.where.strip():
         reading += " that the filter lets through"
     hits = tuple(responses.FoundPicture(**picture_of(item), score=None, folded=(), **_NOT_JUDGED) for item in found)
-    return responses.FoundPictures(
-        served.version, asked.q, (), reading, (), where.notes, more, (0.0, 1.0), hits, None
-    )
+    return responses.FoundPictures(served.version, asked.q, (), reading, (), where.notes, more, (0.0, 1.0), hits, None)
 
 
 def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int, of: int) -> responses.PictureSample:
