@@ -36,6 +36,11 @@ TWO_TO_THREE = Both((Condition("year", ">=", 2), Condition("year", "<=", 3)))
         ),
         ("sold == true and `shop name` != false", (Condition("sold", "==", True), Condition("shop name", "!=", False))),
         ('"not" < -1.5e3', (Condition("not", "<", -1500.0),)),
+        (
+            "attrs.articleType == ”Shirt” and a-b = »x»",
+            (Condition("attrs.articleType", "==", "Shirt"), Condition("a-b", "==", "x")),
+        ),
+        ("»my column« = ‚x‘ and ’y’ == 'it’s'", (Condition("my column", "==", "x"), Condition("y", "==", "it’s"))),
         ("größe < .5", (Condition("größe", "<", 0.5),)),
         ("t == 'it''s' and u == \"a \\\"b\\\"\"", (Condition("t", "==", "it's"), Condition("u", "==", 'a "b"'))),
         ("folder contains '\\photos'", (Condition("folder", "contains", "\\photos"),)),
@@ -71,6 +76,7 @@ def test_filters_are_read(text: str, conditions: tuple) -> None:
         ("x && y", 2, "'&' means nothing here"),
         ("x = 1; drop table", 5, "';' means nothing here"),
         ("x between 1 or 2", 12, "expected and"),
+        ("my column = 1", 3, 'put a column of several words in quotes, as in "my column" == 1'),
         ("x not = 1", 6, "expected a comparison"),
         ("x 'in' (1, 2)", 2, "expected a comparison"),
         ("x '==' 1", 2, "expected a comparison"),
@@ -150,6 +156,13 @@ def test_columns_that_no_picture_has_are_said_with_those_there_are() -> None:
     check_columns(where, {"Yaer", "tags", "x"})
     with pytest.raises(UserError, match="'Yaer'; did you mean year\\? There are: \"shop name\", tags, x, year"):
         check_columns(where, ["year", "tags", "x", "shop name"])
+    for text, near in (
+        ("articleType == 'Shirt'", "attrs.articleType"),
+        ("attrs == 'Shirt'", "attrs.articleType"),
+        ("shopname = 1", '"shop name"'),
+    ):
+        with pytest.raises(UserError, match=f"did you mean {near}\\?"):
+            check_columns(parse_where(text), ["attrs.articleType", "shop name", "x"])
     with pytest.raises(UserError, match="There are: none"):
         check_columns(where, [])
     with pytest.raises(UserError, match="and 70 more"):

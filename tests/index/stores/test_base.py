@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import UserError
-from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where
+from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where, write_where
 from rungwise.index.filters import understood
 from rungwise.index.stores import StoreBatch
 from rungwise.index.stores._base import Side
@@ -442,6 +442,19 @@ def test_a_thousand_days_and_folders_in_one_filter(make: Make) -> None:
     for column, values in (("taken", [*days, "2020-05-31"]), ("folder", folders)):
         where = understood(Where((Condition(column, "in", tuple(values)),)), {"taken": "dates"})
         assert store.count(where) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["attrs.articleType", "my column", "a-b", "größe", "and", "2020", "a`b\"'", "犬", "a\nb", "."]
+)
+def test_columns_of_any_name_can_be_filtered_by(make: Make, name: str) -> None:
+    store = make()
+    store.upsert(["a", "b"], [[1.0, 0.0]] * 2, [{name: "Shirt", f"{name} ": 2}, {f"{name} ": "Shirt"}])
+    for condition, found in ((Condition(name, "==", "Shirt"), ["a"]), (Condition(f"{name} ", ">=", 2), ["a"])):
+        where = parse_where(write_where(Where((condition,))))
+        assert where == Where((condition,))
+        assert [one for one, _ in store.records(where)] == found
+        assert list(store.search([[1.0, 0.0]], 9, where).ids[0]) == found
 
 
 def test_the_newest_rows_by_their_dates(make: Make) -> None:

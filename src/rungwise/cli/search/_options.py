@@ -19,7 +19,7 @@ class SearchCommand:
     Attributes:
         index: Folder of the index, or the address of a server. Such as http://HOST:PORT; s3://BUCKET/PREFIX works too.
         query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
-        where: Only pictures that fulfil this. Such as: year >= 2020 and tags has 'beach'.
+        where: Only pictures that fulfil this. Such as: taken == '2020-05' and tags has 'beach'.
         k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
         all: Show less related hits too. Without it, those beyond the end of relevance are only counted.
         image: A picture that results are to be like; repeatable.

@@ -19,7 +19,9 @@ DEEPEST = 50
 MOST_VALUES = 1000
 """Number of values that one ``in`` may have."""
 
-_QUOTES = {"'": "'", '"': '"', "“": "”", "„": "“”", "‘": "’", "«": "»", "`": "`"}
+_QUOTES = {
+    "'": "'", '"': '"', "“": "”", "”": "”", "„": "“”", "‘": "’", "’": "’", "‚": "‘’", "«": "»", "»": "«»", "`": "`",
+}  # fmt: skip
 _SAME = {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 _SIGNS = re.compile(r"==|!=|<>|<=|>=|[=<>≠≤≥]")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
@@ -66,7 +68,8 @@ def parse_where(text: str) -> Where:
     VALUE and VALUE`` (both ends included). They are joined by ``and``, ``or``, ``not`` and parentheses; ``not`` binds
     before ``and``, ``and`` before ``or``. Values are texts in quotes, numbers, ``true`` and ``false``. A quote in a
     text is written twice, or behind a backslash; a backslash itself is written twice. Columns with spaces, and those
-    named as a word of the filter, stand in quotes or backticks.
+    named as a word of the filter, stand in quotes or backticks; ``attrs.colour`` needs none. An index then says what
+    dates and folders mean (:meth:`rungwise.index.Index.understood`).
 
     Raises:
         WhereError: If it cannot be read; it says where and what to write.
@@ -110,6 +113,8 @@ def columns_of(where: Where) -> tuple[str, ...]:
 def check_columns(where: Where, columns: Collection[str]) -> None:
     """Refuse a filter on a column that no row has; the message names the nearest columns, and all if they are few.
 
+    A part of a name with dots, as columns of nested JSON have, is near to it.
+
     >>> check_columns(parse_where("yaer >= 2020"), ["year", "title"])
     Traceback (most recent call last):
     rungwise.core.UserError: filter: no picture has a column 'yaer'; did you mean year? There are: title, year
@@ -118,8 +123,8 @@ def check_columns(where: Where, columns: Collection[str]) -> None:
         if name in columns:
             continue
         of_lower = {one.lower(): one for one in sorted(columns)}
-        near = [of_lower[one] for one in near_names(name.lower(), of_lower, 3)]
-        meant = f"; did you mean {' or '.join(near)}?" if near else "."
+        near = near_names(name.lower(), of_lower, 3) or [one for one in of_lower if name.lower() in one.split(".")][:3]
+        meant = f"; did you mean {' or '.join(_written_name(of_lower[one]) for one in near)}?" if near else "."
         raise UserError(
             f"filter: no picture has a column {quoted(name)}{meant} There are: {_listed(sorted(columns))}",
             parameters=_OPTION,
@@ -193,9 +198,10 @@ class _Reader:
         sign = self._now
         operator = _SAME.get(sign.text, sign.text) if sign.kind == "sign" else sign.keyword
         if not (sign.kind == "sign" and not negated) and operator not in ("in", "has", "contains", "between"):
-            raise self._error(
-                "expected a comparison", f"write one of == != < <= > >= in has contains between, as in {_EXAMPLE}"
-            )
+            remedy = f"write one of == != < <= > >= in has contains between, as in {_EXAMPLE}"
+            if sign.kind == "name" and not sign.keyword:
+                remedy = f'put a column of several words in quotes, as in "{f"{column} {sign.text}"[:_SHOWN]}" == 1'
+            raise self._error("expected a comparison", remedy)
         self._at += 1
         clause: Expression
         try:

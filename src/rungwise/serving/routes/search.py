@@ -77,7 +77,7 @@ Filter = Annotated[
     str,
     Query(
         max_length=Limits.query_characters,
-        description="Which pictures may be found: `year >= 2020 and tags has 'beach'`.",
+        description="Which pictures may be found: `taken == '2020-05' and tags has 'beach'`.",
     ),
 ]
 Ids = Annotated[list[str], Query(max_length=_MOST_PICTURES)]
@@ -139,7 +139,7 @@ def routes(
         request: Request,
         asked: Annotated[SearchParameters, Query()],
     ) -> Response:
-        """The pictures that fit best; without anything to search for the newest ones."""
+        """The pictures that fit best; without anything to search for the newest ones, by `taken`, else `modified`."""
         served = current.now()
         if not (asked.q.strip() or asked.has_pictures):
             browsed = partial(_browsed, served, asked)
