@@ -13,7 +13,7 @@ from rungwise.core import UserError, user_path
 from rungwise.core.network import address_of
 from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
 from rungwise.data._columns import Column, kind_of, typed
-from rungwise.data.layouts import folder_name
+from rungwise.data.layouts import readable_name
 
 LAYOUT = "several"
 
@@ -40,8 +40,6 @@ def named_folders(paths: Sequence[Path | str]) -> dict[str, Path]:
     real: dict[str, Path] = {}
     for given in paths:
         name, path = _named(given)
-        if name in found:
-            raise UserError(f"{given}: {name!r} is the name of {found[name]} too; give one as NAME={given}")
         place = str(path) if address_of(path) else os.path.realpath(path)
         for other, known in real.items():
             if other == place:
@@ -49,6 +47,8 @@ def named_folders(paths: Sequence[Path | str]) -> dict[str, Path]:
             for inner, outer in ((place, other), (other, place)):
                 if inner.startswith(f"{outer.rstrip('/' + os.sep)}{'/' if address_of(outer) else os.sep}"):
                     raise UserError(f"{given}: one of it and {known} lies in the other; give the outer one alone")
+        if name in found:
+            raise UserError(f"{given}: {name!r} is the name of {found[name]} too; give one as NAME={given}")
         found[name] = real[place] = path
     return found
 
@@ -59,8 +59,10 @@ def _named(given: Path | str) -> tuple[str, Path]:
     name, sign, rest = str(given).partition("=")
     if sign and name and rest and "/" not in name and os.sep not in name and not (address_of(path) or path.exists()):
         return name, user_path(rest)
-    last = str(path).rstrip("/").rpartition("/")[2] if address_of(path) else folder_name(path)
-    return last, path
+    if address_of(path):
+        return str(path).rstrip("/").rpartition("/")[2], path
+    whole = Path(os.path.abspath(path))  # noqa: PTH100  # links are not followed: a folder is called as it is given
+    return readable_name(Path((whole.parent if whole.is_file() else whole).name)), path
 
 
 def joined(parts: Mapping[str, tuple[Path, ImageCaptions]]) -> ImageCaptions:

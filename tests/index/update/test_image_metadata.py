@@ -12,6 +12,8 @@ from PIL.TiffImagePlugin import IFDRational
 from rungwise.data.files import TarMember
 from rungwise.data.sidecars import LONGEST_TAG, MOST_TAGS
 from rungwise.index.update._image_metadata import NO_HEMISPHERE, facts_of_file, facts_of_picture
+from tests.odd_folder import in_languages
+from tests.odd_folder import xmp as described
 
 TAKEN, OFFSET, ORIENTATION, EXIF, GPS = 0x9003, 0x9011, 0x0112, 0x8769, 0x8825
 
@@ -62,7 +64,11 @@ def with_xmp(packet: bytes) -> bytes:
 
 
 def with_iptc(*keywords: bytes) -> bytes:
-    records = b"".join(b"\x1c\x02\x19" + struct.pack(">H", len(one)) + one for one in keywords)
+    return with_records(*(((2, 25), one) for one in keywords))
+
+
+def with_records(*fields: tuple[tuple[int, int], bytes]) -> bytes:
+    records = b"".join(b"\x1c" + bytes(field) + struct.pack(">H", len(one)) + one for field, one in fields)
     resource = b"8BIM\x04\x04\0\0" + struct.pack(">I", len(records)) + records + b"\0" * (len(records) % 2)
     body = b"Photoshop 3.0\0" + resource
     data = picture()
@@ -149,6 +155,16 @@ def test_absurd_places_are_left_out(gps: dict[int, Any]) -> None:
 def test_keywords_of_xmp_and_iptc() -> None:
     assert facts_of_picture(with_xmp(xmp("sea", " sun ", "Sea", "a&amp;b", "")))["tags"] == ("sea", "sun", "a&b")
     assert facts_of_picture(with_iptc(b"sea", "Stra\u00dfe".encode(), b"caf\xe9"))["tags"] == ("sea", "Straße", "café")
+
+
+def test_titles_descriptions_and_ratings_of_xmp_and_iptc() -> None:
+    said = in_languages("title", de="Boot", x_default="Boat") + in_languages("description", x_default="At sea.")
+    facts = facts_of_picture(with_xmp(described(said, xmp_Rating="-1")))
+    assert (facts["title"], facts["description"], facts["rating"]) == ("Boat", "At sea.", -1)
+    records = (((2, 5), b"Boat"), ((2, 120), "At s\u00e9a.\r\nNoon.".encode()), ((2, 25), b"sea"))
+    facts = facts_of_picture(with_records(*records))
+    assert (facts["title"], facts["description"], facts["tags"]) == ("Boat", "At s\u00e9a. Noon.", ("sea",))
+    assert "rating" not in facts
 
 
 def test_a_document_type_is_not_read() -> None:

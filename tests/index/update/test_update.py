@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from rungwise.core import UserError
 from rungwise.data import CollectionSource, ImageCaptions, read
@@ -25,6 +26,7 @@ from rungwise.index.stores.factory import Wished
 from rungwise.index.update import _file_reader as file_reader
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
+from tests.odd_folder import in_languages, takeout, xmp
 
 OLD = 1_600_000_000
 NOT_LONG_AGO = 4_000_000_000
@@ -148,6 +150,37 @@ def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Count
     assert (changes.changed, model.seen) == (6, [])
     assert sorted(index.captions()) == [f"a blue one {number}" for number in range(6)]
     assert not index.update(captioned(photos, text="a blue one", year=2021), model)
+
+
+def test_files_beside_pictures_change_columns_and_encode_no_picture(photos: Path, model: Counting) -> None:
+    index = made(photos, model, read(photos))
+    model.seen.clear()
+    (photos / "0.xmp").write_bytes(xmp(in_languages("title", x_default="A red boat"), xmp_Rating="4"))
+    (photos / "1.png.json").write_text(takeout("1.png", description="At sea."))
+    assert str(index.update(read(photos), model)) == "0 added, 2 changed, 0 removed, 4 unchanged"
+    assert model.seen == []
+    assert (index.item("0.png").columns["title"], index.item("0.png").columns["rating"]) == ("A red boat", 4)
+    assert (index.item("1.png").columns["description"], index.item("1.png").columns["year"]) == ("At sea.", 2020)
+    (photos / "0.xmp").write_bytes(xmp(xmp_Rating="-1"))
+    (photos / "1.png.json").unlink()
+    assert str(index.update(read(photos), model)) == "0 added, 2 changed, 0 removed, 4 unchanged"
+    assert model.seen == []
+    assert index.item("0.png").columns["rating"] == -1
+    assert "title" not in index.item("0.png").columns
+    assert not {"description", "year", "taken"} & index.item("1.png").columns.keys()
+
+
+def test_the_time_of_the_camera_goes_before_that_of_takeout(photos: Path, model: Counting) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = "2019:05:01 12:00:00"
+    Image.new("RGB", (8, 8)).save(photos / "0.png", exif=exif.tobytes())
+    for name in ("0.png", "1.png"):
+        (photos / f"{name}.json").write_text(takeout(name))
+    index = made(photos, model, read(photos))
+    assert [index.item(name).columns["taken"] for name in ("0.png", "1.png")] == [
+        "2019-05-01T12:00:00",
+        "2020-09-13T12:26:40+00:00",
+    ]
 
 
 def test_a_file_that_was_only_touched_is_unchanged_and_not_opened_twice(photos: Path, model: Counting) -> None:
