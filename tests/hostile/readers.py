@@ -88,6 +88,8 @@ def collections() -> list[Subject]:
                    "train_ids.txt", "classes.txt"),
         collection("datasets", "data/train-00000-of-00001.parquet", cover="structure"),
         collection("webdataset", "colours-train-000000.tar"),
+        collection("text_files", "0-red.txt", "0-red.xmp", f"{world.NAMES[1]}.json", f"{world.NAMES[2][:-4]}.json",
+                   ".rungwiseignore"),
     ]  # fmt: skip
 
 

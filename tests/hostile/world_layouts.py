@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests import odd_folder
 from tests.hostile import world
 
 
@@ -20,6 +21,7 @@ def make(root: Path) -> None:
     pictures = [(root / "csv" / name).read_bytes() for name in world.NAMES]
     _make_datasets(root / "datasets", pictures)
     _make_webdataset(root / "webdataset", pictures)
+    _make_text_files(root / "text_files")
     _make_wordnet(root / "wordnet")
 
 
@@ -82,6 +84,21 @@ def _make_webdataset(folder: Path, pictures: list[bytes]) -> None:
                 member = tarfile.TarInfo(f"{at:04d}.{suffix}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
+
+
+def _make_text_files(folder: Path) -> None:
+    """Captions, XMP and Google Takeout's JSON beside the pictures, and patterns of what is left out."""
+    world.draw_pictures(folder)
+    stems = [Path(name).stem for name in world.NAMES]
+    for stem, text in zip(stems, world.CAPTIONS, strict=True):
+        (folder / f"{stem}.txt").write_text(f"{text}\n")
+    (folder / f"{stems[0]}.xmp").write_bytes(
+        odd_folder.xmp(odd_folder.in_languages("title", x_default="Red"), xmp_Rating="4")
+    )
+    said = odd_folder.takeout(world.NAMES[1], description="Seen at noon.", people=[{"name": "Ada"}])
+    (folder / f"{world.NAMES[1]}.json").write_text(said)
+    (folder / f"{stems[2]}.json").write_text(json.dumps({"caption": "A third.", "attrs": {"colour": "blue"}}))
+    (folder / ".rungwiseignore").write_text("*.tmp\ndrafts/\n")
 
 
 def _make_wordnet(folder: Path) -> None:
