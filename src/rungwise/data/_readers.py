@@ -15,7 +15,7 @@ from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import CollectionSource, ImageCaptions, Issue
 from rungwise.data._joined_folders import joined, named_folders
-from rungwise.data.files import PackedPicture
+from rungwise.data.files import Exclusions, PackedPicture
 from rungwise.data.labelled import (
     MAT_SUFFIX,
     feature_folders,
@@ -344,6 +344,8 @@ def _read_objects(address: str, layout: str | None, options: _Options) -> ImageC
     """The pictures of Parquet files or WebDataset shards in an object store."""
     objects = [Path(one) for one in objects_below(address)]
     root = Path(address) if objects != [Path(address)] else Path(address).parent
+    rules = Exclusions(options.exclude, "exclude")
+    objects = [one for one in objects if not rules.leaves_out(one.relative_to(root).as_posix())]
     tables = [one for one in objects if one.suffix.lower() == PARQUET_SUFFIX and holds_pictures(one)]
     if tables and layout in (None, "parquet"):
         return read_picture_tables(tables, root, join_restval=options.join_restval, captions_only=options.captions_only)

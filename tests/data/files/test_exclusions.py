@@ -11,9 +11,7 @@ from rungwise.data.files import IGNORE_FILE, Exclusions, read_exclusions
 
 def is_left_out(lines: list[str], path: str) -> bool:
     """Whether a path or one of the folders around it is left out."""
-    rules, parts = Exclusions(lines, "exclude"), path.split("/")
-    folders = ["/".join(parts[:depth]) + "/" for depth in range(1, len(parts))]
-    return any(rules.verdict(one) for one in (*folders, path))
+    return Exclusions(lines, "exclude").leaves_out(path)
 
 
 @pytest.mark.parametrize(

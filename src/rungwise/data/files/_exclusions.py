@@ -55,6 +55,16 @@ class Exclusions:
             if len(self._patterns) > _MOST:
                 raise UserError(f"{place}: more than {_MOST} patterns; give fewer, such as the names of folders")
 
+    def __bool__(self) -> bool:
+        """Whether there is any pattern."""
+        return bool(self._patterns)
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether a file or one of the folders around it is left out."""
+        parts = path.split("/")
+        folders = ("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
+        return any(self.verdict(one) for one in (*folders, path))
+
     def verdict(self, path: str) -> bool | None:
         """Whether a path is left out; None where no pattern says anything.
 

@@ -431,11 +431,13 @@ class _Listing:
             if name != IGNORE_FILE:
                 self._of_programs.add(path, ending=False)
             return True
-        whole = path.as_posix() + "/" * is_folder
-        said = self._given.verdict(whole)
-        for start, rule in reversed(rules):  # those of a folder go before those of the folders around it
-            if said is None:
-                said = rule.verdict(whole.removeprefix(start))
+        said = None
+        if self._given or rules:
+            whole = path.as_posix() + "/" * is_folder
+            said = self._given.verdict(whole)
+            for start, rule in reversed(rules):  # those of a folder go before those of the folders around it
+                if said is None:
+                    said = rule.verdict(whole.removeprefix(start))
         if said:
             self._excluded.add(path, ending=False)
         elif name.startswith("."):

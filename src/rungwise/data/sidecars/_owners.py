@@ -35,6 +35,8 @@ class Owners:
         self._exact: dict[tuple[Path, str], list[Path]] = defaultdict(list)
         self._composed: dict[tuple[Path, str], list[Path]] = defaultdict(list)
         self._unread: set[Path] = set()
+        if not folders:
+            return
         others = (path for path in files.others if sort_of_other(path) in _PICTURES)
         self._unread.update(path for path in others if path.parent in folders)
         for path in (*files.pictures, *sorted(self._unread)):

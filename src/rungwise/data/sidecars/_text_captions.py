@@ -19,6 +19,8 @@ from rungwise.data.sidecars._owners import Owners
 from rungwise.data.sidecars._takeout import is_takeout
 
 LAYOUT = "text-files"
+TEXT_SUFFIXES = frozenset({".caption", ".txt"})
+"""Lower-case endings of files that may hold captions of a picture."""
 MOST_LINES = 50
 """Captions that one file may hold; a longer text is no list of captions."""
 LONGEST_CAPTION = 2000
@@ -48,8 +50,10 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
     >>> data.image_ids, data.captions
     (('a.jpg', 'b.jpg'), ('A dog.', 'A pup.'))
     """
-    texts = [path for path in files.others if path.suffix.lower() == ".txt"]
+    texts = [path for path in files.others if path.suffix.lower() in TEXT_SUFFIXES]
     described = [path for path in files.others if path.suffix.lower() == ".json"]
+    if not (texts or described):
+        return None
     owners = Owners(files, [*texts, *described])
     captions: dict[Path, tuple[Path, list[str]]] = {}
     left_out: dict[Path, Issue] = {}
@@ -93,7 +97,7 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
 
 def unread_texts(files: PictureFolder, why: str) -> list[Issue]:
     """The issue that counts text files beside pictures which are not read as captions, and says why."""
-    texts = [path for path in files.others if path.suffix.lower() == ".txt" and not files.is_taken(path)]
+    texts = [path for path in files.others if path.suffix.lower() in TEXT_SUFFIXES and not files.is_taken(path)]
     owners = Owners(files, texts)
     beside = [path for path in texts if owners.of(path)]
     for path in beside:
