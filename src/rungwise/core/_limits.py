@@ -29,6 +29,8 @@ LimitName = Literal[
     "checked_bytes",
     "query_characters",
     "id_bytes",
+    "table_columns",
+    "column_depth",
 ]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -50,11 +52,13 @@ class Limits:
             counts.
         picture_memory: Bytes of all pictures together that a process decodes at the same time.
         unpacked_bytes: Unpacked size of a compressed file (gzip, npz).
-        line_bytes: Length of one line of a text file that is read line by line.
+        line_bytes: Length of one line of a text file that is read line by line, or of one cell of a table.
         checked_bytes: Size of a file of vectors or degrees whose checksum is compared whenever it is opened; larger
             ones are opened without it, and ``rungwise verify`` compares them.
         query_characters: Length of a query or a filter as it is typed.
         id_bytes: Length of an id of an index's picture in UTF-8; the server's limit of a head has room for one.
+        table_columns: Number of further columns that a collection carries.
+        column_depth: Number of objects inside one another whose entries become columns.
 
     >>> Limits().settings_bytes
     262144
@@ -73,6 +77,8 @@ class Limits:
     checked_bytes: int = 4 << 30
     query_characters: int = 2000
     id_bytes: int = 4096
+    table_columns: int = 200
+    column_depth: int = 8
 
 
 _current: Limits | None = None

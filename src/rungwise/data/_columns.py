@@ -11,7 +11,7 @@ import decimal
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 Value = str | bool | int | float | tuple[str, ...]
 """A cell after conversion: a text, a truth value, a number or a list of texts."""
@@ -22,7 +22,6 @@ RESERVED = frozenset({"id", "path", "score", "captions", "hash"})
 """Names with a meaning in every result; a user's column of such a name gets an underscore at its end."""
 TAG_NAMES = frozenset({"tags", "tag", "keywords", "labels", "categories", "classes"})
 """Columns that hold lists, also where their text is joined by commas or has one part."""
-MOST_COLUMNS = 200
 
 _OWN = "rungwise."
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,2})?", re.ASCII)
@@ -67,6 +66,26 @@ def usable(cell: object) -> object | None:
     if cell is None:
         return None
     raise TypeError(f"a {type(cell).__name__}")
+
+
+def leaves(name: str, cell: object, depth: int) -> Iterator[tuple[str, object]]:
+    """The cells of a column of objects, each called by the names on its way; other cells stay what they are.
+
+    Args:
+        name: Name of the column.
+        cell: Its cell.
+        depth: Number of objects inside one another that are opened; deeper ones come as they are.
+
+    >>> list(leaves("attrs", {"kind": "Shirt", "season": {"name": "Fall", "years": [2011, 2012]}}, 8))
+    [('attrs.kind', 'Shirt'), ('attrs.season.name', 'Fall'), ('attrs.season.years', [2011, 2012])]
+    >>> list(leaves("attrs", {"season": {"name": "Fall"}}, 1)), list(leaves("year", 2011, 8))
+    ([('attrs.season', {'name': 'Fall'})], [('year', 2011)])
+    """
+    if not isinstance(cell, Mapping) or not depth:
+        yield name, cell
+        return
+    for key, inner in cell.items():
+        yield from leaves(f"{name}.{key}", inner, depth - 1)
 
 
 def typed(name: str, cells: Sequence[object | None], *, parse: bool) -> Column:

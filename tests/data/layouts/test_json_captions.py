@@ -53,8 +53,8 @@ def test_what_stands_beside_captions_are_columns_and_splits(tmp_path: Path) -> N
     ]
     data = read(written(tmp_path, entries))
     assert data.splits == ("train", "test")
-    assert dict(data.columns) == {"year": (2020, None), "tags": (("x", "y"), None)}
-    assert [issue.kind for issue in data.issues] == ["column left out"]
+    assert dict(data.columns) == {"year": (2020, None), "tags": (("x", "y"), None), "box.x": (1, None)}
+    assert data.issues == ()
 
 
 def test_entries_that_are_none_are_counted_and_listed(tmp_path: Path) -> None:

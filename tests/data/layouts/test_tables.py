@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.core import UserError
+from rungwise.core import UserError, limited
 from rungwise.data import ImageCaptions, read
 from rungwise.data.layouts import read_table
 
@@ -413,15 +413,13 @@ def test_values_that_differ_between_rows_of_a_picture_are_said_once(tmp_path: Pa
     ]
 
 
-def test_reserved_names_get_an_underscore_and_mappings_are_left_out(tmp_path: Path) -> None:
+def test_reserved_names_get_an_underscore(tmp_path: Path) -> None:
     add_pictures(tmp_path, "a.jpg")
     row = {"image": "a.jpg", "caption": "A dog.", "id": 7, "path": "x", "box": {"left": 1}, "half": "\ud83d"}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     data = read(tmp_path / "a.jsonl")
-    assert data.columns == {"id_": (7,), "path_": ("x",)}
-    assert [issue.kind for issue in data.issues] == [
-        "malformed text", "column left out", "column renamed", "column renamed",
-    ]  # fmt: skip
+    assert data.columns == {"id_": (7,), "path_": ("x",), "box.left": (1,)}
+    assert [issue.kind for issue in data.issues] == ["malformed text", "column renamed", "column renamed"]
 
 
 def test_titles_are_captions_where_nothing_else_is_and_a_column_as_well(tmp_path: Path) -> None:
@@ -461,3 +459,125 @@ def test_a_header_that_only_one_sign_divides_rightly_decides(tmp_path: Path) -> 
     assert data.captions == ("x;y",)
     why = "3 columns but the header has 2; put texts that hold a semicolon in quotes"
     assert data.issues[0].detail == f"{why}; left out: 'a.jpg;A dog; and a cat'"
+
+
+NESTED: dict[str, Any] = {
+    "image": "1.jpg",
+    "caption": "A shirt.",
+    "attrs": {"articleType": "Shirt", "season": {"name": "Fall", "years": ["2011", "2012"], "of": None}},
+    "attrs.articleType": "mine",
+    "price": 20,
+}
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "by picture", "parquet"])
+def test_entries_of_objects_become_columns(form: str, tmp_path: Path) -> None:
+    add_pictures(tmp_path, "1.jpg", "2.jpg")
+    more = {"image": "2.jpg", "caption": "A coat.", "attrs": {"season": {"name": "Winter"}, "warm": True}}
+    if form == "lines":
+        (tmp_path / "c.jsonl").write_text(f"{json.dumps(NESTED)}\n{json.dumps(more)}\n")
+    elif form == "list":
+        (tmp_path / "c.json").write_text(json.dumps([NESTED, more]))
+    elif form == "by picture":
+        by_name = {one["image"]: {name: one[name] for name in one if name != "image"} for one in (NESTED, more)}
+        (tmp_path / "c.json").write_text(json.dumps(by_name))
+    else:
+        write(tmp_path / "c.parquet", [NESTED, more])
+    data = read(tmp_path)
+    assert data.captions == ("A shirt.", "A coat.")
+    assert data.columns == {
+        "attrs.articleType": ("mine", None),
+        "price": (20, None),
+        "attrs.season.name": ("Fall", "Winter"),
+        "attrs.season.years": (("2011", "2012"), None),
+        "attrs.warm": (None, True),
+    }
+    (issue,) = data.issues
+    assert issue.kind == "column left out"
+    assert issue.detail.startswith(
+        "'attrs.articleType' stands inside an object, and the table has a column of that name"
+    )
+
+
+def test_depth_and_number_of_columns_are_limited(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "1.jpg")
+    deep: dict[str, Any] = {"end": 1}
+    for _ in range(200):
+        deep = {"in": deep}
+    row = {"image": "1.jpg", "caption": "A dog.", "deep": deep, "wide": {str(number): number for number in range(300)}}
+    (tmp_path / "c.jsonl").write_text(json.dumps(row))
+    data = read(tmp_path)
+    assert len(data.columns) == 200
+    details = {issue.kind: issue.detail for issue in data.issues}
+    assert "more objects inside one another than RUNGWISE_MAX_COLUMN_DEPTH allows" in details["column left out"]
+    assert details["columns left out"] == (
+        "100 beyond the first 200, from 'wide.200' on; to keep them set RUNGWISE_MAX_TABLE_COLUMNS=300"
+    )
+    with limited(table_columns=300, column_depth=300):
+        data = read(tmp_path)
+    assert (len(data.columns), [issue.kind for issue in data.issues]) == (300, ["columns left out"])
+
+
+FLICKR30K = """image_name| comment_number| comment
+101.jpg| 0| Two men , one tall , talk .
+101.jpg| 1| "They talk .
+102.jpg| 0| A dog " runs .
+102.jpg|4   A dog sits .
+102.jpg| 1|"A dog
+101.jpg| 2| They sing" .
+"""
+
+
+@pytest.mark.parametrize("blank", [" ", ""])
+@pytest.mark.parametrize("name", ["results.csv", "results.txt"])
+def test_flickr30k_with_pipes(blank: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FLICKR30K.replace("| ", f"|{blank}"))
+    add_pictures(tmp_path, "flickr30k_images/101.jpg", "flickr30k_images/102.jpg")
+    for data in (read(tmp_path), read(tmp_path / name), read(tmp_path / name, captions_only=True)):
+        texts = {data.image_ids[image]: [] for image in (0, 1)}
+        for text, image in zip(data.captions, data.image_of_caption, strict=True):
+            texts[data.image_ids[image]].append(text)
+        assert texts == {
+            "101.jpg": ["Two men , one tall , talk .", '"They talk .', 'They sing" .'],
+            "102.jpg": ['A dog " runs .', '"A dog'],
+        }
+        assert dict(data.columns) == {}
+        (issue,) = data.issues
+        assert issue.kind == "malformed row"
+        assert issue.detail == "2 columns but the header has 3; left out: '102.jpg|4   A dog sits .'"
+
+
+def test_pipes_with_quoted_cells(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    (tmp_path / "t.csv").write_text('image|caption\na.jpg|"A ""big"" dog | a pet"\nb.jpg|"Two\nlines"\n')
+    assert read(tmp_path).captions == ('A "big" dog | a pet', "Two\nlines")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("text", ["word " * 30000, 'a "b", c\n' * 20000])
+def test_long_cells_are_read_up_to_the_limit_of_a_line(suffix: str, text: str, tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    rows = [{"image": f"{name}.jpg", "caption": f"A {name}.", "ocr": text} for name in "ab"]
+    data = read(write(tmp_path / f"c{suffix}", rows))
+    assert (data.captions, data.columns["ocr"]) == (("A a.", "A b."), (text.strip(), text.strip()))
+    with limited(line_bytes=100_000):
+        with pytest.raises(UserError, match=r"line 2, a cell: .*; if it is meant, set RUNGWISE_MAX_LINE_BYTES=1\d+$"):
+            read(tmp_path / f"c{suffix}")
+        assert [issue.kind for issue in read(tmp_path).issues] == ["table left out"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_cell_without_a_caption_is_the_same_in_all_tables(suffix: str, tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    rows = [{"image": "a.jpg", "caption": "A dog."}, {"image": "b.jpg", "caption": None}]
+    data = read(write(tmp_path / f"c{suffix}", rows))
+    assert (data.image_ids, data.captions) == (("a.jpg", "b.jpg"), ("A dog.",))
+    assert [issue.kind for issue in data.issues] == ["empty caption"]
+    if suffix in (".jsonl", ".parquet"):
+        empty = [[], None, [None]] + ([float("nan")] if suffix == ".jsonl" else [])
+        add_pictures(tmp_path, *(f"{number}.jpg" for number in range(len(empty))))
+        rows = [{"image": f"{number}.jpg", "captions": cell} for number, cell in enumerate([*empty, ["A cat."]])]
+        add_pictures(tmp_path, f"{len(empty)}.jpg")
+        data = read(write(tmp_path / f"c{suffix}", rows))
+        assert data.captions == ("A cat.",)
+        assert [issue.kind for issue in data.issues] == ["empty caption"] * len(empty)

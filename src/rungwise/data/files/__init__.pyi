@@ -28,6 +28,8 @@ from ._packed_pictures import packed_picture as packed_picture
 from ._parquet import Parquet as Parquet
 from ._parquet import opened_parquet as opened_parquet
 from ._parquet_cells import leaf as leaf
+from ._separated import QuotationError as QuotationError
+from ._separated import separated_records as separated_records
 from ._text_files import read_every_line as read_every_line
 from ._text_files import read_lines as read_lines
 from ._text_files import read_text as read_text

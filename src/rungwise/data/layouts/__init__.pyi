@@ -36,7 +36,6 @@ from ._tables import Table as Table
 from ._tables import ignored_files as ignored_files
 from ._tables import is_json_table as is_json_table
 from ._tables import json_tables as json_tables
-from ._tables import numbered_records as numbered_records
 from ._tables import read_table as read_table
 from ._tables import read_tables as read_tables
 from ._tables import table_files as table_files

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from rungwise.core import UserError
+from rungwise.core import UserError, limits, variable
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
-from rungwise.data._columns import MOST_COLUMNS, Column, own_name, typed, usable
+from rungwise.data._columns import Column, leaves, own_name, typed, usable
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.data.layouts._folder import PictureFolder, picture_id, readable_name
 
@@ -179,8 +179,9 @@ class Gatherer:
         self._issues: list[Issue] = []
         self._first_missing = ""
         self._columns: dict[str, dict[int, object]] = {}
+        self._nested: dict[str, dict[int, object]] = {}
         self._differing: dict[str, list[str]] = {}
-        self._unusable: dict[str, str] = {}
+        self._unusable: dict[tuple[bool, str], str] = {}
         self._parse = False
 
     def image(
@@ -307,24 +308,36 @@ class Gatherer:
         Args:
             image: Position of the image.
             name: Name of the column, as written.
-            cell: A text, number, truth value, date, or list of such; nothing happens where it is empty.
+            cell: A text, number, truth value, date, or list of such; nothing happens where it is empty. Entries of an
+                object become columns of their own (``attrs.season``), unless the table has a column of that name.
             where: File and place that named it.
             parse: The table holds only texts, so that numbers, truth values and lists are recognised by their form.
         """
-        if name in self._unusable:
-            return
         self._parse |= parse
+        if not isinstance(cell, Mapping):
+            self._put(self._columns, image, name, cell, where)
+            return
+        for inner, value in leaves(name, cell, limits().column_depth):
+            self._put(self._nested, image, inner, value, where)
+
+    def _put(self, columns: dict[str, dict[int, object]], image: int, name: str, cell: object, where: str) -> None:
+        key = (columns is self._nested, name)
+        if key in self._unusable:
+            return
+        if isinstance(cell, Mapping):
+            self._unusable[key] = f"{where}: more objects inside one another than {variable('column_depth')} allows"
+            return
         try:
             value = usable(cell)
         except TypeError as error:
-            self._unusable[name] = f"{where}: {error}"
+            self._unusable[key] = f"{where}: {error}"
             return
         if value is None:
             return
         if is_torn("".join(value) if isinstance(value, tuple) else str(value)):
             self.issue("malformed text", where, f"column {name!r}: {_HALF_CHARACTER}")
             return
-        held = self._columns.setdefault(name, {})
+        held = columns.setdefault(name, {})
         if held.setdefault(image, value) != value:
             self._differing.setdefault(name, []).append(where)
 
@@ -374,15 +387,24 @@ class Gatherer:
         for name, wheres in self._differing.items():
             more = f" and in {len(wheres) - 1} more rows" if len(wheres) > 1 else ""
             self.issue("differing values", wheres[0], f"column {name!r}{more}; the first of each picture is kept")
-        for name, why in self._unusable.items():
+        for (_, name), why in self._unusable.items():
             self.issue("column left out", collection, f"{name!r} ({why}); give texts, numbers, truth values or lists")
+        found = {name: held for name, held in self._columns.items() if (False, name) not in self._unusable}
+        for name, held in self._nested.items():
+            if name in self._columns:
+                why = "stands inside an object, and the table has a column of that name, which is kept"
+                self.issue("column left out", collection, f"{name!r} {why}")
+            elif (True, name) not in self._unusable:
+                found[name] = held
         columns: dict[str, Column] = {}
-        for name, held in self._columns.items():
-            if name in self._unusable or not name.strip() or is_torn(name):
+        for name, held in found.items():
+            if not name.strip() or is_torn(name):
                 continue
-            if len(columns) == MOST_COLUMNS:
-                rest = len(self._columns) - MOST_COLUMNS
-                self.issue("columns left out", collection, f"{rest} beyond the first {MOST_COLUMNS}, from {name!r} on")
+            if len(columns) == limits().table_columns:
+                rest = f"{len(found) - len(columns)} beyond the first {len(columns)}, from {name!r} on"
+                self.issue(
+                    "columns left out", collection, f"{rest}; to keep them set {variable('table_columns')}={len(found)}"
+                )
                 break
             own = own_name(name, columns)
             if own != name.strip():

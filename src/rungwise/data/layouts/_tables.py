@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from rungwise.core import UserError, is_regular, parse_json
 from rungwise.data._collection import ImageCaptions, Issue
-from rungwise.data.files import opened_parquet, read_lines, read_text
+from rungwise.data.files import QuotationError, opened_parquet, read_lines, read_text, separated_records
 from rungwise.data.layouts._folder import (
     PICTURE_SUFFIXES,
     PictureFolder,
@@ -52,12 +51,15 @@ _OPTIONAL = {
 }
 _METADATA, _FILE_NAME = "metadata", "file_name"
 """Name of the file and of its column of pictures in the layout that Hugging Face calls imagefolder."""
+_COMMENT, _NUMBER_OF_COMMENT = "comment", "comment_number"
+"""Columns of the table of Flickr30k, ``image_name| comment_number| comment``."""
 _LEFT = "table left out"
 _SPREADSHEETS = frozenset({".xlsx", ".xls", ".ods", ".numbers"})
 _LABEL_SEPARATOR = ";"
 _NAMED_FORMAT = re.compile(rb'\s*\{\s*"format":\s*"rungwise (\w+)"')
 _HEAD_BYTES = 256
-_DELIMITERS = (",", ";", "\t")
+_PIPE = "|"
+_DELIMITERS = (",", ";", "\t", _PIPE)
 _SAID_DELIMITER = re.compile("sep=([,;\t|])\\r?\\n")
 """The line above the header by which spreadsheets tell each other the delimiter."""
 
@@ -79,6 +81,12 @@ class Table:
     columns: tuple[str, ...]
     rows: list[tuple[str, Cells | str]]
     typed: bool = True
+
+    @property
+    def caption_column(self) -> str | None:
+        """The column of captions, as written; in the table of Flickr30k it is called ``comment``."""
+        numbered = self.column((_NUMBER_OF_COMMENT,)) is not None
+        return self.column(CAPTION_COLUMNS) or (self.column((_COMMENT,)) if numbered else None)
 
     def column(self, names: Sequence[str]) -> str | None:
         """The column that has the first of these names, as written; case and outer blanks do not matter."""
@@ -334,7 +342,7 @@ def _precedence(one: _Candidate) -> tuple[object, ...]:
 
 
 def read_table(path: Path, *, by_lines: bool = False) -> Table:
-    r"""Any table, read by its extension; in text files the header decides between comma, semicolon and tab.
+    r"""Any table, read by its extension; in text files the header decides between comma, semicolon, tab and ``|``.
 
     Args:
         path: The file.
@@ -367,11 +375,13 @@ def _layout(files: PictureFolder) -> str:
 
 def _gather(gatherer: Gatherer, candidate: _Candidate) -> None:
     table = candidate.table
-    image_column, caption_column = table.column(IMAGE_COLUMNS), table.column(CAPTION_COLUMNS)
+    image_column, caption_column = table.column(IMAGE_COLUMNS), table.caption_column
     optional = {what: table.column(names) for what, names in _OPTIONAL.items()}
     assert image_column is not None
     assert caption_column is not None
     consumed = {image_column, optional["split"], optional["caption_id"]}
+    if caption_column == table.column((_COMMENT,)):
+        consumed.add(table.column((_NUMBER_OF_COMMENT,)))
     if caption_column != table.column((_TITLE,)):  # a filter asks for titles by their name
         consumed.add(caption_column)
     further = [column for column in dict.fromkeys(table.columns) if column not in consumed]
@@ -410,8 +420,11 @@ def _missing_columns(table: Table) -> str:
         return f"{place}: {why}"
     needs = [
         f"{what} column (such as {names[0]}, {names[1]} or {names[2]})"
-        for what, names in (("an image", IMAGE_COLUMNS), ("a caption", CAPTION_COLUMNS))
-        if table.column(names) is None
+        for what, names, column in (
+            ("an image", IMAGE_COLUMNS, table.column(IMAGE_COLUMNS)),
+            ("a caption", CAPTION_COLUMNS, table.caption_column),
+        )
+        if column is None
     ]
     if not needs:
         return ""
@@ -429,9 +442,7 @@ def _labels(given: Cells) -> list[str]:
 
 
 def _texts(cell: object, column: str) -> list[str]:
-    if isinstance(cell, list):
-        return [_text(one, column) for one in cell]
-    return [_text(cell, column)]
+    return [_text(one, column) for one in cell] or [""] if isinstance(cell, list) else [_text(cell, column)]
 
 
 def _name(cell: object) -> str:
@@ -467,16 +478,17 @@ def _read_separated(path: Path, by_lines: bool) -> Table:
     text = read_text(path)
     delimiter = _delimiter(path, text)
     try:
-        quoted = _parse_separated(path, text, delimiter, csv.QUOTE_MINIMAL)
-    except UserError:
-        # Most TSV is written without quoting, so a quotation mark is just one; in CSV it is a mistake.
-        if delimiter != "\t":
+        quoted = _parse_separated(path, text, delimiter, quoted=True)
+    except QuotationError:
+        # Most of what tabs separate is written without quoting, so a mark is just one; with commas it is a mistake.
+        if delimiter not in ("\t", _PIPE):
             raise
-        return _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
-    if by_lines and delimiter == "\t":
+        return _parse_separated(path, text, delimiter, quoted=False)
+    if delimiter == _PIPE or (by_lines and delimiter == "\t"):
         # Marks that begin a cell of one line and end one of another would swallow the lines between them.
-        plain = _parse_separated(path, text, delimiter, csv.QUOTE_NONE)
-        if len(plain.rows) > len(quoted.rows) and not any(isinstance(cells, str) for _, cells in plain.rows):
+        plain = _parse_separated(path, text, delimiter, quoted=False)
+        whole, of_quoted = (sum(not isinstance(cells, str) for _, cells in one.rows) for one in (plain, quoted))
+        if whole > of_quoted if delimiter == _PIPE else whole == len(plain.rows) > len(quoted.rows):
             return plain
     return quoted
 
@@ -504,14 +516,15 @@ def _header(text: str, delimiter: str) -> tuple[str, ...]:
         return tuple(first.split(delimiter))
 
 
-def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 3]) -> Table:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+def _parse_separated(path: Path, text: str, delimiter: str, *, quoted: bool) -> Table:
     columns: tuple[str, ...] = ()
     rows: list[tuple[str, Cells | str]] = []
     says_delimiter = _SAID_DELIMITER.match(text) is not None
-    for line, cells in numbered_records(path, reader):
+    for line, cells in separated_records(path, text, delimiter, quoted=quoted):
         if says_delimiter and line == 1:
             continue
+        if delimiter == _PIPE:  # written with blanks around it
+            cells = [cell.strip() for cell in cells]
         if not columns:
             columns = tuple(cells)
         elif len(cells) == len(columns):
@@ -528,25 +541,6 @@ def _parse_separated(path: Path, text: str, delimiter: str, quoting: Literal[0, 
     return Table(path, columns, rows, typed=False)
 
 
-def numbered_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Each record of a CSV reader with the line on which it begins; blank lines are left out.
-
-    Args:
-        path: Path of the file, for messages.
-        reader: A reader that :func:`csv.reader` made.
-    """
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(f"{path}, line {line}: {error}; correct the quotation marks from there on") from error
-        if cells:
-            yield line, cells
-
-
 def _read_json_lines(path: Path) -> Table:
     columns: dict[str, None] = {}
     rows: list[tuple[str, Cells | str]] = []
@@ -561,19 +555,26 @@ def _read_json_lines(path: Path) -> Table:
     return Table(path, tuple(columns), rows)
 
 
-def _is_small(kind: Any) -> bool:
-    """Whether a column of Parquet holds texts, numbers, dates or lists of texts, in any encoding."""
+def _small(name: str, kind: Any) -> Iterator[str]:
+    """The paths of a column of Parquet to texts, numbers, dates and lists of texts, in any encoding."""
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if types.is_struct(kind):
+        for at in range(kind.num_fields):
+            yield from _small(f"{name}.{kind.field(at).name}", kind.field(at).type)
+        return
     if types.is_list(kind) or types.is_large_list(kind):
-        return bool(types.is_string(kind.value_type) or types.is_large_string(kind.value_type))
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_floating(kind)
-        or types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)
-        or types.is_null(kind)
-    )  # fmt: skip
+        is_small = types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
+    else:
+        is_small = (
+            types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_floating(kind)
+            or types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)
+            or types.is_null(kind)
+        )  # fmt: skip
+    if is_small:
+        yield name
 
 
 def _read_parquet(path: Path) -> Table:
@@ -582,9 +583,10 @@ def _read_parquet(path: Path) -> Table:
         # A data frame may hold the pictures' bytes or their vectors besides; they are not read into memory.
         known = {*IMAGE_COLUMNS, *CAPTION_COLUMNS, *(name for names in _OPTIONAL.values() for name in names)}
         read = [
-            name
+            place
             for name, kind in zip(columns, file.schema.types, strict=True)
-            if name.strip().lower() in known or (_is_small(kind) and columns.count(name) == 1)
+            if name.strip().lower() in known or columns.count(name) == 1
+            for place in ([name] if name.strip().lower() in known else _small(name, kind))
         ]
         rows: list[tuple[str, Cells | str]] = [
             (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)

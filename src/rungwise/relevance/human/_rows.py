@@ -5,8 +5,6 @@ Columns are known by name; case and outer blanks do not matter. Cells are texts 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rungwise.core import UserError, parse_json
-from rungwise.data.files import read_text
-from rungwise.data.layouts import numbered_records
+from rungwise.data.files import read_text, separated_records
 
 Cells = Mapping[str, object]
 """Values by column, in lower case."""
@@ -61,8 +58,7 @@ def table_rows(path: Path, text: str | None = None) -> JudgementRows:
     """
     text = read_text(path) if text is None else text
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    numbered = numbered_records(path, reader)
+    numbered = separated_records(path, text, delimiter)
     _, header = next(numbered, (0, []))
     columns = tuple(name.strip().lower() for name in header)
 
