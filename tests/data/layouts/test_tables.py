@@ -1,6 +1,7 @@
 import codecs
 import csv
 import json
+import os
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ ROWS: list[Row] = [
 
 def write(path: Path, rows: list[Row]) -> Path:
     columns = list(rows[0])
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".jsonl":
         path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
     elif path.suffix == ".parquet":
@@ -581,3 +582,126 @@ def test_a_cell_without_a_caption_is_the_same_in_all_tables(suffix: str, tmp_pat
         data = read(write(tmp_path / f"c{suffix}", rows))
         assert data.captions == ("A cat.",)
         assert [issue.kind for issue in data.issues] == ["empty caption"] * len(empty)
+
+
+def of_pictures(data: ImageCaptions) -> dict[str, tuple[str, list[str]]]:
+    """Split and captions of each picture by its id; that the file is the one of this id is checked."""
+    root = Path(os.path.commonpath([path.parent for path in data.paths if isinstance(path, Path)]))
+    for image_id, path in zip(data.image_ids, data.paths, strict=True):
+        assert isinstance(path, Path)
+        assert path == root / image_id
+    texts = [[data.captions[at] for at in captions] for captions in data.captions_of_image]
+    return dict(zip(data.image_ids, zip(data.splits, texts, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_imagefolder_with_metadata_in_the_folder_of_each_split(suffix: str, tmp_path: Path) -> None:
+    add_pictures(tmp_path, "train/1.png", "train/2.png", "validation/1.png", "test/1.png", "test/3.png", "0.png")
+    for split, numbers in (("train", "12"), ("validation", "14"), ("test", "2")):
+        rows = [{"file_name": f"{number}.png", "text": f"{split} {number}", "year": 2020} for number in numbers]
+        write(tmp_path / split / f"metadata{suffix}", rows)
+    data = read(tmp_path)
+    assert of_pictures(data) == {
+        "train/1.png": ("train", ["train 1"]),
+        "train/2.png": ("train", ["train 2"]),
+        "validation/1.png": ("val", ["validation 1"]),
+        "test/1.png": ("none", []),
+        "test/3.png": ("none", []),
+        "0.png": ("none", []),
+    }
+    assert [(issue.kind, issue.detail.partition("; left out: ")[2]) for issue in data.issues] == [
+        ("missing picture", "'validation 4'"),
+        ("table left out", ""),  # that of the test pictures names none that is there
+    ]
+    assert read(tmp_path, captions_only=True).image_ids[:2] == ("train/1.png", "train/2.png")
+
+
+def test_imagefolder_with_folders_of_classes(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "train/cat/1.png", "train/dog/1.png", "test/cat/1.png", "test/1.png", "train/dog/2.png")
+    write(tmp_path / "train" / "metadata.jsonl", [
+        {"file_name": "cat/1.png", "caption": "A cat."},
+        {"file_name": "dog/1.png", "caption": "A dog.", "split": "validation"},
+        {"file_name": "2.png", "caption": "No path of a picture."},
+    ])  # fmt: skip
+    write(tmp_path / "test" / "cat" / "metadata.csv", [{"file_name": "1.png", "caption": "A test cat."}])
+    data = read(tmp_path)
+    assert of_pictures(data) == {
+        "train/cat/1.png": ("train", ["A cat."]),
+        "train/dog/1.png": ("val", ["A dog."]),
+        "test/cat/1.png": ("test", ["A test cat."]),
+        "test/1.png": ("none", []),
+        "train/dog/2.png": ("none", []),
+    }
+    assert [issue.kind for issue in data.issues] == ["missing picture"]
+
+
+def test_without_pictures_equal_names_of_two_folders_stay_apart(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        write(tmp_path / split / "captions.csv", [{"image": "1.png", "caption": f"A {split} picture."}])
+    data = read(tmp_path, captions_only=True)
+    assert dict(zip(data.image_ids, data.captions, strict=True)) == {
+        "test/1.png": "A test picture.", "train/1.png": "A train picture.",
+    }  # fmt: skip
+    assert data.splits == ("test", "train")
+
+
+def test_a_table_of_one_split_takes_no_picture_of_another(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "test/1.png", "other/2.png")
+    for name, column in (("metadata.jsonl", "file_name"), ("captions.csv", "image")):
+        table = write(tmp_path / "train" / name, [{column: "1.png", "caption": "Of the training picture."}])
+        data = read(tmp_path)
+        assert (data.captions, [issue.kind for issue in data.issues]) == ((), ["table left out"])
+        table.unlink()
+    table = write(tmp_path / "train" / "captions.csv", [{"image": "2.png", "caption": "It lies elsewhere."}])
+    assert read(tmp_path).captions == ("It lies elsewhere.",)
+
+
+def test_paths_that_lead_out_of_the_folder_of_a_table_lead_where_they_say(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "train/1.png", "train/2.png", "test/2.png", "images/4.png")
+    rows = [{"file_name": name, "caption": name} for name in ("1.png", "../test/2.png", "../test/1.png")]
+    rows += [{"file_name": str(tmp_path / "images" / "4.png"), "caption": "whole"}]
+    rows += [{"file_name": "/elsewhere/train/2.png", "caption": "of another machine"}]
+    write(tmp_path / "train" / "captions.jsonl", rows)
+    data = read(tmp_path)
+    assert {name: texts for name, (_, texts) in of_pictures(data).items() if texts} == {
+        "train/1.png": ["1.png"],
+        "test/2.png": ["../test/2.png"],
+        "images/4.png": ["whole"],
+        "train/2.png": ["of another machine"],
+    }
+    assert [issue.kind for issue in data.issues] == ["missing picture"]
+
+
+NAMES = st.sampled_from(["1.png", "2.png", "cat/1.png", "a b.png", "é.png", "1.jpg", "x.1.png"])
+FOLDERS = st.sampled_from([".", "train", "test", "train/cat", "more"])
+
+
+@given(
+    st.sets(st.tuples(FOLDERS, NAMES), min_size=1),
+    st.dictionaries(FOLDERS, st.lists(NAMES, min_size=1, unique=True), min_size=1, max_size=4),
+    st.sampled_from(["metadata.jsonl", "metadata.csv"]),
+)
+def test_no_caption_of_an_imagefolder_stands_with_another_picture(
+    tmp_path_factory: pytest.TempPathFactory, there: set[tuple[str, str]], named: dict[str, list[str]], name: str
+) -> None:
+    """Each caption says the path of its picture; what is not read is listed."""
+    root = tmp_path_factory.mktemp("split")
+    add_pictures(root, "other/other.png", *(f"{folder}/{picture}" for folder, picture in there))
+    for folder, pictures in named.items():
+        rows = [{"file_name": one, "text": os.path.normpath(f"{folder}/{one}")} for one in pictures]
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        write(root / folder / name, rows)
+    data = read(root)
+    nested = {os.path.normpath(f"{folder}/{one}") for folder, many in named.items() if folder != "." for one in many}
+    said: set[str] = set()
+    for text, image in zip(data.captions, data.image_of_caption, strict=True):
+        path = data.paths[image]
+        assert isinstance(path, Path)
+        if text in nested:
+            assert path.relative_to(root).as_posix() == text
+        said.add(text)
+    tables = {issue.where for issue in data.issues if issue.kind == "table left out"}
+    listed = " ".join(issue.detail for issue in data.issues)
+    for folder, pictures in named.items():
+        if os.path.normpath(f"{folder}/{name}") not in tables:
+            assert all(one in said or one in listed for one in (os.path.normpath(f"{folder}/{x}") for x in pictures))

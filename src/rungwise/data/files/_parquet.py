@@ -81,8 +81,8 @@ class Parquet:
 
 
 def _length(cell: object) -> int:
-    if isinstance(cell, list):
-        return sum(map(_length, cell))
+    if isinstance(cell, list | dict):
+        return sum(map(_length, cell.values() if isinstance(cell, dict) else cell))
     return len(cell) if isinstance(cell, str | bytes) else 0
 
 

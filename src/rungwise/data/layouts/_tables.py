@@ -224,15 +224,11 @@ class _Candidate:
         cells = (row.get(str(column)) for _, row in table.rows if not isinstance(row, str))
         names = dict.fromkeys(name for cell in cells if (name := _name(cell)))
         published = table.path.stem.lower() == _METADATA and table.column((_FILE_NAME,)) is not None
-        inside = {name: self._inside(name) for name in names} if self.folder.parts else {}
+        # As the layout is published its names are whole paths, where others leave out folders or endings.
+        find = self._exactly if published else self._inside
+        inside = {name: find(name) for name in names} if self.folder.parts else {}
         self.own = bool(inside) and (published or any(inside.values()))
-        if not self.own:
-            self.found = {name: self._anywhere(name) for name in names}
-        elif published and any(map(self._within.exact, names)):
-            # As the layout is published its names are whole paths, where others leave out folders or endings.
-            self.found = {name: [path] if (path := self._within.exact(name)) else [] for name in names}
-        else:
-            self.found = inside
+        self.found = inside if self.own else {name: self._anywhere(name) for name in names}
         self.named: set[Path | str] = {paths[0] for paths in self.found.values() if len(paths) == 1}
 
     def find(self, name: str) -> Sequence[Path]:
@@ -250,12 +246,25 @@ class _Candidate:
 
     def _inside(self, name: str) -> Sequence[Path]:
         """The pictures of the table's own folder that a name may mean, or the one elsewhere to which its path leads."""
-        if ".." not in PurePosixPath(name.replace("\\", "/")).parts and not Path(name).is_absolute():
-            return self._within.find(name)
+        relative = PurePosixPath(name.replace("\\", "/"))
+        if ".." in relative.parts:
+            return self._away(name)
+        return (self._away(name) if Path(name).is_absolute() else ()) or self._within.find(name)
+
+    def _exactly(self, name: str) -> Sequence[Path]:
+        """The picture whose path from the table's own folder, or from the whole one, is this name."""
+        whole = self._files.exact(name)
+        if whole is not None and not whole.is_relative_to(self._within.root):
+            whole = None
+        path = self._within.exact(name) or whole
+        return [path] if path else self._away(name)
+
+    def _away(self, name: str) -> Sequence[Path]:
+        """The picture to which a path leads from the table's own folder."""
         straight = Path(os.path.normpath(self._within.root / name)).absolute()
-        if straight.suffix.lower() in PICTURE_SUFFIXES and is_regular(straight):
-            return self._files.find(str(straight))
-        return self._within.find(name) if Path(name).is_absolute() else ()
+        if straight.suffix.lower() not in PICTURE_SUFFIXES or not is_regular(straight):
+            return ()
+        return self._files.find(str(straight))
 
     def _anywhere(self, name: str) -> Sequence[Path]:
         """The pictures of the whole folder that a name may mean, those of another split's folder left out."""
