@@ -208,3 +208,12 @@ def test_larger_files_that_hold_the_pictures_are_counted(tmp_path: Path) -> None
     found = inspect(ImageCaptions(("a", "b", "c"), (), [], paths=places))
     assert (found.archives, found.files, found.kinds) == (2, 3, {"missing file": 3})
     assert "files that hold the pictures 2" in " ".join(printed(found).split())
+
+
+def test_captions_without_blanks_between_words_are_told() -> None:
+    texts = ("一只棕色的狗在草地上奔跑", "两个人在海边散步")
+    found = inspect(ImageCaptions(("a", "b"), texts, np.array([0, 1])))
+    (issue,) = found.odd
+    assert (issue.kind, issue.where) == ("no blanks between words", "a#0")
+    assert "--tokenizer icu" in issue.detail
+    assert inspect(ImageCaptions(("a", "b"), ("A red hat 红色", "A dog"), np.array([0, 1]))).odd == ()

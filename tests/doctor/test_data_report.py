@@ -332,3 +332,15 @@ def test_a_thumbnail_of_bytes_is_no_upload_in_messages(scenes: ImageCaptions, tm
     report = examine_data(with_files(scenes, {0: tmp_path / "cut.png"}))
     assert report.unreadable[0].where == str(tmp_path / "cut.png")
     assert "uploaded" not in report.unreadable[0].detail
+
+
+def test_captions_without_blanks_between_words() -> None:
+    count = 40
+    texts = tuple(f"一只棕色的狗在草地上奔跑{chr(0x4E00 + at)}" for at in range(count))
+    splits = ("train",) * 20 + ("val",) * 10 + ("test",) * 10
+    ids = tuple(map(str, range(count)))
+    report = examine_data(ImageCaptions(ids, texts, np.arange(count), splits=splits), min_count=None)
+    (finding,) = (one for one in report.findings if one.name == "no blanks between words")
+    assert finding.severity == "advice"
+    assert "--tokenizer icu" in finding.cure
+    assert finding.places == texts[:1]

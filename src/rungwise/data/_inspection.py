@@ -16,7 +16,7 @@ from rich.text import Text
 
 from rungwise.core import MissingFileError, UserError
 from rungwise.core.compute import cores, thread_pool
-from rungwise.core.text import normalised
+from rungwise.core.text import normalised, written_without_blanks
 from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import FeatureRows, PackedPicture
 from rungwise.data.pictures import load_array, picture_bytes, read_header, unreadable_picture, upright_size
@@ -31,6 +31,7 @@ SAMPLED_ROWS = 100
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
 _LARGE, _LOOKED_AT = 1 << 24, 256
 """Pixels beyond which a picture is decoded smaller, and how many its shorter side then keeps."""
+_TOKENIZER = "sources of words (rungwise relevance) need --tokenizer icu, and tokens counted here are no words"
 _EXAMPLES = 3
 """Number of issues of a kind that are shown."""
 
@@ -150,6 +151,8 @@ def inspect(
         lengths.append(len(tokens))
     texts = Counter(" ".join(caption.lower().split()) for caption in words)
     odd = [*(issue for issue in data.issues if issue.kind != NOT_READ), *(_odd_captions(data) if words else ())]
+    if written_without_blanks(words):
+        odd.append(Issue("no blanks between words", data.caption_ids[0], f"{data.captions[0][:40]!r}; {_TOKENIZER}"))
     looks = list(_look_at(data, progress)) if check_pictures else []
     odd += [look for look in looks if isinstance(look, Issue)]
     readable = {position: look for position, look in enumerate(looks) if isinstance(look, _Look)}

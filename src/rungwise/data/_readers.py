@@ -312,6 +312,7 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         data = read_folder(files) if data is None else data
     place = rows if rows is not None and take_rows else path
     if options.captions_only:
+        issues += [one for one in files.issues if one.kind.endswith(" left out")]
         return (replace(data, issues=(*data.issues, *issues)) if issues else data), place
     if path.is_dir() and _reads_files(data):
         data = with_descriptions(data, files)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rungwise.data import ImageCaptions, with_splits, with_validation
 from rungwise.doctor._features import odd_features
 from rungwise.doctor._finding import Finding, Report, faults_first, first, share
-from rungwise.doctor._missing_words import learnt_words
+from rungwise.doctor._missing_words import learnt_words, no_blanks
 from rungwise.doctor._pictures import Progress, look_at, pictures_in_two_splits
 from rungwise.doctor._roles import Roles
 from rungwise.doctor._shared_captions import captions_in_two_splits
@@ -75,6 +75,7 @@ def examine_data(
 def _of_texts(data: ImageCaptions, roles: Roles) -> Iterator[Finding]:
     for look in (captions_per_picture, empty_captions, absent_labels, captions_in_two_splits):
         yield from look(data, roles)
+    yield from no_blanks(data)
 
 
 def _no_splits(data: ImageCaptions) -> Finding:

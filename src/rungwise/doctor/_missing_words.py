@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rungwise.core.text import written_without_blanks
 from rungwise.data import ImageCaptions
 from rungwise.doctor._finding import EXAMPLES, Finding, share
 from rungwise.doctor._roles import Roles
@@ -78,3 +79,16 @@ def learnt_words(data: ImageCaptions, roles: Roles, min_count: int) -> Iterator[
         "Lower model.text.min_count, start from word vectors of a file (model.text.word_vectors, vocabulary: both), or"
         " take a text encoder that knows more words.",
     )
+
+
+def no_blanks(data: ImageCaptions) -> Iterator[Finding]:
+    """Finding where the captions are of a language without blanks between words."""
+    if data.text_features is None and written_without_blanks(data.captions):
+        yield Finding(
+            "no blanks between words",
+            "advice",
+            "The captions have no blanks between words, so that sources of relevance that compare words (tfidf, cider,"
+            " cider-d, cbow) take each caption for one word, and nearly all degrees are 0.",
+            "Give these sources --tokenizer icu (in a configuration tokenizer: icu).",
+            data.captions[:1],
+        )

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from rungwise.core import UserError
-from rungwise.core.text import normalised, unescaped
+from rungwise.core.text import UNSPACED, normalised, unescaped
 
 __all__ = ["UNSPACED", "Tokeniser", "character_bigrams", "icu_words", "name_of", "ptb", "unicode_words", "whitespace"]
 
@@ -90,12 +90,6 @@ def whitespace(text: str) -> list[str]:
     """
     return text.lower().split()
 
-
-UNSPACED = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
-    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Scripts that are written without spaces between words."""
 
 _BESIDE = r"\u3005-\u3007"
 """Signs within words of these scripts: the repetition in 人々, and the round zero. Saved vocabularies are without."""

@@ -117,6 +117,19 @@ def test_other_tokenizers(table, tmp_path):
         np.testing.assert_array_equal(load(tmp_path / name, expected=source).dense(), source.dense())
 
 
+@pytest.mark.parametrize("source", ["cider-d", "cider", "tfidf"])
+@pytest.mark.parametrize("tokenizer", ["ptb", "whitespace", "unicode", "bigrams"])
+def test_captions_without_blanks_between_words_get_the_option_that_finds_words(source, tokenizer, tmp_path, capsys):
+    file = tmp_path / "captions.csv"
+    file.write_text("image,caption\na.jpg,一只棕色的狗在草地上奔跑\na.jpg,一只狗在奔跑\nb.jpg,两个人在海边散步\n")
+    assert run(source, file, "--tokenizer", tokenizer) == 0
+    out = capsys.readouterr().out
+    needed = tokenizer in ("ptb", "whitespace")
+    said = f"{source}: these captions have no blanks between words; --tokenizer icu"
+    assert out.splitlines().count(said) == needed
+    assert ("% are 0" in out) != needed
+
+
 def test_one_split(tmp_path):
     file = tmp_path / "captions.csv"
     rows = [f"{image},{text},{'test' if image in 'a.jpg b.jpg' else 'train'}" for image, text, _ in CAPTIONS]

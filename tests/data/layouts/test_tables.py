@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rungwise.core import UserError, limited
 from rungwise.data import ImageCaptions, read
-from rungwise.data.layouts import read_table
+from rungwise.data.layouts import _tables, read_table
 
 Row = dict[str, Any]
 ROWS: list[Row] = [
@@ -705,3 +705,37 @@ def test_no_caption_of_an_imagefolder_stands_with_another_picture(
     for folder, pictures in named.items():
         if os.path.normpath(f"{folder}/{name}") not in tables:
             assert all(one in said or one in listed for one in (os.path.normpath(f"{folder}/{x}") for x in pictures))
+
+
+def test_another_table_changes_no_ids(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "images/a.jpg", "images/x.jpg", "images/rome/b.jpg", "images/rome/a.jpg")
+    write(
+        tmp_path / "captions.csv", [{"image": "a.jpg", "caption": "No single one."}, {"image": "x.jpg", "caption": "x"}]
+    )
+    before = read(tmp_path).image_ids
+    write(
+        tmp_path / "images" / "rome" / "two.csv",
+        [{"image": f"{name}.jpg", "caption": f"Roman {name}"} for name in "ab"],
+    )
+    data = read(tmp_path)
+    assert set(data.image_ids) == set(before) | {"rome/a.jpg", "rome/b.jpg"}
+    said = {data.captions[at]: data.paths[image] for at, image in enumerate(data.image_of_caption)}
+    assert said == {
+        "x": tmp_path / "images" / "x.jpg",
+        "Roman a": tmp_path / "images" / "rome" / "a.jpg",
+        "Roman b": tmp_path / "images" / "rome" / "b.jpg",
+    }
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_a_large_table_is_not_read_for_nothing(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    monkeypatch.setattr(_tables, "_LARGE", 1000)
+    write(tmp_path / f"long{suffix}", [{"image": "a.jpg", "caption": f"A dog {number}."} for number in range(100)])
+    rows = [{"year": number, "sum": "a sum"} for number in range(5000)]
+    write(tmp_path / f"taxes{suffix}", [*rows, {"year": 0, "sum": "x" * 100}])
+    data = read(tmp_path)
+    assert len(data.captions) == 100
+    assert left_out(data)[0][1].startswith("needs an image column")
+    with limited(text_bytes=1200):
+        assert {where for where, _ in left_out(read(tmp_path))} == {f"long{suffix}", f"taxes{suffix}"}

@@ -141,7 +141,7 @@ def main(arguments: list[str]) -> int:
     if isinstance(source, HumanJudgements):
         _say_judgements(source)
     else:
-        _describe(source, config, described, data, saved.data)
+        _describe(source, config, described, data, saved.data, of_words=not config.advice(data, building))
     if isinstance(source, Cascade):
         say(str(source.report))
     return 0
@@ -239,7 +239,9 @@ def _say_judgements(human: HumanJudgements) -> None:
             say(f"{what}: mean {grades.mean():.3f}, from {grades.min():.3g} to {grades.max():.3g}")
 
 
-def _describe(source: Degrees, config: SourceConfig, asked: Described, data: ImageCaptions, place: Path) -> None:
+def _describe(
+    source: Degrees, config: SourceConfig, asked: Described, data: ImageCaptions, place: Path, *, of_words: bool
+) -> None:
     """Print a description of the degrees, and the rungs with examples if requested."""
     from rungwise.relevance.description import render_rungs, rungs, rungs_page
     from rungwise.relevance.description.describe import describe, thresholds
@@ -256,7 +258,7 @@ def _describe(source: Degrees, config: SourceConfig, asked: Described, data: Ima
             cuts = thresholds(source, shares, pairs=pairs)
         except UserError as error:
             raise UserError(f"--shares {_spaced(shares)}: {error}, or give --thresholds") from error
-    say(str(describe(source, at=cuts, pairs=pairs, name=config.kind)))
+    say(str(describe(source, at=cuts, pairs=pairs, name=config.kind, of_words=of_words)))
     if asked.show_rungs is None:
         return
     found = rungs(source, cuts, examples=asked.examples or _EXAMPLES_OF_A_RUNG, pairs=pairs)

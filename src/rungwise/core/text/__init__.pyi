@@ -6,4 +6,6 @@ from ._natural_order import natural_key as natural_key
 from ._person_names import LONGEST_NAME as LONGEST_NAME
 from ._person_names import person_name as person_name
 from ._positions import evenly_spread as evenly_spread
+from ._scripts import UNSPACED as UNSPACED
+from ._scripts import written_without_blanks as written_without_blanks
 from ._setting_names import near_setting as near_setting

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rungwise.core import UserError, is_regular, parse_json
+from rungwise.core import UserError, is_regular, parse_json, require_regular
 from rungwise.data._collection import ImageCaptions, Issue
 from rungwise.data.files import QuotationError, opened_parquet, read_lines, read_text, separated_records
 from rungwise.data.layouts._folder import (
@@ -53,6 +53,8 @@ _METADATA, _FILE_NAME = "metadata", "file_name"
 """Name of the file and of its column of pictures in the layout that Hugging Face calls imagefolder."""
 _COMMENT, _NUMBER_OF_COMMENT = "comment", "comment_number"
 """Columns of the table of Flickr30k, ``image_name| comment_number| comment``."""
+_LARGE, _LARGE_HEAD = 16 << 20, 1 << 16
+"""Bytes of a table of which the columns are looked at first, and of its beginning."""
 _LEFT = "table left out"
 _SPREADSHEETS = frozenset({".xlsx", ".xls", ".ods", ".numbers"})
 _LABEL_SEPARATOR = ";"
@@ -184,6 +186,7 @@ def read_tables(
     [('table left out', 'taxes.csv')]
     """
     usable = _asked_for(paths, files) if asked else _goes_together(_sound(paths, files), files, captions_only)
+    _share_ids(usable, files)
     while usable:
         gatherer = Gatherer(None if captions_only else files, strict=asked)
         try:
@@ -210,6 +213,8 @@ class _Candidate:
         own: It names pictures of its own folder below that of the collection, and those of that folder alone.
         found: Each name in the table, with the pictures that it may mean.
         named: What the table names, to compare it with others: pictures, or ids where no pictures are there.
+        common: The folder that ids of pictures leave out, as the names of the other tables leave it out.
+        taken: Names in other tables, which are no ids here.
     """
 
     def __init__(self, table: Table, files: PictureFolder) -> None:
@@ -230,6 +235,7 @@ class _Candidate:
         self.own = bool(inside) and (published or any(inside.values()))
         self.found = inside if self.own else {name: self._anywhere(name) for name in names}
         self.named: set[Path | str] = {paths[0] for paths in self.found.values() if len(paths) == 1}
+        self.common, self.taken = files.root, frozenset[str]()
 
     def find(self, name: str) -> Sequence[Path]:
         """The pictures that the table may mean by a name of its own."""
@@ -240,8 +246,11 @@ class _Candidate:
         if not self.own:
             return name
         found = self.found.get(name, ())
-        if len(found) == 1 and found[0].is_relative_to(self._files.root):
-            return picture_id(found[0].relative_to(self._files.root))
+        for folder in (self.common, self._files.root):
+            if len(found) == 1 and found[0].is_relative_to(folder):
+                image_id = picture_id(found[0].relative_to(folder))
+                if image_id not in self.taken or folder == self._files.root:
+                    return image_id
         return f"{self.folder.as_posix()}/{name}"
 
     def _inside(self, name: str) -> Sequence[Path]:
@@ -291,15 +300,34 @@ def _sound(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
     found = []
     for path in paths:
         try:
-            table = read_table(path)
+            head = _columns_of_large(path, files)
+            missing = "" if head is None else _missing_columns(Table(path, head, []))
+            table = None if missing else read_table(path)
         except UserError as error:
             leave_out(files, path, str(error), _LEFT)
             continue
-        if missing := _missing_columns(table):
+        if table is None or (missing := _missing_columns(table)):
             leave_out(files, path, missing, _LEFT)
         else:
             found.append(_Candidate(table, files))
     return found
+
+
+def _columns_of_large(path: Path, files: PictureFolder) -> tuple[str, ...] | None:
+    """The columns at the beginning of a file that is large, which is not read to the end for nothing; None if small."""
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", JSON_SUFFIX) or require_regular(path, "text_bytes") < _LARGE:
+        return None
+    head = files.head(path.relative_to(files.root), _LARGE_HEAD)
+    text, *rest = head.decode("utf-8-sig", "replace").split("\n")
+    if suffix not in (".jsonl", ".ndjson"):
+        # A header in another encoding, or with a line break in it, is left to the reader.
+        return _header(text, _delimiter(path, text)) if rest and text.isascii() and text.count('"') % 2 == 0 else None
+    columns: dict[str, None] = {}
+    for line in (text, *rest)[: len(rest)]:  # the last one may be cut
+        cells = parse_json(line, path, finite=False) if line.strip() else None
+        columns.update(dict.fromkeys(cells if isinstance(cells, dict) else ()))
+    return tuple(columns) if rest else None
 
 
 def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_only: bool) -> list[_Candidate]:
@@ -332,6 +360,17 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
         for what in one.named:
             taken.setdefault(what, []).append(one)
     return [one for one in naming if one not in left]
+
+
+def _share_ids(candidates: list[_Candidate], files: PictureFolder) -> None:
+    """Let the ids of all tables leave out the same folder, so that another table does not change ids."""
+    others = [one for one in candidates if not one.own]
+    taken = frozenset(name for one in others for name in one.found)
+    full = ((f"/{name}", paths[0].as_posix()) for one in others for name, paths in one.found.items() if len(paths) == 1)
+    left = {path.removesuffix(name) if path.endswith(name) else "" for name, path in full}
+    common = Path(next(iter(left))) if len(left) == 1 and "" not in left else files.root
+    for one in candidates:
+        one.common, one.taken = common, taken
 
 
 def _why_none(one: _Candidate) -> str:

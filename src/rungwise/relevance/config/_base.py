@@ -91,10 +91,16 @@ class SourceConfig(ABC):
         building = building or Building()
         for name, what in self.missing().items():
             raise UserError(f"relevance: {self.kind} needs {building.option(name)}: {what}")
+        if advice := self.advice(data, building):
+            building.say(f"{self.kind}: {advice}")
         if building.cache is None:
             return self._built(data, building)
         recipe = self._recipe(data, building)
         return made_once(self.kind, data, recipe, building.cache, lambda: self._built(data, building), building.say)
+
+    def advice(self, data: ImageCaptions, building: Building) -> str:
+        """What is wrong with these options for these captions, and the remedy; empty where nothing is."""
+        return ""
 
     def missing(self) -> dict[str, str]:
         """Options that must be given and were not, with what to give for each."""

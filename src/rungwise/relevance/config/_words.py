@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rungwise.core import UserError, to_plain, user_path
 from rungwise.core.disk import digest_of
+from rungwise.core.text import written_without_blanks
 from rungwise.data import ImageCaptions, with_splits
 from rungwise.language import stemmed, tokenisers
 from rungwise.relevance._base import Degrees
@@ -33,6 +34,8 @@ TOKENISERS: dict[Tokenizer, tokenisers.Tokeniser] = {
     "icu": tokenisers.icu_words,
     "bigrams": tokenisers.character_bigrams,
 }
+_BY_BLANKS: tuple[Tokenizer, ...] = ("ptb", "whitespace")
+"""Tokenisers that find words by the blanks between them."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class WordsConfig(CaptionsConfig):
     tokenizer: Tokenizer = "ptb"
     stem: str | None = None
     frequencies: Literal["collection", "train"] | None = None
+
+    def advice(self, data: ImageCaptions, building: Building) -> str:
+        """The option that finds words where captions have no blanks between them."""
+        return _without_blanks(self.tokenizer, data, building)
 
     def _of_words(self, data: ImageCaptions, building: Building, orders: int) -> dict[str, Any]:
         return {
@@ -98,6 +105,12 @@ class WordsConfig(CaptionsConfig):
         part = self._corpus(data, replace(building, say=lambda _: None))
         corpus = None if part is None else hash_of_captions(part.captions, part.image_of_caption)
         return {**to_plain(self), "frequencies": corpus, **_packages(self.tokenizer, self.stem)}
+
+
+def _without_blanks(tokenizer: Tokenizer, data: ImageCaptions, building: Building) -> str:
+    if tokenizer not in _BY_BLANKS or not written_without_blanks(data.captions):
+        return ""
+    return f"these captions have no blanks between words; {building.option('tokenizer')} icu"
 
 
 def _packages(tokenizer: Tokenizer, stem: str | None) -> dict[str, str]:
@@ -192,6 +205,10 @@ class CBoWConfig(CaptionPairsConfig):
     kind: Literal["cbow"] = field(default="cbow", init=False)
     vectors: Path | None = None
     tokenizer: Tokenizer = "ptb"
+
+    def advice(self, data: ImageCaptions, building: Building) -> str:
+        """The option that finds words where captions have no blanks between them."""
+        return _without_blanks(self.tokenizer, data, building)
 
     def _built(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.embedding import CBoW

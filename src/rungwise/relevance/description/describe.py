@@ -206,6 +206,7 @@ class Description:
         edges: (bins + 1,) edges of the histogram of other pairs.
         counts: (bins,) number of pairs in each bin.
         shares: Threshold to share of other pairs at or above it.
+        of_words: Its zeros mean something; False where it found no words to compare, so that they are not shown.
     """
 
     name: str
@@ -217,11 +218,13 @@ class Description:
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
     shares: dict[float, float]
+    of_words: bool = True
 
     def __str__(self) -> str:
+        zeros = f", of which {self.zeros:.1%} are 0" if self.of_words else ""
         lines = [
             f"{self.name}: {self.pairs:,} pairs; mean {self.own:.3f} of captions with their own image,"
-            f" {self.others:.4f} of all others, of which {self.zeros:.1%} are 0",
+            f" {self.others:.4f} of all others{zeros}",
             "percentiles: " + ", ".join(f"{at:g} % {value:.3f}" for at, value in self.percentiles.items()),
         ]
         lines += [f"at or above {cut:.4g}: {share:.3%}" for cut, share in self.shares.items()]
@@ -233,7 +236,9 @@ class Description:
         return "\n".join(lines)
 
 
-def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_000, name: str = "") -> Description:
+def describe(
+    source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_000, name: str = "", of_words: bool = True
+) -> Description:
     """Histogram, percentiles and shares above thresholds of a sample of pairs.
 
     Args:
@@ -241,6 +246,7 @@ def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_00
         at: Thresholds whose shares are shown.
         pairs: Number of pairs to sample, roughly.
         name: Name of the source in print; empty takes the source's class.
+        of_words: Show the share of zeros; it means nothing where the source found no words to compare.
 
     >>> from rungwise.relevance.lexical import CIDErD
     >>> print(describe(CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3]), at=[0.5]))
@@ -269,4 +275,5 @@ def describe(source: Degrees, *, at: Sequence[float] = (), pairs: int = 1_000_00
         edges=edges,
         counts=counts,
         shares={float(cut): float((others >= cut).mean()) for cut in at},
+        of_words=of_words,
     )
