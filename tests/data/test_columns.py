@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rungwise.core import limits
 from rungwise.data import typed
-from rungwise.data._columns import MOST_COLUMNS, kind_of, own_name, usable
+from rungwise.data._columns import kind_of, own_name, usable
 from rungwise.data.layouts._gatherer import Gatherer
 
 
@@ -55,8 +56,8 @@ def test_no_table_makes_columns_without_end() -> None:
     gatherer = Gatherer(None)
     image = gatherer.image("a.jpg", "row 1")
     assert image is not None
-    for number in range(MOST_COLUMNS + 5):
+    for number in range(limits().table_columns + 5):
         gatherer.column(image, f"column {number}", number, "row 1")
     data = gatherer.collection("many", "table")
-    assert len(data.columns) == MOST_COLUMNS
+    assert len(data.columns) == limits().table_columns
     assert data.issues[0].detail.startswith("5 beyond the first 200")

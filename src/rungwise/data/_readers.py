@@ -177,14 +177,12 @@ def read(
     >>> read(folder, layout="folder").captions
     ()
     """
-    source = source_of_files(
-        [path] if isinstance(path, str | Path) else path, layout=layout, captions=captions, exclude=exclude
-    )
+    source = source_of_files(path, layout=layout, captions=captions, exclude=exclude)
     return _read_source(source, join_restval=join_restval, captions_only=captions_only)
 
 
 def source_of_files(
-    paths: Sequence[Path | str],
+    path: Path | str | Sequence[Path | str],
     *,
     layout: str | None = None,
     captions: Path | str | None = None,
@@ -196,8 +194,9 @@ def source_of_files(
             f"layout={layout!r}: no such layout; there are {', '.join(LAYOUTS)}",
             parameters={f"layout={layout!r}": "layout"},
         )
-    named = named_folders(paths) if len(paths) > 1 else {"": user_path(paths[0])}
-    if captions is not None and len(named) > 1:
+    alone = isinstance(path, str | Path)
+    named = {"": user_path(path)} if isinstance(path, str | Path) else named_folders(path)
+    if captions is not None and not alone:
         raise UserError(
             f"captions={str(captions)!r}: is of the pictures of one folder, and {len(named)} are given; give one",
             parameters={f"captions={str(captions)!r}": "captions"},
@@ -205,7 +204,7 @@ def source_of_files(
     return CollectionSource(
         tuple(map(_absolute, named.values())),
         (layout or "",) * len(named),
-        tuple(named) if len(named) > 1 else (),
+        () if alone else tuple(named),
         "" if captions is None else _absolute(user_path(captions)),
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
     )

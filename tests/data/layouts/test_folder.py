@@ -99,13 +99,13 @@ def test_linked_folders_are_followed_and_loops_end(tmp_path: Path) -> None:
 
 
 def test_a_bare_folder_has_pictures_and_no_captions(tmp_path: Path) -> None:
-    data = read_folder(folder_with(tmp_path, "b/z.png", "a.jpg", "raw.heic", "notes.md"))
+    data = read_folder(folder_with(tmp_path, "b/z.png", "a.jpg", "raw.dng", "notes.md"))
     assert data.image_ids == ("a.jpg", "b/z.png")
     assert data.paths == (tmp_path / "a.jpg", tmp_path / "b" / "z.png")
     assert data.captions == ()
     assert data.splits == ("none", "none")
     assert data.name == tmp_path.name
-    assert {issue.where for issue in data.issues} <= {"raw.heic"}
+    assert {issue.where for issue in data.issues} <= {"raw.dng"}
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -198,7 +198,10 @@ class _Run:
 
         asked = self.asked
         layout = None if asked.layout == AUTO else asked.layout
-        given = source_of_files(asked.pictures, layout=layout, captions=asked.captions, exclude=asked.exclude)
+        # An index of several folders has their names in its ids, also where one is given alone.
+        several = len(asked.pictures) > 1 or (before is not None and bool(before.names))
+        pictures = asked.pictures if several else asked.pictures[0]
+        given = source_of_files(pictures, layout=layout, captions=asked.captions, exclude=asked.exclude)
         if before is None or asked.layout == AUTO:
             return given
         layouts = dict(zip(before.names or ("",), before.layouts, strict=True))
