@@ -228,13 +228,13 @@ def _read_source(
     options = _Options(join_restval, captions_only, source.exclude)
     captions = Path(source.captions) if source.captions else None
     parts: dict[str, tuple[Path, ImageCaptions]] = {}
+    places: list[Path] = []
     for path, layout, name in zip(source.paths, source.layouts, source.names or ("",), strict=True):
         data, place = _read_or_none(Path(path), layout, captions, options, tolerant)
-        parts[name] = place, data
+        parts[name] = Path(path), data
+        places.append(place)
     found = replace(
-        source,
-        paths=tuple(_absolute(place) for place, _ in parts.values()),
-        layouts=tuple(data.layout for _, data in parts.values()),
+        source, paths=tuple(map(_absolute, places)), layouts=tuple(data.layout for _, data in parts.values())
     )
     if not source.names:
         return replace(data, source=found)

@@ -137,4 +137,4 @@ def test_it_ends_with_the_commands_to_run_next(
     ]
     assert shown == [command.replace("FOLDER", str(folder)) for command in commands]
     untrained = ("captions.csv" in files and splits != "test" and TRAINED[0] not in commands) or not commands
-    assert ("no model can be trained on it: " in said) == untrained
+    assert ("too little to train a model on: " in said) == untrained

@@ -120,7 +120,7 @@ def test_the_same_command_again_touches_only_what_changed(
     (pictures / "table.csv").write_text("image,title,year,tags\n0.jpg,A dog,2020,sea;sun\n1.jpg,A cat,2021,\n")
     assert main(["index", "photos", "--model", model, "--explain"]) == 0
     said = capsys.readouterr().out
-    assert "columns: title (texts), year (numbers), tags (lists of texts)" in said
+    assert "columns to filter a search by: title (texts), year (numbers), tags (lists of texts)" in said
     assert "5 added, 0 changed, 0 removed, 0 unchanged (5 encoded)" in said
     assert "store: " in said
     (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())

@@ -84,9 +84,9 @@ def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
             yield f"  {train} --data.train {' '.join(map(quote, others))} --out run"
             yield f"  {index} --model run/model --out index"
         else:
-            yield f"no model can be trained on it: {why}"
+            yield f"too little to train a model on: {why}"
         if data.paths:
-            yield "or search with a published model, without training:"
+            yield "search it with a published model, without training:"
             yield f"  {index}"
     elif data.paths:
         yield "next, make it searchable with a published model (no captions to train with):"

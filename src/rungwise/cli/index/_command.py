@@ -447,7 +447,7 @@ class _First(_Run):
 def say_columns(data: ImageCaptions) -> None:
     """Print which columns of the user's table are kept, and with which types."""
     if kinds := data.column_kinds:
-        say("columns: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
+        say("columns to filter a search by: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
 
 
 def beside(pictures: Path) -> Path:
