@@ -11,7 +11,7 @@ from PIL import Image, ImageCms, ImageFile, ImageOps
 
 from rungwise.core import UserError
 from rungwise.data.pictures import _decoding as decoding
-from rungwise.data.pictures import load_array, load_picture, small_image, thumbnail
+from rungwise.data.pictures import load_array, load_picture, prepared_array, prepared_picture, small_image, thumbnail
 from rungwise.data.pictures._picture_files import picture_digest
 
 
@@ -202,6 +202,16 @@ def test_what_is_no_picture_gets_one_line(tmp_path: Path) -> None:
         load_picture(tmp_path)
     with pytest.raises(UserError, match=r"^<uploaded picture>: not a picture"):
         load_picture(b"hello")
+
+
+def test_models_get_very_large_pictures_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "LARGE", 1000)
+    monkeypatch.setattr(decoding, "_SIDE_OF_LARGE", 20)
+    data = encoded(smooth(130, 70), "PNG")
+    assert prepared_array(data, np.shape) == (3, 24, 44)
+    assert prepared_picture(data, lambda picture: picture.shape) == (3, 24, 44)
+    assert prepared_array(data, np.shape, shorter_side=36) == load_array(data).shape == (3, 70, 130)
+    assert prepared_array(encoded(smooth(30, 20), "PNG"), np.shape) == (3, 20, 30)
 
 
 def greys(data: bytes) -> list[int]:

@@ -57,6 +57,15 @@ def test_what_a_header_says() -> None:
     assert cut.parts >= 20
 
 
+@pytest.mark.parametrize("size", [(150, 110), (149, 97), (128, 96), (131, 200), (33, 257)])
+@pytest.mark.parametrize("wanted", [1, 5, 9, 20, 40])
+def test_sides_of_every_length_are_made_smaller(size: tuple[int, int], wanted: int) -> None:
+    data = bombs.encoded(colours(*size), "JPEG2000")
+    halved = next((by for by in range(5, 0, -1) if min(size) >= wanted << by), 0)
+    width, height = (-(-side // (1 << halved)) for side in size)
+    assert load_array(data, shorter_side=wanted).shape == (3, height, width)
+
+
 def test_sixteen_bits() -> None:
     values = np.linspace(0, 65535, 400).astype(np.uint16).reshape(20, 20)
     data = bombs.encoded(Image.fromarray(values), "JPEG2000")

@@ -52,6 +52,7 @@ __all__ = [
 T = TypeVar("T")
 
 _TILE_PIXELS = 1 << 20
+_SIDE_OF_LARGE = 2048
 _SCALES = {"L;2": 85, "L;4": 17}
 """How far the greys of 2 and 4 bits lie apart as greys of 8 bits."""
 _BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
@@ -84,7 +85,8 @@ def load_picture(source: Picture | str | bytes, *, shorter_side: int | None = No
     >>> load_picture(file.getvalue()).shape, load_picture(file.getvalue()).unique()
     (torch.Size([3, 2, 4]), tensor([255], dtype=torch.uint8))
     """
-    return prepared_picture(source, lambda picture: picture, shorter_side=shorter_side, name=name)
+    name, data = name or picture_name(source), picture_bytes(source)
+    return _with_tensor(data, name, shorter_side, lambda picture: picture)
 
 
 def prepared_picture(
@@ -99,12 +101,21 @@ def prepared_picture(
     Args:
         source: Picture as in :func:`load_picture`, with the same errors.
         make: Function of a (3, height, width) uint8 RGB tensor.
-        shorter_side: Hint as in :func:`load_picture`.
+        shorter_side: Hint as in :func:`load_picture`. Without one, a picture of more than 67 million pixels is decoded
+            as if it were 2,048.
         name: Name of the picture in messages.
     """
+    name, data = name or picture_name(source), picture_bytes(source)
+    return _with_tensor(data, name, shorter_side or _hint_of_large(data, name), make)
+
+
+def _hint_of_large(data: bytes, name: str) -> int | None:
+    return _SIDE_OF_LARGE if read_header(data, name, shorter_side=_SIDE_OF_LARGE).pixels > LARGE else None
+
+
+def _with_tensor(data: bytes, name: str, shorter_side: int | None, make: Callable[[Tensor], T]) -> T:
     import torch
 
-    name, data = name or picture_name(source), picture_bytes(source)
     with decoding(data, name, shorter_side) as image:
         with _explained(image, data, name):
             pixels = None
@@ -122,7 +133,8 @@ def load_array(
     source: Picture | str | bytes, *, shorter_side: int | None = None, name: str | None = None
 ) -> NDArray[np.uint8]:
     """:func:`load_picture` without torch, (3, height, width) uint8: Pillow decodes, at most 2 levels of 255 apart."""
-    return prepared_array(source, lambda picture: picture, shorter_side=shorter_side, name=name)
+    name, data = name or picture_name(source), picture_bytes(source)
+    return _with_array(data, name, shorter_side, lambda picture: picture)
 
 
 def prepared_array(
@@ -134,6 +146,10 @@ def prepared_array(
 ) -> T:
     """:func:`prepared_picture` without torch: ``make`` gets a (3, height, width) uint8 RGB array."""
     name, data = name or picture_name(source), picture_bytes(source)
+    return _with_array(data, name, shorter_side or _hint_of_large(data, name), make)
+
+
+def _with_array(data: bytes, name: str, shorter_side: int | None, make: Callable[[NDArray[np.uint8]], T]) -> T:
     with decoding(data, name, shorter_side) as image:
         with _explained(image, data, name):
             pixels = _decoded(image, shorter_side)
@@ -230,6 +246,10 @@ def _load(image: Image.Image) -> None:
     """Decode; the transparent colour of a PNG, which Pillow keeps as it stands in the file, is made one of 8 bits."""
     said = image.info.get("transparency")
     kinds = {tile.args for tile in getattr(image, "tile", [])} if image.format == "PNG" else set()
+    if halved := getattr(image, "_reduce", 0):
+        # The decoder of JPEG 2000 rounds up, and Pillow refuses what it makes where it has rounded the size down.
+        width, height = (side + -side % (1 << halved) for side in image.size)
+        image._size = width, height
     image.load()
     for kind, scale in _SCALES.items():
         if kind in kinds and isinstance(said, int):

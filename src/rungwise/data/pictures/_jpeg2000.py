@@ -47,7 +47,7 @@ class CodeStream:
     height: int
     components: int
     tiles: int
-    levels: int = _MOST_LEVELS
+    levels: int
     samples: int = 0
     precincts: int = 0
     blocks: int = 0
@@ -157,7 +157,9 @@ def _sized(sides: tuple[int, ...], body: bytes) -> CodeStream:
     if not (left < right and top < bottom and across and down and components):
         raise ValueError("its sides make no sense")
     tiles = math.ceil(max(0, right - first) / across) * math.ceil(max(0, bottom - upper) / down)
-    found = CodeStream(right - left, bottom - top, components, tiles)
+    # Sides that do not begin at 0 are rounded in another way than Pillow expects.
+    levels = 0 if left or top else _MOST_LEVELS
+    found = CodeStream(right - left, bottom - top, components, tiles, levels)
     found.samples = found.width * found.height * components
     return found
 
