@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
+from pillow_heif import register_heif_opener
 
 from rungwise.core import UnavailableError, UserError
 from rungwise.data import ImageCaptions
@@ -161,6 +162,13 @@ def test_collection_without_captions_says_so(tmp_path: Path) -> None:
 )
 def test_broken_upload_is_one_line(client: TestClient, body: bytes) -> None:
     refused(client.post("/pictures", content=body), 422)
+
+
+@pytest.mark.parametrize("form", ["JPEG2000", "HEIF"])
+def test_formats_of_no_browser_are_no_uploads(client: TestClient, form: str) -> None:
+    register_heif_opener()
+    said = refused(client.post("/pictures", content=picture_bytes((1, 2, 3), form)), 422)
+    assert "not a picture in a known format; convert it to JPEG or PNG" in said
 
 
 def test_gigapixel_upload_is_one_line(client: TestClient) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
+from pillow_heif import register_heif_opener
 
 from rungwise.core import limited
 from rungwise.index import Index
@@ -36,6 +37,28 @@ def test_a_picture_too_large_to_be_made_smaller_gets_a_plain_answer(index: Index
     assert client.get("/images/0-red").status_code == 200
     next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"], "TIFF"))
     assert client.get("/images/0-red").status_code == 422
+
+
+@pytest.mark.parametrize("form", ["TIFF", "JPEG2000", "HEIF"])
+def test_what_browsers_do_not_show_is_sent_as_jpeg(client: TestClient, index: Index, form: str) -> None:
+    register_heif_opener()
+    next(iter(index.items())).path.write_bytes(picture_bytes(COLOURS["red"], form))
+    answer = client.get("/images/0-red")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
+    assert Image.open(io.BytesIO(answer.content)).format == "JPEG"
+
+
+def test_a_picture_too_large_for_browsers_is_sent_smaller(
+    client: TestClient, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = next(iter(index.items())).path
+    monkeypatch.setattr(picture_files, "_MOST_SHOWN", 3_000_000)
+    file = io.BytesIO()
+    Image.new("RGB", (4000, 1000), "red").save(file, "PNG")
+    path.write_bytes(file.getvalue())
+    assert Image.open(io.BytesIO(client.get("/images/0-red").content)).size == (2048, 512)
+    monkeypatch.setattr(picture_files, "_MOST_SHOWN", 5_000_000)
+    assert client.get("/images/0-red").content == file.getvalue()
 
 
 def test_a_picture_that_takes_more_memory_than_all_gets_a_plain_answer(shared_index: Index) -> None:
