@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image, features
+from pillow_heif import register_heif_opener
 
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 230), "white": (250, 250, 250)}
 NAMES = tuple(f"{number}-{name}.png" for number, name in enumerate([*COLOURS, *COLOURS]))
@@ -30,6 +31,8 @@ PICTURES = {
     "a.webp": "WEBP",
     "a.ppm": "PPM",
     "a.avif": "AVIF",
+    "a.jp2": "JPEG2000",
+    "a.heic": "HEIF",
 }
 
 
@@ -227,6 +230,7 @@ def _make_words(folder: Path) -> None:
 
 def _make_pictures(folder: Path) -> None:
     folder.mkdir()
+    register_heif_opener()
     noise = np.random.default_rng(3).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     for name, form in picture_formats().items():
         Image.fromarray(noise).save(folder / name, form)

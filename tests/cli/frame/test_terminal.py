@@ -7,6 +7,7 @@ from rich.table import Table
 from rungwise.cli.frame import _terminal as terminal
 from rungwise.cli.frame import chosen_device, console, program, say, say_issues
 from rungwise.data import Issue
+from rungwise.data.pictures import NEEDS_EXTRA
 
 
 def test_a_gpu_that_nobody_asked_for_is_said(
@@ -19,6 +20,17 @@ def test_a_gpu_that_nobody_asked_for_is_said(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert chosen_device(None) == "cpu"
     assert capsys.readouterr().out == ""
+
+
+def test_pictures_that_lack_one_decoder_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    said = [Issue(NEEDS_EXTRA, f"{at}.heic", "pip install") for at in range(30)]
+    say_issues([*said, Issue("unreadable picture", "a.png", "damaged")])
+    assert (
+        capsys.readouterr().out
+        == f"{NEEDS_EXTRA}: 0.heic and 29 more: pip install\nunreadable picture: a.png: damaged\n"
+    )
+    say_issues(said[:1])
+    assert capsys.readouterr().out == f"{NEEDS_EXTRA}: 0.heic: pip install\n"
 
 
 def test_codes_in_names_and_captions_never_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

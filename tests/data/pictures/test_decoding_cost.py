@@ -53,7 +53,7 @@ def test_a_film_behind_a_picture_counts_nothing() -> None:
     assert steps(data + b"\xff\xda" * 100_000) == steps(data)
 
 
-@pytest.mark.parametrize("form", ["JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF"])
+@pytest.mark.parametrize("form", ["JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF", "JPEG2000"])
 def test_usual_pictures_are_far_from_the_limit(form: str) -> None:
     data = bombs.encoded(Image.new("RGB", (1000, 800), "teal"), form)
     assert steps(data) < MOST / 1000

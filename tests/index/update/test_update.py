@@ -17,15 +17,18 @@ import pytest
 from PIL import Image
 
 from rungwise.core import UserError
-from rungwise.data import CollectionSource, ImageCaptions, read
+from rungwise.data import CollectionSource, ImageCaptions, Issue, read
 from rungwise.data.files import FeatureRows
 from rungwise.data.layouts import PictureFolder, read_folder
+from rungwise.data.pictures import _picture_files as door
 from rungwise.index import Index
+from rungwise.index import _items as items
 from rungwise.index.layout.manifest import read_issues, read_manifest
 from rungwise.index.stores.factory import Wished
 from rungwise.index.update import _file_reader as file_reader
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
+from tests.hostile import bombs
 from tests.odd_folder import in_languages, takeout, xmp
 
 OLD = 1_600_000_000
@@ -249,6 +252,44 @@ def test_unreadable_pictures_are_listed_each_time_and_tried_when_they_change(pho
     changes = index.update(collection(photos), model)
     assert (changes.added, len(changes.issues)) == (1, 1)
     assert Index.open(index.folder).manifest.skipped == 1
+
+
+def test_heic_is_read_as_soon_as_its_decoder_is_there(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "a.heic").write_bytes(bombs.heic(64))
+    os.utime(photos / "a.heic", (OLD, OLD))
+    monkeypatch.setattr(door, "has_heif", lambda: False)
+    index = Index.create(photos.parent / "index", model, store="exact")
+    changes = index.update(collection(photos), model)
+    assert [(issue.kind, changes.added) for issue in changes.issues] == [(door.NEEDS_EXTRA, 6)]
+    assert "pip install 'rungwise[heif]'" in changes.issues[0].detail
+    monkeypatch.undo()
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.unchanged, changes.issues) == (1, 6, ())
+
+
+def test_places_that_are_left_out_are_counted_in_one_line(photos: Path, model: Counting) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8825).update({2: (10.0, 20.0, 30.0), 4: (10.0, 20.0, 30.0)})
+    for name in ("a.jpg", "b.jpg"):
+        Image.new("RGB", (8, 8), "red").save(photos / name, exif=exif.tobytes())
+        os.utime(photos / name, (OLD, OLD))
+    index = Index.create(photos.parent / "index", model, store="exact")
+    changes = index.update(collection(photos), model)
+    assert changes.notes == (Issue("place without a hemisphere", "a.jpg", "left out of the columns, of 2 in all"),)
+    assert index.update(collection(photos), model).notes == ()
+
+
+def test_an_index_learns_of_new_columns_without_encoding(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(items, "FACTS", items.FACTS - {"lens"})
+        index = made(photos, model)
+    changes = index.update(collection(photos), model)
+    assert (changes.changed, changes.encoded, changes.unchanged) == (6, 0, 0)
+    assert index.update(collection(photos), model).unchanged == 6
 
 
 def test_a_picture_that_turns_into_none_is_removed(photos: Path, model: Counting) -> None:
