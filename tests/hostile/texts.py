@@ -307,7 +307,8 @@ def entries() -> Iterator[Entry]:
 
 
 def _of_queries() -> Iterator[Entry]:
-    from rungwise.index.filters import Condition, Where
+    from rungwise.index.filters import Condition, Where, understood
+    from rungwise.index.filters import _dates as dates
     from rungwise.index.filters import _parser as where_text
     from rungwise.index.query import _parser as query_text
     from rungwise.index.query import _unknown_words as unknown_words
@@ -323,10 +324,15 @@ def _of_queries() -> Iterator[Entry]:
     yield Entry("negation", split_negation, _NEGATION, cue)
     yield Entry("filter", _written_again, _WHERE, (*FRAMES, ("x == '", "'"), ("x in (", ")"), ("(" * 49, "")))
 
+    def folder(text: str) -> object:
+        return understood(Where((Condition("folder", "==", text),)), {})
+
     def columns(text: str) -> None:
         where_text.check_columns(Where((Condition(text or "x", "==", 1),)), ["a" * 1000, "title", "no" * 500, "year"])
 
     yield Entry("column of a filter", columns)
+    yield Entry("date of a filter", dates.period, ("1 ", "2020-", "may ", "T10:20:", "1.", " of ", "１", "–"))
+    yield Entry("folder of a filter", folder, ("a/", "\\", "./", "/.", "é"))
     yield Entry("words of the full text", bm25.words_of)
     yield Entry("words that hold a text", lambda text: bm25.WordIndex([("a", text)]).best(text[:2000], 5))
     known = frozenset(f"{a}{b}{c}word" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij")
@@ -380,6 +386,7 @@ def _of_captions() -> Iterator[Entry]:
     yield Entry("caption", gatherer.clean_caption, ("\x1b", "\x07 ", "\ud83d"))
     yield Entry("split's name", gatherer.split_in_words, ("train", "val_"))
     yield Entry("cells of a column", _cells, ('["a",', "a;", ",", "1.0", "rungwise.", "tags"))
+    yield Entry("cell that may be a date", columns.is_date, ("2020-05-31T10:20:30.", "0", " +02"))
     yield Entry("column's name", lambda text: columns.own_name(text, {"a": 1}), ("rungwise.", "id", "_"))
     yield Entry("caption that is inspected", _inspected)
     yield Entry("noun", plural_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -107,6 +108,8 @@ def collection(folder: Path, count: int = 130) -> ImageCaptions:
     Image.open(paths[7]).save(folder / "twin.png")  # the same picture twice
     ids.append("twin")
     paths.append(folder / "twin.png")
+    for number, path in enumerate(paths):
+        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # the last one is the newest
     columns = {
         "title": tuple(f"No. {number}" for number in range(len(ids))),
         "year": tuple(2000 + number % 24 for number in range(len(ids))),

@@ -131,6 +131,7 @@ def test_signs_of_windows_and_both_forms_of_accents_name_one_folder() -> None:
     assert not understood(parse_where("folder != 'a'"), {}).holds("", {})
     assert understood(parse_where("folder == ''"), {}).holds("", {"folder": ""})
     assert not holds("", "a")
-    assert understood(parse_where("folder in (1, 'a')"), {}).holds("", {"folder": "a/b"})
+    mixed = understood(parse_where("folder in (1, true, 'a')"), {})
+    assert [mixed.holds("", {"folder": one}) for one in ("a/b", 1, True, "b", 2, False)] == [True] * 3 + [False] * 3
     for text in ("folder > 'a'", "folder contains 'a'", "folder == 7", "folder == true"):
         assert understood(parse_where(text), {}).conditions == parse_where(text).conditions

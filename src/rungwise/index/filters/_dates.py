@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted
+from rungwise.core.text import normalised
 from rungwise.index.filters._conditions import Both, Condition, Either, Expression, Not, Scalar
 
 _SECOND = 10**9
@@ -84,7 +84,7 @@ def period(value: Scalar) -> Period:
     shown, text = quoted(str(value)), str(value)
     if len(text) > _LONGEST:
         raise UserError(f"{shown} is no date; {_AS}")
-    text = " ".join(unicodedata.normalize("NFKC", text).translate(_DASHES).split()).lower()
+    text = " ".join(normalised(text, "NFKC").translate(_DASHES).split()).lower()
     clock = _CLOCK.search(text) or _COMPACT_CLOCK.search(text)
     dates = set(_dates(text[: clock.start()] if clock else text))
     usable = [one for one in dates if _exists(*one)]

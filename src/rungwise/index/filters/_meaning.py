@@ -6,13 +6,14 @@ comparisons of texts that say what people mean, alike for every store.
 
 from __future__ import annotations
 
-import unicodedata
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted
+from rungwise.core.text import normalised
 from rungwise.data import is_date
 from rungwise.index.filters._conditions import OWN, Both, Condition, Either, Expression, Not, Scalar, Where
 from rungwise.index.filters._dates import Period, before, period, since
@@ -160,19 +161,16 @@ def _in_folders(condition: Condition) -> Expression:
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
     if condition.operator not in ("==", "!=", "in") or not any(isinstance(one, str) for one in values):
         return condition
-    names: dict[Scalar, None] = {}
-    above: dict[str, None] = {}
-    for value in values:
-        for name, alone in _folders(value) if isinstance(value, str) else ((value, True),):
-            names[name] = None
-            if not alone:
-                above[str(name)] = None
+    others = [one for one in values if not isinstance(one, str)]
+    folders = list(itertools.chain.from_iterable(_folders(one) for one in values if isinstance(one, str)))
+    names = (*others, *(name for name, _ in folders))
+    above = dict.fromkeys(name for name, alone in folders if not alone)
     below = [(f"{name}/", f"{name}{chr(ord('/') + 1)}") for name in above]
     if condition.operator == "!=":
-        others = (Either((Condition(_FOLDER, "<", first), Condition(_FOLDER, ">=", end))) for first, end in below)
-        return Both((*(Condition(_FOLDER, "!=", name) for name in names), *others))
+        outside = (Either((Condition(_FOLDER, "<", first), Condition(_FOLDER, ">=", end))) for first, end in below)
+        return Both((*(Condition(_FOLDER, "!=", name) for name in dict.fromkeys(names)), *outside))
     inside = (Both((Condition(_FOLDER, ">=", first), Condition(_FOLDER, "<", end))) for first, end in below)
-    return Either((Condition(_FOLDER, "in", tuple(names)), *inside))
+    return Either((Condition(_FOLDER, "in", names), *inside))
 
 
 def _folders(typed: str) -> Iterator[tuple[str, bool]]:
@@ -186,7 +184,5 @@ def _folders(typed: str) -> Iterator[tuple[str, bool]]:
     for name in dict.fromkeys((typed, typed.replace("\\", "/"))):
         clean = name.removeprefix("./").removesuffix(_ALONE).strip("/")
         if clean and clean != ".":
-            for form in dict.fromkeys(
-                (clean, unicodedata.normalize("NFC", clean), unicodedata.normalize("NFD", clean))
-            ):
+            for form in dict.fromkeys((clean, normalised(clean, "NFC"), normalised(clean, "NFD"))):
                 yield form, alone
