@@ -50,6 +50,7 @@ def test_no_violations(new_page, site, axe, look):
         expect(page.locator(ready)).to_be_visible()
         if place == "bands":
             page.locator(ready).click()
+            page.get_by_label("More", exact=True).click()
             page.locator("#grading-mode").click()  # in which all grades stand at a picture, given or not
             # Another grade for each look: the same one again would take it back.
             page.locator("#results .grades button").nth(list(LOOKS).index(look)).press("Enter")

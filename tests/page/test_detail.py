@@ -114,6 +114,16 @@ def test_the_file_opens_by_itself(page, site):
     expect(popup.value).to_have_url(re.compile("/images/004$"))
 
 
+def test_the_path_is_shown_whole_and_the_file_is_downloaded(page, site, index):
+    path = index.item("004").path
+    page.goto(site + "?q=blue&end=false&show=004")
+    expect(page.locator("#detail-facts")).to_contain_text(str(path))
+    with page.expect_download() as download:
+        page.locator("#download").click()
+    assert download.value.suggested_filename == "004.png"
+    assert download.value.path().read_bytes() == path.read_bytes()
+
+
 def test_more_and_less_like_it(found):
     found.locator("#results a.open").nth(2).click()
     found.locator("#detail-like").click()

@@ -148,7 +148,7 @@ def test_more_like_a_picture_shows_the_nearest_even_if_none_is_relevant(page, si
 def test_pictures_whose_texts_hold_a_word_are_offered(page, site):
     judged(page, lambda asked: None if "q" not in asked else bands(0, 0, 0))
     page.goto(site + "?q=endless yellow quaternions")
-    offered = page.get_by_role("button", name=re.compile("“yellow” is written with"))
+    offered = page.get_by_role("button", name=re.compile("captions mention “yellow”"))
     offered.click()
     expect(page.locator("#results .caption").first).to_contain_text("yellow")
     expect(page.get_by_role("button", name=re.compile("quaternions"))).to_have_count(0)

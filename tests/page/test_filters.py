@@ -129,3 +129,69 @@ def test_a_tag_in_the_large_view_filters(page, site):
     page.locator("#detail-facts .tag", has_text="warm").click()
     expect(page.locator("#detail")).to_be_hidden()
     expect(page.locator("#chips .filter")).to_contain_text("tags: warm")
+
+
+def test_peoples_own_columns_come_first_and_constant_ones_not_at_all(page, site):
+    opened(page, site)
+    names = page.locator("#columns > .column > span:first-child, #columns > .column > legend").all_inner_texts()
+    assert names == ["tags", "title", "year", "kind", "for sale", "day", "captions"] or names[0] == "tags"
+    assert not {"bytes", "width", "height", "format", "file", "modified", "folder"} & set(names)
+    assert "format" not in page.locator("#further-columns").inner_text()  # all are PNG
+    expect(page.locator("#further-columns")).to_be_hidden()
+    page.get_by_text("More filters").click()
+    expect(page.get_by_label("width from")).to_be_visible()
+
+
+def test_a_filter_on_a_technical_column_is_seen_at_once(page, site):
+    opened(page, site, "?q=blue&fold=false&end=false&where=width > 100")
+    expect(page.locator("#typed-where")).to_have_value("width > 100")
+    page.goto(site + "?q=blue&fold=false&end=false&where=width >= 100")
+    expect(page.locator("#results a.open").first).to_be_visible()
+    page.locator("#add-filter").click()
+    expect(page.get_by_label("width from")).to_have_value("100")
+
+
+def test_folders_stand_below_their_parents(page, site):
+    values = [{"value": one, "rows": 2} for one in ("trips/Rome", "trips", "home", "trips/Pisa/tower")]
+
+    def with_folders(route):
+        about = route.fetch().json()
+        column = {
+            "name": "folder",
+            "type": "text",
+            "examples": [],
+            "rows": 8,
+            "least": None,
+            "most": None,
+            "values": values,
+        }
+        columns = [column, *(one for one in about["columns"] if one["name"] != "folder")]
+        route.fulfill(json={**about, "columns": columns})
+
+    page.route("**/about", with_folders)
+    opened(page, site)
+    options = page.get_by_label("folder", exact=True).locator("option").all_text_contents()
+    assert [one.replace("\u2003", "-") for one in options] == [
+        "any",
+        "home (2)",
+        "trips (6)",
+        "-Pisa (2)",
+        "--tower (2)",
+        "-Rome (2)",
+    ]
+    page.get_by_label("folder", exact=True).select_option(label=options[4])
+    shown(page)
+    expect(page.locator("#chips .filter")).to_contain_text("folder is trips/Pisa/tower")
+
+
+def test_new_columns_come_into_an_open_sheet_that_nobody_has_touched(page, site):
+    opened(page, site)
+
+    def with_new(route):
+        about = route.fetch().json()
+        column = {"name": "shop", "type": "text", "examples": [], "rows": 8, "least": None, "most": None}
+        values = [{"value": "Rome", "rows": 4}, {"value": "Pisa", "rows": 4}]
+        route.fulfill(json={**about, "columns": [*about["columns"], {**column, "values": values}]})
+
+    page.route("**/about", with_new)
+    expect(page.get_by_label("shop")).to_be_visible()

@@ -7,7 +7,7 @@ import pytest
 
 from rungwise.index import Index
 from rungwise.serving import ServerSettings, background
-from tests.page.browser import expect
+from tests.page.browser import expect, expect_told
 from tests.page.collection import PaletteModel, collection
 from tests.page.ends import bands, judged
 
@@ -20,6 +20,12 @@ def graded_site(tmp_path) -> Iterator[str]:
     index = Index.build(collection(tmp_path / "pictures", count=12), PaletteModel(), tmp_path / "index")
     with background(index, PaletteModel()) as address:
         yield address
+
+
+def grading_mode(page):
+    """Presses the button of grading mode, which stands in a menu."""
+    page.get_by_label("More", exact=True).click()
+    page.get_by_role("button", name="Grading mode").click()
 
 
 def tile(page, place):
@@ -130,10 +136,10 @@ def test_who_may_not_judge_sees_no_buttons(page, index):
 def test_grading_mode_takes_grades_by_keys_from_picture_to_picture(graded_site, page):
     judged(page, bands(3, 3, 0))
     page.goto(graded_site + "?q=blue")
-    mode = page.get_by_role("button", name="Grading mode")
+    mode = page.locator("#grading-mode")
     expect(mode).to_have_attribute("aria-pressed", "false")
     page.keyboard.press("1")  # not yet
-    mode.click()
+    grading_mode(page)
     expect(mode).to_have_attribute("aria-pressed", "true")
     expect(tile(page, 0).locator("a.open")).to_be_focused()
     for place in range(6):
@@ -155,7 +161,7 @@ def test_grading_mode_takes_grades_by_keys_from_picture_to_picture(graded_site, 
     page.keyboard.press("2")
     page.keyboard.press("3")  # and what was said already stays
     expect(pressed).to_have_text(["right", "wrong", "close", "close", "wrong"])
-    mode.click()
+    page.get_by_role("button", name="Stop grading").click()
     page.keyboard.press("1")
     page.mouse.move(0, 0)
     expect(tile(page, 2).locator(".grades")).to_have_css("opacity", "0")
@@ -164,7 +170,7 @@ def test_grading_mode_takes_grades_by_keys_from_picture_to_picture(graded_site, 
 def test_two_names_grade_apart_and_the_browser_keeps_the_name(graded_site, page, new_page):
     judged(page, bands(3, 3, 0))
     page.goto(graded_site + "?q=blue")
-    page.get_by_role("button", name="Grading mode").click()
+    grading_mode(page)
     page.get_by_label("Your name").fill(" Ada ")
     page.keyboard.press("1")  # a letter of the name
     page.keyboard.press("Tab")
@@ -177,7 +183,7 @@ def test_two_names_grade_apart_and_the_browser_keeps_the_name(graded_site, page,
     expect(pressed).to_have_count(1)
     page.reload()
     expect(pressed).to_have_count(1)
-    page.get_by_role("button", name="Grading mode").click()
+    grading_mode(page)
     expect(page.get_by_label("Your name")).to_have_value("Ada")
     page.get_by_label("Your name").fill("Bo")
     page.keyboard.press("Tab")
@@ -194,3 +200,34 @@ def test_there_is_no_grading_mode_where_nothing_is_judged(graded_site, page, que
     page.goto(graded_site + query)
     expect(page.locator("#results a.open").first).to_be_visible()
     expect(page.locator("#grading")).to_be_hidden()
+
+
+def test_there_is_no_grading_mode_where_nothing_is_found(graded_site, page):
+    judged(page, bands(0, 0, 0), belief=0.02)
+    page.goto(graded_site + "?q=a redd circle")
+    expect(page.locator("#nothing")).to_be_visible()
+    expect_told(page)
+    page.get_by_label("More", exact=True).click()
+    expect(page.locator("#grading-mode")).to_be_hidden()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Show the nearest anyway").click()
+    grading_mode(page)
+    expect(page.get_by_role("button", name="Stop grading")).to_be_visible()
+
+
+def test_a_phone_grades_below_whole_pictures_and_is_told_of_no_keys(graded_site, new_page):
+    page = new_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    judged(page, bands(3, 3, 0))
+    page.goto(graded_site + "?q=blue")
+    expect_told(page)
+    grading_mode(page)
+    expect(page.locator(".keys")).to_be_hidden()
+    for place in range(6):
+        frame, grades = (tile(page, place).locator(one).bounding_box() for one in (".frame", ".grades"))
+        assert grades["y"] >= frame["y"] + frame["height"]
+    tile(page, 0).get_by_role("button", name="right").click()
+    page.get_by_role("button", name="Stop grading").click()
+    expect(tile(page, 1).locator(".grades")).to_be_hidden()
+    frame, grades = (tile(page, 0).locator(one).bounding_box() for one in (".frame", ".grades"))
+    assert grades["y"] >= frame["y"] + frame["height"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -35,6 +35,51 @@ def test_a_phone_leaves_room_for_the_query(new_page, site):
     assert first["y"] == second["y"] < 300
 
 
+@pytest.mark.parametrize("width", [360, 390])
+def test_filters_fit_a_phone(new_page, site, width):
+    page = new_page(**{**PHONE, "viewport": {"width": width, "height": 844}})
+    page.goto(site + "?q=blue&end=false")
+    expect(page.locator("#results a.open").first).to_be_visible()
+    page.locator("#add-filter").click()
+    for label in ("day from", "day to"):
+        field = page.get_by_label(label, exact=True)
+        assert field.bounding_box()["width"] >= 180
+    assert page.locator("#filters").evaluate("sheet => sheet.scrollWidth - sheet.clientWidth") <= 0
+
+
+def test_a_phone_is_told_of_nothing_that_it_lacks(new_page, site):
+    page = new_page(**PHONE)
+    page.goto(site)
+    expect(page.locator("#start-note")).to_contain_text("search with a picture")
+    assert "drop" not in page.locator("#start").inner_text().lower()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a picture, or take one").click()
+    assert chooser.value.element.get_attribute("accept") == "image/*"
+
+
+def test_a_second_visit_asks_for_no_script_style_or_picture_again(new_page, site):
+    page = new_page()
+    asked = []
+    page.on("response", lambda answer: asked.append(answer))
+    page.goto(site + "?q=blue&end=false")
+    expect(page.locator("#results .frame img.here").nth(5)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    files = [one for one in asked if "/static/" in one.url or "/common/" in one.url]
+    assert len(files) <= 3
+    assert all(one.headers["cache-control"].endswith("immutable") for one in files)
+    assert all(one.headers["content-encoding"] == "gzip" for one in files)
+    asked.clear()
+    page.goto(site + "?q=blue&end=false")
+    expect(page.locator("#results .frame img.here").nth(5)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    # A browser names what it took from its own cache, too.
+    sizes = page.evaluate(
+        "performance.getEntriesByType('resource').map(one => [new URL(one.name).pathname, one.transferSize])"
+    )
+    again = [path for path, size in sizes if size and path.startswith(("/static", "/common", "/images"))]
+    assert again == []
+
+
 def test_light_and_dark(new_page, site):
     light, dark = (new_page(color_scheme=scheme) for scheme in ("light", "dark"))
     for page in (light, dark):
@@ -81,7 +126,7 @@ def test_the_page_asks_for_its_own_files_and_answers_alone(page, site):
     page.goto(site)
     expect(page.locator("a.open").first).to_be_visible()
     scripts = page.evaluate("performance.getEntriesByType('resource').map(entry => new URL(entry.name).pathname)")
-    assert all(re.match(r"/(static|common|sample|about|images|search)", path) for path in scripts), scripts
+    assert all(re.match(r"/(static|common|sample|about|images|search|favourites)", path) for path in scripts), scripts
 
 
 def test_the_token_is_asked_for_again(new_page, index):

@@ -1,12 +1,12 @@
 // What is searched, as an object and as an address that can be shared.
 //
-// A search is {q, pictures: [{kind: "like" | "picture", id, weight}], where, fold, diversity, words, end}; `by` says with what
+// A search is {q, pictures: [{kind: "like" | "picture", id, weight}], where, fold, diversity, words, end, favourites}; `by` says with what
 // the start page begins, `show` which picture is shown large. The address and the server's /search take the same names.
 
 import { LESS } from "./terms.js";
 
 const LESS_OF_SENT = -0.5; // a picture that was sent has no "unlike"
-const OPTIONS = ["fold", "diversity", "words", "end"];
+const OPTIONS = ["fold", "diversity", "words", "end", "favourites"];
 
 export function searchOf(text) {
   const asked = new URLSearchParams(text);
@@ -46,7 +46,7 @@ export function addressOf(search) {
 export const nothing = () => searchOf("");
 
 /** Whether a search asks for anything; the start page does not. */
-export const asksForSomething = (search) => Boolean(search.q || search.pictures.length || search.where);
+export const asksForSomething = (search) => Boolean(search.q || search.pictures.length || search.where || search.favourites);
 
 /** Whether two searches have the same answer, whichever picture is shown large. */
 export const sameAnswer = (one, other) =>

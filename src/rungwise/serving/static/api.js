@@ -28,5 +28,7 @@ const encoded = encodeURIComponent;
 
 export const itemAddress = (id) => `items/${encoded(id)}`;
 export const fileAddress = (id) => `images/${encoded(id)}`;
-export const thumbAddress = (id, side) => `images/${encoded(id)}?thumb=${side}`;
+export const downloadAddress = (id) => `${fileAddress(id)}?download=true`;
+/** A small copy; where the hash of the file is given, the browser keeps it. */
+export const thumbAddress = (id, side, hash) => `${fileAddress(id)}?thumb=${side}${hash ? `&content=${hash.slice(0, 32)}` : ""}`;
 export const uploadAddress = (id) => `pictures/${encoded(id)}`;

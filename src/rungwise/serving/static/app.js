@@ -8,6 +8,7 @@ import { ask } from "./api.js";
 import { makeChips } from "./chips.js";
 import { makeDetail } from "./detail.js";
 import { element, make, wantsNewTab } from "./dom.js";
+import { makeFavourites } from "./favourites.js";
 import { makeFilters } from "./filters.js";
 import { makeGrades } from "./grades.js";
 import { makeGrading } from "./grading.js";
@@ -38,7 +39,13 @@ const grades = makeGrades({ learnt: () => show(current), possible: (now) => grad
 const grading = makeGrading(grades);
 const why = makeWhy();
 const grid = makeGrid({ ...onTile, grade: grades.put });
-const nothingFound = makeNothing({ open: go, nearest: () => grid.open() });
+const nothingFound = makeNothing({
+  open: go,
+  nearest() {
+    grades.nothingFound(false);
+    grid.open();
+  },
+});
 const start = makeStart({ ...onTile, search: go, address: addressOf });
 const source = makeSource({ text: (text) => go({ ...nothing(), q: text }), item: (id) => showLarge(id, true), href: (id) => addressOf({ ...current, show: id }) });
 const intake = makeIntake({
@@ -53,7 +60,8 @@ const intake = makeIntake({
   },
   failed: () => show(current),
 });
-const filters = makeFilters({ open: go });
+const favourites = makeFavourites({ open: go, search: () => current });
+const filters = makeFilters({ open: go, refresh: describeCollection });
 const chips = makeChips({ open: go, choosePicture: () => intake.choose(true), openFilters: () => filters.open(current) });
 const detail = makeDetail({
   like,
@@ -63,6 +71,7 @@ const detail = makeDetail({
   href: (id) => addressOf({ ...current, show: id }),
   grade: grades.put,
   why: (item) => (item ? why.show(item) : why.hide()),
+  favourite: favourites.show,
   closed: closeLarge,
 });
 const listShown = {
@@ -168,6 +177,7 @@ async function show(search, back = false) {
   clearPage();
   grades.of(search);
   why.of(search);
+  favourites.of(search);
   sample = null;
   element("query").value = search.q;
   element("clear").hidden = !asksForSomething(search);
@@ -247,9 +257,10 @@ function describe(search, answer, signal) {
   version = answer.index_version;
   const single = answer.terms.length === 1 && answer.terms[0].kind === "words";
   const like = answer.terms.length === 1 && !single;
-  const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : "Pictures, newest first";
+  const title = single ? `Pictures for “${answer.terms[0].text}”` : like ? "Similar pictures" : answer.terms.length ? "Pictures that fit" : search.favourites ? "Favourites" : "Pictures, newest first";
   const found = answer.hits.length > 0;
   const irrelevant = found && answer.end?.nothing && !onlyNearest(search, answer);
+  grades.nothingFound(irrelevant || !found);
   element("results-title").textContent = irrelevant ? "Nothing relevant found" : found ? title : emptyText(search);
   element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
   element("reading").hidden = !element("reading").textContent;
@@ -259,7 +270,7 @@ function describe(search, answer, signal) {
   if (irrelevant || !found) announce(element("results-title").textContent);
 }
 
-const emptyText = (search) => (search.where ? "No picture is like that. Remove a filter to see more." : "There is no picture to show.");
+const emptyText = (search) => (search.favourites && !search.where && !search.q ? "There are no favourites yet. Open a picture and press Favourite." : search.where ? "No picture is like that. Remove a filter to see more." : "There is no picture to show.");
 
 /** "The model does not know 'sneakers'", with the words that it does know as buttons. */
 function unknownLine(search, terms, { word, near, line }) {
@@ -287,6 +298,7 @@ async function describeCollection() {
   grades.offer(about);
   why.offer(about);
   nothingFound.offer(about);
+  favourites.offer(about);
   intake.limit(about.max_upload_bytes);
   grid.limit(about.max_offset);
 }

@@ -20,7 +20,7 @@ export function makeChips(on) {
     [search, terms, pictured] = [asked, read, hasFiles];
     const single = terms.length === 1 && terms[0].kind === "words" && terms[0].weight === 1;
     const chips = single ? [] : terms.map(termChip);
-    element("chips").replaceChildren(...chips, ...partsOf(search.where).map(filterChip));
+    element("chips").replaceChildren(...chips, ...partsOf(search.where).map(filterChip), ...(search.favourites ? [favouritesChip()] : []));
     element("chips").hidden = !element("chips").children.length;
     element("query-row").hidden = false;
     closeAdder();
@@ -68,6 +68,11 @@ export function makeChips(on) {
     text.onclick = on.openFilters;
     const drop = () => on.open({ ...search, where: joined(parts.filter((_, at) => at !== place)), show: "" });
     return make("li", { class: "chip filter" }, icon("funnel"), text, remover(`Remove filter ${partText(part)}`, drop));
+  }
+
+  function favouritesChip() {
+    const drop = () => on.open({ ...search, favourites: "", show: "" });
+    return make("li", { class: "chip filter" }, icon("heart"), make("span", { class: "chip-text", textContent: "favourites only" }), remover("Remove favourites only", drop));
   }
 
   function remover(label, act) {

@@ -1,6 +1,6 @@
 // One picture large, with all that is known of it. Arrow keys go through the pictures that were found.
 
-import { ask, fileAddress, itemAddress, thumbAddress } from "./api.js";
+import { ask, downloadAddress, fileAddress, itemAddress, thumbAddress } from "./api.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { factsOf, number, titleOf } from "./facts.js";
 import { copy } from "./say.js";
@@ -11,7 +11,7 @@ const LARGE = 1024;
 const SIMILAR = 12;
 
 /**
- * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), grade(place, item, title), why(item), closed()}:
+ * @param on {like(item, weight), where(part), turn(item), jump(id), href(id), grade(place, item, title), why(item), favourite(item), closed()}:
  *   `turn` goes to a neighbour in the list, `jump` to any picture; `why` says why one was found, null that none is shown.
  */
 export function makeDetail(on) {
@@ -44,7 +44,7 @@ export function makeDetail(on) {
       if (known) drawText();
       else draw();
     }
-    strip("detail-similar", similar.hits.map((hit) => [hit.id, titleOf(hit), hit.has_file]));
+    strip("detail-similar", similar.hits.map((hit) => [hit.id, titleOf(hit), hit.has_file, hit.columns.hash]));
   }
 
   function draw() {
@@ -58,8 +58,8 @@ export function makeDetail(on) {
     picture.onerror = () => gone("The file of this picture cannot be shown.");
     // The small one is at hand already, and fills the time until the large one is there.
     if (item.has_file) {
-      picture.src = thumbAddress(item.id, 320);
-      const large = make("img", { src: thumbAddress(item.id, LARGE) });
+      picture.src = thumbAddress(item.id, 320, item.columns.hash);
+      const large = make("img", { src: thumbAddress(item.id, LARGE, item.columns.hash) });
       const mine = item.id;
       large.onload = () => item?.id === mine && (picture.src = large.src);
       element("stage").style.setProperty("--width", item.columns.width ? `${item.columns.width}px` : "100%");
@@ -69,6 +69,7 @@ export function makeDetail(on) {
     element("detail-fit").hidden = !fit;
     on.grade(element("detail-grades"), item, titleOf(item));
     on.why(item);
+    on.favourite(item);
     strip("detail-folded", (item.folded ?? []).map((id) => [id, "Nearly the same picture", item.has_file]));
     strip("detail-similar", []);
     drawText();
@@ -84,7 +85,10 @@ export function makeDetail(on) {
     element("copy-caption").hidden = !item.captions.length;
     element("open-file").hidden = !item.has_file;
     element("open-file").href = fileAddress(item.id);
-    const facts = factsOf(item.columns).concat([titleOf(item), item.columns.file].includes(item.id) ? [] : [["id", item.id]]);
+    element("download").hidden = !item.has_file;
+    element("download").href = downloadAddress(item.id);
+    const path = item.path || item.columns.file;
+    const facts = factsOf(item.columns).concat(path ? [["file", path]] : [], path === item.id || path?.endsWith(`/${item.id}`) ? [] : [["id", item.id]]);
     element("detail-facts").replaceChildren(
       ...facts.flatMap(([name, value]) => [
         make("dt", { textContent: name, dir: "auto" }),
@@ -108,8 +112,8 @@ export function makeDetail(on) {
   function strip(id, pictures) {
     element(id).hidden = !pictures.length;
     element(id).querySelector("ul").replaceChildren(
-      ...pictures.map(([of, title, hasFile]) => {
-        const inner = hasFile ? make("img", { src: thumbAddress(of, 320), alt: title, loading: "lazy" }) : make("span", { textContent: title });
+      ...pictures.map(([of, title, hasFile, hash]) => {
+        const inner = hasFile ? make("img", { src: thumbAddress(of, 320, hash), alt: title, loading: "lazy" }) : make("span", { textContent: title });
         const link = make("a", { href: on.href(of), title }, inner);
         link.onclick = (event) => {
           if (wantsNewTab(event)) return;

@@ -1,9 +1,10 @@
 // Facts of a picture as people read them.
 
-const NOT_SHOWN = new Set(["hash", "captions", "modified", "height", "folder"]);
-const OF_RUNGWISE = ["tags", "year", "taken", "latitude", "longitude", "width", "format", "bytes", "file"];
+const NOT_SHOWN = new Set(["hash", "captions", "modified", "height", "folder", "file"]);
+const OF_RUNGWISE = ["tags", "year", "taken", "latitude", "longitude", "width", "format", "bytes"];
 const numbers = new Intl.NumberFormat();
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeZone: "UTC" });
+const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
 
 export const number = (value) => numbers.format(value);
 
@@ -28,9 +29,11 @@ function factOf(name, columns) {
   return [name, String(value)];
 }
 
-function date(text) {
-  const when = new Date(`${String(text).slice(0, 10)}T00:00:00Z`);
-  return Number.isNaN(when.getTime()) ? String(text) : dates.format(when);
+/** A day, or a day and an hour, as people write them; the hour is that of the place, so that no zone is reckoned with. */
+export function date(text) {
+  const [, day, hour] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d))?/.exec(text) ?? [];
+  const when = new Date(`${day}T${hour ?? "00:00"}:00Z`);
+  return Number.isNaN(when.getTime()) ? String(text) : (hour ? moments : dates).format(when);
 }
 
 function size(bytes) {

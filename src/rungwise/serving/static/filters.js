@@ -4,22 +4,33 @@ import { element, make } from "./dom.js";
 import { condition, joined, partsOf, readCondition } from "./where.js";
 
 const MOST_CHOICES = 30;
-const LAST = new Set(["file", "folder", "bytes", "width", "height", "format", "modified", "latitude", "longitude"]);
+const FIRST = ["taken", "folder", "tags"];
+const TECHNICAL = new Set(["year", "file", "bytes", "width", "height", "format", "modified", "latitude", "longitude"]);
+const AGAIN = [0, 1500, 4000]; // milliseconds after which the columns are asked for again while the sheet is untouched
 const NOT_OFFERED = new Set(["hash"]);
 
-/** @param on {open(search)} */
+/** @param on {open(search), refresh(): Promise} `refresh` asks the server what columns there are by now, and offers them. */
 export function makeFilters(on) {
   const sheet = element("filters");
   let columns = [];
   let fields = [];
   let search = null;
+  let pictures = 0;
+  let touched = false; // whether somebody has changed a field
 
   function offer(about) {
+    pictures = about.pictures;
+    const before = JSON.stringify(columns);
     const captions = about.captions ? [{ name: "captions", type: "texts", values: [] }] : [];
     const offered = [...about.columns.filter(({ name }) => !NOT_OFFERED.has(name) && name !== "captions"), ...captions];
-    columns = [...offered.filter(({ name }) => !LAST.has(name)), ...offered.filter(({ name }) => LAST.has(name))];
+    columns = [
+      ...FIRST.flatMap((name) => offered.filter((column) => column.name === name)),
+      ...offered.filter(({ name }) => !FIRST.includes(name) && !TECHNICAL.has(name)),
+      ...offered.filter(({ name }) => TECHNICAL.has(name)),
+    ];
     // Who opens the sheet before the server has told of its columns gets their fields when they come.
     if (sheet.open && !fields.length) fill(element("typed-where").value);
+    else if (sheet.open && !touched && before !== JSON.stringify(columns)) fill(search.where);
   }
 
   function open(asked) {
@@ -29,14 +40,24 @@ export function makeFilters(on) {
     element("to-the-end").checked = search.end !== "false";
     element("variety").checked = Number(search.diversity) > 0;
     element("words").value = search.words;
+    element("favourites-alone").checked = Boolean(search.favourites);
+    touched = false;
     sheet.showModal();
+    for (const time of AGAIN) setTimeout(() => sheet.open && !touched && on.refresh().catch(() => {}), time);
   }
 
   /** Fields for the columns; what they cannot say stays an expression. */
   function fill(where) {
     const parts = partsOf(where).map((part) => ({ part, read: readCondition(part) }));
-    fields = columns.map((column) => fieldOf(column, parts));
-    element("columns").replaceChildren(...fields.map((field) => field.element));
+    const used = new Set(parts.map(({ read }) => read?.column));
+    // What is the same for all pictures parts nothing.
+    const offered = columns.filter((column) => !isConstant(column, pictures) || used.has(column.name));
+    fields = offered.map((column) => fieldOf(column, parts));
+    const technical = offered.map(({ name }) => TECHNICAL.has(name));
+    element("columns").replaceChildren(...fields.filter((_, place) => !technical[place]).map((field) => field.element));
+    element("further-columns").replaceChildren(...fields.filter((_, place) => technical[place]).map((field) => field.element));
+    element("more-columns").hidden = !technical.some(Boolean);
+    element("more-columns").open = offered.some(({ name }) => TECHNICAL.has(name) && used.has(name));
     element("typed-where").value = joined(parts.filter((one) => !one.taken).map((one) => one.part));
   }
 
@@ -50,6 +71,7 @@ export function makeFilters(on) {
       diversity: element("variety").checked ? "0.5" : "",
       words: element("words").value,
       end: element("to-the-end").checked ? "" : "false",
+      favourites: element("favourites-alone").checked ? "true" : "",
       show: "",
       by: "",
     });
@@ -57,10 +79,16 @@ export function makeFilters(on) {
   element("filters-close").onclick = () => sheet.close();
   element("filters-reset").onclick = () => {
     sheet.close();
-    on.open({ ...search, where: "", fold: "", diversity: "", words: "", end: "", show: "" });
+    on.open({ ...search, where: "", fold: "", diversity: "", words: "", end: "", favourites: "", show: "" });
   };
+  sheet.addEventListener("input", () => (touched = true));
   sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
   return { offer, open };
+}
+
+/** Whether a column has one value, and all pictures have it. */
+function isConstant({ least, most, values, rows }, pictures) {
+  return rows >= pictures && (values.length === 1 || (least !== null && least !== undefined && least === most));
 }
 
 /** A field for a column, filled from the parts of the filter that it can say, which it takes. */
@@ -70,6 +98,7 @@ function fieldOf(column, parts) {
     if (found) found.taken = true;
     return found?.read.value ?? "";
   };
+  if (column.name === "folder" && column.values.length) return choice(column, take, foldersOf(column.values));
   const values = column.values.slice(0, MOST_CHOICES);
   if (column.type === "number") return range(column, take, "number");
   if (column.type === "truth value") return choice(column, take, [[true, "yes"], [false, "no"]]);
@@ -77,6 +106,23 @@ function fieldOf(column, parts) {
   if (/^\d{4}-\d\d-\d\d/.test(column.least ?? "")) return range(column, take, "date");
   if (values.length) return choice(column, take, values.map(({ value, rows }) => [value, `${value} (${rows})`]));
   return containing(column, take);
+}
+
+/** Folders in order, each with those around it and the number of pictures in it and below, indented by depth. */
+function foldersOf(values) {
+  const counts = new Map();
+  for (const { value, rows } of values) {
+    const parts = value.split("/");
+    for (let depth = 1; depth <= parts.length; depth++) {
+      const folder = parts.slice(0, depth).join("/");
+      if (folder) counts.set(folder, (counts.get(folder) ?? 0) + rows);
+    }
+  }
+  const order = [...counts.keys()].sort((one, other) => (one.split("/").join("\0") < other.split("/").join("\0") ? -1 : 1));
+  return order.map((folder) => {
+    const parts = folder.split("/");
+    return [folder, `${"\u2003".repeat(parts.length - 1)}${parts.at(-1)} (${counts.get(folder)})`];
+  });
 }
 
 const DAY_END = "T23:59:59";
@@ -89,7 +135,7 @@ function range(column, take, type) {
   const to = input("to", take("<="), column.most);
   const value = (field, end) => (type === "number" ? Number(field.value) : field.value + end);
   return {
-    element: labelled("div", column.name, make("span", { class: "range" }, from, make("span", { textContent: "to" }), to)),
+    element: labelled("div", column.name, make("span", { class: type === "date" ? "range dates" : "range" }, make("span", { class: "from", textContent: "from" }), from, make("span", { textContent: "to" }), to)),
     conditions: () => [
       from.value && condition(column.name, ">=", value(from, "")),
       to.value && condition(column.name, "<=", value(to, DAY_END)),

@@ -13,6 +13,7 @@ const SAID = { right: "It fits", close: "It nearly fits", wrong: "It does not fi
 export function makeGrades(on) {
   let allowed = null; // not known yet
   let query = ""; // whose pictures are judged; empty where that is not possible
+  let empty = false; // whether nothing fits
   let who = ""; // judges; empty for nobody in particular
   let given = new Map(); // that person's grades by id
   let underWay = 0; // grades that the server has not answered yet
@@ -32,6 +33,7 @@ export function makeGrades(on) {
   /** Another search is shown. */
   function of(search) {
     query = search.pictures.length ? "" : search.q.trim();
+    empty = false;
     given = new Map();
     groups = groups.filter(({ place }) => place.id === "detail-grades");
     waiting = [];
@@ -41,8 +43,14 @@ export function makeGrades(on) {
 
   function begin() {
     if (allowed === null) return;
-    on.possible(Boolean(allowed && query));
+    on.possible(Boolean(allowed && query && !empty));
     if (allowed && query) load(query);
+  }
+
+  /** Nothing was found that could be judged, or something is shown after all. */
+  function nothingFound(none) {
+    empty = none;
+    if (allowed !== null) on.possible(Boolean(allowed && query && !empty));
   }
 
   /** Somebody else judges. */
@@ -144,5 +152,5 @@ export function makeGrades(on) {
     }
   };
 
-  return { offer, of, put, by, give, has: (id) => given.has(id) };
+  return { offer, of, put, by, give, nothingFound, has: (id) => given.has(id) };
 }

@@ -11,18 +11,24 @@ export function makeGrading(grades) {
   const mode = element("grading-mode");
   const name = element("grader");
   let on = false;
+  let judged = false; // whether what is shown can be
 
   function turn(now) {
     on = now;
     mode.setAttribute("aria-pressed", on);
-    document.body.classList.toggle("grading", on);
-    element("grading-how").hidden = !on;
+    show();
+  }
+
+  function show() {
+    document.body.classList.toggle("grading", on && judged);
+    element("grading-how").hidden = !(on && judged);
   }
 
   /** Whether what is shown can be judged. */
   function possible(now) {
+    judged = now;
     element("grading").hidden = !now;
-    document.body.classList.toggle("grading", on && now);
+    show();
   }
 
   const tiles = () => [...document.querySelectorAll("#results .tile:not(.skeleton)")];
@@ -30,7 +36,7 @@ export function makeGrading(grades) {
   const go = (tile) => tile?.querySelector("a.open").focus();
 
   addEventListener("keydown", (event) => {
-    if (!on || element("grading").hidden || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!on || !judged || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
     const all = tiles();
     const focused = all.indexOf(document.activeElement.closest("#results .tile"));
@@ -59,8 +65,10 @@ export function makeGrading(grades) {
 
   mode.onclick = () => {
     turn(!on);
+    element("menu").open = false;
     if (on) go(tiles().find((tile) => !grades.has(idOf(tile))) ?? tiles()[0]);
   };
+  element("grading-ends").onclick = () => turn(false);
   name.onchange = () => {
     name.value = name.value.trim();
     try {

@@ -33,7 +33,7 @@ export function makeIntake(on) {
     element("file").click();
   }
 
-  element("choose").onclick = () => choose(false);
+  element("choose").onclick = element("choose-start").onclick = () => choose(false);
   element("file").onchange = () => {
     const [file] = element("file").files;
     if (file) send(file, adding);

@@ -75,7 +75,7 @@ export function makeNothing(on) {
         const where = columns.map(([name, operator]) => written(name, operator, word)).join(" or ");
         const found = await count(new URLSearchParams({ where }), signal);
         const many = found?.hits.length ?? 0;
-        if (many) add(now, `“${word}” is written with ${pictured(many, found.more)}`, () => on.open({ ...search, q: "", pictures: [], where: joined([where]), show: "" }));
+        if (many) add(now, mentions(word, found), () => on.open({ ...search, q: "", pictures: [], where: joined([where]), show: "" }));
       }),
     );
   }
@@ -87,6 +87,13 @@ export function makeNothing(on) {
 const without = (text, word) => text.replace(word, "").replace(/\s+/g, " ").trim();
 const written = (name, operator, word) => `"${name.replaceAll('"', '""')}" ${operator} "${word}"`;
 const pictured = (count, more) => `${number(count)}${more ? " or more" : ""} ${count === 1 && !more ? "picture" : "pictures"}`;
+
+/** "3 captions mention “beach”"; pictures, where it is their columns that do. */
+function mentions(word, { hits, more }) {
+  const captions = hits.flatMap((hit) => hit.captions).filter((text) => text.toLowerCase().includes(word.toLowerCase())).length;
+  const [many, one] = captions ? [captions, "caption"] : [hits.length, "picture"];
+  return many === 1 && !more ? `1 ${one} mentions “${word}”` : `${number(many)}${more ? " or more" : ""} ${one}s mention “${word}”`;
+}
 
 function count(asked, signal) {
   asked.set("k", COUNTED);

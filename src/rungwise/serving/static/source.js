@@ -59,7 +59,7 @@ export function makeSource(on) {
     };
     const item = await ask(itemAddress(id)).catch(() => null); // the search itself says what is wrong
     if (mine !== asked || !item) return;
-    put(item.has_file ? thumbAddress(id, 640) : "", "More like this picture", short(titleOf(item), 300));
+    put(item.has_file ? thumbAddress(id, 640, item.columns.hash) : "", "More like this picture", short(titleOf(item), 300));
   }
 
   async function fitting(term, mine) {

@@ -12,13 +12,16 @@ const AT_RANDOM = 48;
 const LOOKING = 100; // pixels: whoever has scrolled so far looks at what is there
 const AGAIN = 1500; // milliseconds until themes that are still being computed are asked for again
 
+// Fingers drop nothing: a phone is offered a button that chooses a picture, or takes one.
+const HOW = matchMedia("(hover: hover) and (pointer: fine)").matches ? "Write a few words, or drop a picture anywhere on this page." : "Write a few words, or search with a picture.";
+
 /** @param on As for tiles, and {search(search), address(search)}. */
 export function makeStart(on) {
   let timer;
 
   function describe(about) {
     const parts = [`${number(about.pictures)} ${about.pictures === 1 ? "picture" : "pictures"} in ${about.name}`];
-    element("start-note").textContent = `${parts[0]}. Write a few words, or drop a picture anywhere on this page.`;
+    element("start-note").textContent = `${parts[0]}. ${HOW}`;
     element("examples").replaceChildren(
       ...about.examples.map((text) => {
         const button = make("button", { type: "button", class: "soft", dir: "auto", textContent: heading(text, 60), title: text });
@@ -43,7 +46,7 @@ export function makeStart(on) {
       link.onclick = (event) => {
         if (wantsNewTab(event)) return;
         event.preventDefault();
-        on.search({ ...nothing(), by: link.dataset.by });
+        on.search(link.dataset.by === "favourites" ? { ...nothing(), favourites: "true" } : { ...nothing(), by: link.dataset.by });
       };
     }
   }

@@ -43,8 +43,8 @@ function thumbnail(item, aspect, frame) {
   const width = (side) => Math.round(aspect >= 1 ? side : side * aspect);
   const picture = make("img", { alt: "", loading: "lazy", decoding: "async" });
   picture.sizes = `${Math.round(1.2 * ROW * aspect)}px`;
-  picture.srcset = SIDES.map((side) => `${thumbAddress(item.id, side)} ${width(side)}w`).join(", ");
-  picture.src = thumbAddress(item.id, SIDES[0]);
+  picture.srcset = SIDES.map((side) => `${thumbAddress(item.id, side, item.columns.hash)} ${width(side)}w`).join(", ");
+  picture.src = thumbAddress(item.id, SIDES[0], item.columns.hash);
   picture.onerror = () => frame.replaceChildren(make("span", { class: "gone", textContent: "Cannot be shown" }));
   picture.onload = () => {
     // Where the shape was not known or is extreme, cutting off could cut off what was searched for.

@@ -1,6 +1,8 @@
 // Filters as text: `year >= 2020 and tags has "beach"`. The server reads and checks them; here they are only put
 // together, and taken apart again into the conditions that this page writes.
 
+import { date } from "./facts.js";
+
 const PLAIN = /^[^\W\d][\w.-]*$/;
 const KEYWORDS = new Set(["and", "or", "not", "in", "has", "contains", "between", "true", "false"]);
 
@@ -59,6 +61,7 @@ export function partText(part) {
   if (!read) return part;
   if (read.value === true || read.value === false) return `${read.column}: ${read.value ? "yes" : "no"}`;
   const shown = SHOWN[read.operator];
-  const value = String(read.value).replace(/^(\d{4}-\d\d-\d\d)T[\d:]+$/, "$1");
+  const day = /^(\d{4}-\d\d-\d\d)(T[\d:]+)?$/.exec(read.value);
+  const value = day ? date(day[1]) : String(read.value);
   return shown === "" ? `${read.column}: ${value}` : `${read.column} ${shown} ${value}`;
 }
