@@ -5,7 +5,7 @@ import { condition, joined, partsOf, readCondition } from "./where.js";
 
 const MOST_CHOICES = 30;
 const FIRST = ["taken", "folder", "tags"];
-const TECHNICAL = new Set(["year", "file", "bytes", "width", "height", "format", "modified", "latitude", "longitude"]);
+const TECHNICAL = new Set(["file", "bytes", "width", "height", "format", "modified", "latitude", "longitude"]);
 const AGAIN = [0, 1500, 4000]; // milliseconds after which the columns are asked for again while the sheet is untouched
 const NOT_OFFERED = new Set(["hash"]);
 
@@ -16,6 +16,8 @@ export function makeFilters(on) {
   let fields = [];
   let search = null;
   let pictures = 0;
+  // A year that stands beside the day was read from it.
+  const isTechnical = ({ name }) => TECHNICAL.has(name) || (name === "year" && columns.some((one) => one.name === "taken"));
   let touched = false; // whether somebody has changed a field
 
   function offer(about) {
@@ -23,11 +25,7 @@ export function makeFilters(on) {
     const before = JSON.stringify(columns);
     const captions = about.captions ? [{ name: "captions", type: "texts", values: [] }] : [];
     const offered = [...about.columns.filter(({ name }) => !NOT_OFFERED.has(name) && name !== "captions"), ...captions];
-    columns = [
-      ...FIRST.flatMap((name) => offered.filter((column) => column.name === name)),
-      ...offered.filter(({ name }) => !FIRST.includes(name) && !TECHNICAL.has(name)),
-      ...offered.filter(({ name }) => TECHNICAL.has(name)),
-    ];
+    columns = [...FIRST.flatMap((name) => offered.filter((column) => column.name === name)), ...offered.filter(({ name }) => !FIRST.includes(name))];
     // Who opens the sheet before the server has told of its columns gets their fields when they come.
     if (sheet.open && !fields.length) fill(element("typed-where").value);
     else if (sheet.open && !touched && before !== JSON.stringify(columns)) fill(search.where);
@@ -53,11 +51,11 @@ export function makeFilters(on) {
     // What is the same for all pictures parts nothing.
     const offered = columns.filter((column) => !isConstant(column, pictures) || used.has(column.name));
     fields = offered.map((column) => fieldOf(column, parts));
-    const technical = offered.map(({ name }) => TECHNICAL.has(name));
+    const technical = offered.map(isTechnical);
     element("columns").replaceChildren(...fields.filter((_, place) => !technical[place]).map((field) => field.element));
     element("further-columns").replaceChildren(...fields.filter((_, place) => technical[place]).map((field) => field.element));
     element("more-columns").hidden = !technical.some(Boolean);
-    element("more-columns").open = offered.some(({ name }) => TECHNICAL.has(name) && used.has(name));
+    element("more-columns").open = offered.some((column) => isTechnical(column) && used.has(column.name));
     element("typed-where").value = joined(parts.filter((one) => !one.taken).map((one) => one.part));
   }
 
