@@ -59,7 +59,7 @@ class Kind:
 
 def kinds() -> list[Kind]:
     """Of each family of folders one, of those that differ in their files several."""
-    said = ("calibration.json", "grades.jsonl")
+    said = ("calibration.json", "grades.jsonl", "favourites.jsonl")
     return [
         Kind("index, exact store", "made/exact", _of_index, said),
         Kind("index, LanceDB", "made/lance", _of_index, said),
@@ -108,7 +108,7 @@ def _make(root: Path) -> None:
     """Indexes with everything that an index may hold, a run with results, and a fit."""
     from rungwise.data import read
     from rungwise.index import Index
-    from rungwise.index.layout import Grade, add_grade
+    from rungwise.index.layout import Grade, SavedSearch, add_grade, keep_favourite, save_search
     from rungwise.index.stores.lance import store as lance
     from rungwise.training.fit import fit_run
     from tests.models.regions.aligned_models import small_model
@@ -128,6 +128,8 @@ def _make(root: Path) -> None:
         index.keep_calibration(world.calibration())
         for at, text in enumerate(world.CAPTIONS[1:4]):
             add_grade(made / store, Grade(text, world.NAMES[at], "right", "2024-05-01T12:00:00Z"))
+            keep_favourite(made / store, world.NAMES[at])
+        save_search(made / store, SavedSearch("dogs", world.CAPTIONS[1], "", "2024-05-01T12:00:00Z"))
     shutil.copytree(root / "run", made / "run")
     fit_run(of("cca", dimension=(2, 3)), labelled(), made / "fit")
     small_model("sgr").save_pretrained(made / "regions")
@@ -256,13 +258,14 @@ def _of_index(folder: Path) -> Any:
     from rungwise.data.pictures import picture_bytes, thumbnail
     from rungwise.index import Index
     from rungwise.index.filters import parse_where
+    from rungwise.index.layout import read_favourites
     from rungwise.index.update import SIDE
 
     def hash_of_bytes(data: bytes) -> str:
         return hashlib.sha256(data).hexdigest()
 
     def found() -> Any:
-        index = Index.open(folder)
+        index, kept = Index.open(folder), read_favourites(folder)
         draw, words = np.random.default_rng(0), [*world.WORDS, *map(str, range(8))]
         queries = draw.normal(size=(3, index.manifest.dimension)).astype(np.float32)
         return [
@@ -278,6 +281,7 @@ def _of_index(folder: Path) -> Any:
                 for one in index.items()
             ],
             str(index.calibration),
+            [repr(one) for one in (kept.pictures, kept.searches, len(kept.issues))],
             [[repr(one) for one in index.grades()], len(index.grades().issues)],
             [str(one) for one in index.issues],
         ]

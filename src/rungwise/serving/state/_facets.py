@@ -74,8 +74,8 @@ def _column(name: str, seen: _Seen, share: float) -> IndexColumn:
     listed: tuple[ColumnValue, ...] = ()
     repeated = seen.counts.total() >= _REPEATED * len(seen.counts) and len(seen.counts) < _COUNTED
     if seen.counts and (repeated or name == _FOLDER):
-        count = _MOST_FOLDERS if name == _FOLDER else _MOST_VALUES
-        listed = tuple(ColumnValue(text, max(1, round(rows * share))) for text, rows in seen.counts.most_common(count))
+        among = seen.counts.most_common(_MOST_FOLDERS if name == _FOLDER else _MOST_VALUES)
+        listed = tuple(ColumnValue(text, max(1, round(rows * share))) for text, rows in among)
     rows = max(1, round(seen.rows * share))
     dates_or_numbers = seen.type in ("text", "number")
     least, most = (seen.least, seen.most) if dates_or_numbers else (None, None)
