@@ -8,7 +8,6 @@ Its name is that of the picture, cut where it would be too long: ``a.jpg.json``,
 from __future__ import annotations
 
 import datetime
-import html
 import math
 import re
 from bisect import bisect_left
@@ -17,7 +16,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
-from rungwise.core.text import normalised
+from rungwise.core.text import normalised, unescaped
 from rungwise.data._columns import Value
 from rungwise.data.sidecars._xmp import LONGEST_DESCRIPTION, clean_text, distinct_tags
 
@@ -36,6 +35,9 @@ _EDITED = (
     "-redigerad",
     "-編集済み",
 )
+_MOST_ALIKE = 100
+"""Pictures with the beginning of a cut name that are looked at."""
+_LONGEST_TITLE = 1000
 _FIRST_PHOTOGRAPH = 1826
 
 
@@ -86,7 +88,8 @@ class PictureNames:
         if len(base) + len(number) < _LONGEST_NAME - 1:
             return []
         begin, cut = bases[0], []
-        for one in self._ordered[bisect_left(self._ordered, begin) :]:
+        start = bisect_left(self._ordered, begin)
+        for one in self._ordered[start : start + _MOST_ALIKE]:
             if not one.startswith(begin):
                 break
             if PurePath(one).stem.endswith(number) and _may_be(title, one, number):
@@ -106,11 +109,11 @@ def columns_of_takeout(content: Mapping[str, Any]) -> tuple[dict[str, Value], di
     """
     said: dict[str, Value] = {}
     description = content.get("description")
-    if isinstance(description, str) and (text := clean_text(html.unescape(description), LONGEST_DESCRIPTION)):
+    if isinstance(description, str) and (text := clean_text(unescaped(description), LONGEST_DESCRIPTION)):
         said["description"] = text
     people = content.get("people")
     named = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
-    if names := distinct_tags(html.unescape(one) for one in named if isinstance(one, str)):
+    if names := distinct_tags(unescaped(one) for one in named if isinstance(one, str)):
         said["people"] = names
     if content.get("favorited") is True:
         said["favourite"] = True
@@ -122,7 +125,7 @@ def _may_be(title: str, picture: str, number: str) -> bool:
     stem = PurePath(picture).stem
     for edited in _EDITED:
         stem = stem.replace(edited, "")
-    called, given = _letters(PurePath(html.unescape(title)).stem), _letters(stem.removesuffix(number))
+    called, given = _letters(PurePath(unescaped(title[:_LONGEST_TITLE])).stem), _letters(stem.removesuffix(number))
     return not (called and given) or called.startswith(given) or given.startswith(called)
 
 
