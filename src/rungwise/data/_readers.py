@@ -332,9 +332,10 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     if path.is_dir():
         of_folder = data.layout in ("folder", TEXT_FILES)
         if layout == "folder":
-            issues += unread_texts(files, f"the folder is read without captions; the layout {TEXT_FILES} reads them")
+            why = f"the folder is read without captions; the layout {TEXT_FILES} reads them"
+            issues += unread_texts(files, data.layout, why)
         elif not of_folder:
-            issues += unread_texts(files, "the captions are read from elsewhere")
+            issues += unread_texts(files, data.layout, "the captions are read from elsewhere")
         listed = {issue.where for issue in (*data.issues, *issues)}
         issues += files.not_read(captions_read=not of_folder, listed=listed)
     return (replace(data, issues=(*data.issues, *issues)) if issues else data), place

@@ -111,6 +111,8 @@ def test_a_bare_folder_has_pictures_and_no_captions(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no pictures in this folder or below \(.*\.jpg.*give another folder"):
         read_folder(folder_with(tmp_path, "notes.md"))
+    with pytest.raises(UserError, match=r"; 2 RAW pictures \(.cr2\), such as a.cr2: save them as JPEG"):
+        read_folder(folder_with(tmp_path, "a.cr2", "b.CR2"))
 
 
 @on_posix

@@ -326,7 +326,8 @@ def read_folder(files: PictureFolder) -> ImageCaptions:
     """
     if not files.pictures:
         some = ", ".join(sorted(PICTURE_SUFFIXES))
-        raise UserError(f"{files.root}: no pictures in this folder or below ({some}); give another folder")
+        unread = "".join(f"; {issue.where}: {issue.detail}" for issue in files.not_read())
+        raise UserError(f"{files.root}: no pictures in this folder or below ({some}); give another folder{unread}")
     return ImageCaptions(
         image_ids=tuple(map(picture_id, files.pictures)),
         captions=(),

@@ -133,7 +133,8 @@ def _read_takeout(files: PictureFolder, said: dict[Path, _Values], fallback: dic
         own, where_unknown = columns_of_takeout(content)
         for picture in pictures:
             if picture in said:
-                if (said[picture], fallback[picture]) != (own, where_unknown):
+                # An edited copy may have a file of its own too.
+                if picture == pictures[0] and (said[picture], fallback[picture]) != (own, where_unknown):
                     doubled.append(path)
             else:
                 said[picture], fallback[picture] = dict(own), dict(where_unknown)

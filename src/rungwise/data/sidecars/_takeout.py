@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import PurePath
 from typing import Any
 
@@ -36,7 +37,7 @@ _EDITED = (
     "-編集済み",
 )
 _MOST_ALIKE = 100
-"""Pictures with the beginning of a cut name that are looked at."""
+"""Pictures with the beginning of a cut name from which none is told from the others."""
 _LONGEST_TITLE = 1000
 _FIRST_PHOTOGRAPH = 1826
 
@@ -64,7 +65,12 @@ class PictureNames:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._named = {normalised(one, "NFC"): one for one in names}
+        self._named: dict[str, str] = {}
+        for one in names:
+            # Of two names that are one but for the form of Unicode, neither is known.
+            composed = normalised(one, "NFC")
+            self._named[composed] = "" if composed in self._named else one
+        self._named = {composed: one for composed, one in self._named.items() if one}
         self._ordered = sorted(self._named)
 
     def of(self, name: str, title: str) -> list[str]:
@@ -87,13 +93,11 @@ class PictureNames:
                 return there
         if len(base) + len(number) < _LONGEST_NAME - 1:
             return []
-        begin, cut = bases[0], []
+        begin, cut = bases[0], list[str]()
         start = bisect_left(self._ordered, begin)
-        for one in self._ordered[start : start + _MOST_ALIKE]:
-            if not one.startswith(begin):
-                break
-            if PurePath(one).stem.endswith(number) and _may_be(title, one, number):
-                cut.append(one)
+        alike = list(takewhile(lambda one: one.startswith(begin), self._ordered[start : start + _MOST_ALIKE]))
+        if len(alike) < _MOST_ALIKE:
+            cut = [one for one in alike if PurePath(one).stem.endswith(number) and _may_be(title, one, number)]
         plain = [one for one in cut if not any(edited in one for edited in _EDITED)]
         return [self._named[one] for one in cut] if len(plain) == 1 else []
 

@@ -26,6 +26,7 @@ MOST_LINES = 50
 LONGEST_CAPTION = 2000
 """Characters of the longest line that counts as a caption."""
 
+_LAYOUTS_OF_JSON = frozenset({"coco", "json", "karpathy"})
 _CAPTIONS = ("caption", "captions")
 _NOTES_OF_IMG2DATASET = frozenset({"error_message", "exif", "key", "md5", "sha256", "status"})
 """What img2dataset writes for itself; nobody searches by it."""
@@ -95,9 +96,10 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
     return gatherer.collection(folder_name(files.root), LAYOUT, unnamed=False)
 
 
-def unread_texts(files: PictureFolder, why: str) -> list[Issue]:
-    """The issue that counts text files beside pictures which are not read as captions, and says why."""
-    texts = [path for path in files.others if path.suffix.lower() in TEXT_SUFFIXES and not files.is_taken(path)]
+def unread_texts(files: PictureFolder, layout: str, why: str) -> list[Issue]:
+    """The issue that counts text files beside pictures, in a folder that was read in another layout, and says why."""
+    suffixes = TEXT_SUFFIXES if layout in _LAYOUTS_OF_JSON else TEXT_SUFFIXES | {".json"}
+    texts = [path for path in files.others if path.suffix.lower() in suffixes and not files.is_taken(path)]
     owners = Owners(files, texts)
     beside = [path for path in texts if owners.of(path)]
     for path in beside:
