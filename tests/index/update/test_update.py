@@ -173,6 +173,14 @@ def test_files_beside_pictures_change_columns_and_encode_no_picture(photos: Path
     assert not {"description", "year", "taken"} & index.item("1.png").columns.keys()
 
 
+def test_an_index_among_its_pictures_is_no_part_of_the_collection(photos: Path, model: Counting) -> None:
+    index = Index.create(photos / "index", model, name="photos", store="exact")
+    index.update(read(photos), model, thumbnails=True)
+    data = read(photos)
+    assert len(data) == 6
+    assert [issue.where for issue in data.issues] == ["1 index that rungwise wrote, such as index"]
+
+
 def test_the_time_of_the_camera_goes_before_that_of_takeout(photos: Path, model: Counting) -> None:
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0x9003] = "2019:05:01 12:00:00"

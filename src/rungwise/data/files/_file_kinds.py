@@ -33,9 +33,10 @@ _OTHER_PICTURES = frozenset(
 )  # fmt: skip
 _OTHERS = frozenset(
     {
-        ".aae", ".bz2", ".cfg", ".conf", ".db", ".dta", ".gz", ".ini", ".ipynb", ".jsonl", ".list", ".lock", ".log",
-        ".lz4", ".mat", ".md", ".ndjson", ".npy", ".npz", ".parquet", ".pp3", ".pt", ".pth", ".safetensors", ".sqlite",
-        ".tar", ".tmp", ".toml", ".tsv", ".txt", ".xmp", ".xz", ".yaml", ".yml", ".zst",
+        ".aae", ".bin", ".bz2", ".cfg", ".conf", ".db", ".dta", ".gz", ".ini", ".ipynb", ".jsonl", ".lance", ".list",
+        ".lock", ".log", ".lz4", ".manifest", ".mat", ".md", ".ndjson", ".npy", ".npz", ".parquet", ".pp3", ".pt",
+        ".pth", ".safetensors", ".sqlite", ".tar", ".thumbnail", ".tmp", ".toml", ".tsv", ".txn", ".txt", ".xmp",
+        ".xz", ".yaml", ".yml", ".zst",
     }
 )  # fmt: skip
 """Endings that say what a file is, and that Python's table of types may lack."""

@@ -61,6 +61,9 @@ PICTURE_SUFFIXES = frozenset(
 
 _MOST_LOOKED_INTO = 100_000
 """Files without a known ending whose first bytes are looked at; each has to be opened."""
+_INDEX_FILE, _INDEX_FORMAT, _INDEX_BYTES = "index.json", b'"rungwise-index"', 1 << 16
+_FILES_OF_INDEX = frozenset({_INDEX_FILE, "pictures", "captions"})
+_MOST_OF_INDEX = 100
 _SHOWN_ENDINGS = 4
 _MOST_ENDINGS = 1000
 
@@ -382,7 +385,12 @@ class _Listing:
             "excluded files and folders",
             f"a pattern given or in {IGNORE_FILE} excludes them",
         )
-        self.not_read = (self._excluded, self._hidden, self._of_programs)
+        self._indexes = NotRead(
+            "index that rungwise wrote",
+            "indexes that rungwise wrote",
+            "no file of an index is a picture of the collection",
+        )
+        self.not_read = (self._excluded, self._hidden, self._of_programs, self._indexes)
         self._given = Exclusions(exclude, "exclude")
         self._walk()
         self.issues.sort(key=lambda issue: issue.where)
@@ -408,6 +416,10 @@ class _Listing:
                 detail = f"{_reason(error)}; what is in it is left out"
                 self.issues.append(Issue("unreadable folder", readable_name(relative), detail))
                 continue
+            names = {entry.name for entry in inside} if len(inside) <= _MOST_OF_INDEX else set()
+            if relative != Path() and names >= _FILES_OF_INDEX and self._is_index(relative):
+                self._indexes.add(relative, ending=False)
+                continue
             if any(entry.name == IGNORE_FILE for entry in inside):
                 start = "" if relative == Path() else f"{relative.as_posix()}/"
                 rules = (*rules, (start, read_exclusions(self._root / relative / IGNORE_FILE)))
@@ -425,6 +437,13 @@ class _Listing:
                         self.issues.append(Issue("not a regular file", readable_name(path), _what(entry)))
                 except OSError as error:
                     self.issues.append(Issue("unreadable file", readable_name(path), _reason(error)))
+
+    def _is_index(self, folder: Path) -> bool:
+        try:
+            with opened_file(self._root / folder / _INDEX_FILE, None) as file:
+                return _INDEX_FORMAT in file.read(_INDEX_BYTES)
+        except (UserError, OSError):
+            return False
 
     def _is_left_out(self, name: str, path: Path, is_folder: bool, rules: tuple[tuple[str, Exclusions], ...]) -> bool:
         """Whether a file or folder is left out, which is counted."""
