@@ -113,6 +113,8 @@ def test_two_files_of_features_need_a_choice(tmp_path: Path) -> None:
         UserError, match=r"2 files of features \(features.npy, old/features.npy\); give the one to read"
     ):
         read(tmp_path)
+    (tmp_path / "cat.jpg").touch()
+    assert read(tmp_path).has_pictures
 
 
 def test_the_example_of_the_documentation_runs(

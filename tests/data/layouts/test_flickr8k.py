@@ -94,7 +94,7 @@ def test_of_several_token_files_the_one_of_the_shortest_name_is_read(tmp_path: P
     assert [(issue.kind, issue.where) for issue in data.issues] == [
         ("captions left out", "Flickr8k_text/Flickr8k.lemma.token.txt")
     ]
-    assert "Flickr8k_text/Flickr8k.token.txt is read; to have it read: --captions" in data.issues[0].detail
+    assert "Flickr8k_text/Flickr8k.token.txt is read; to read it in place of that: --captions" in data.issues[0].detail
 
 
 def test_flickr30k_as_published(tmp_path: Path) -> None:

@@ -142,3 +142,13 @@ def test_karpathys_and_cocos_files_stay_theirs(tmp_path: Path) -> None:
     assert read(written(tmp_path, karpathy)).layout == "karpathy"
     coco = {"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": [{"id": 2, "image_id": 1, "caption": "A dog."}]}
     assert read(written(tmp_path, coco)).layout == "coco"
+
+
+@pytest.mark.parametrize("key", [None, "data"])
+@pytest.mark.parametrize("odd", [[None], [7, "text", True], [[]], [{}], [{"image": None, "caption": None}]])
+def test_one_odd_entry_at_the_beginning_ends_nothing(key: str | None, odd: list[Any], tmp_path: Path) -> None:
+    entries = [*odd, {"image": "a.jpg", "caption": "A dog."}, {"image": "b.png", "caption": None}, *odd]
+    for place in (written(tmp_path, entries if key is None else {key: entries}), tmp_path / "captions.json"):
+        data = read(place)
+        assert captions(data) == {"a.jpg": ["A dog."], "b.png": []}
+        assert len(data.issues) == 2 * len(odd) + 1

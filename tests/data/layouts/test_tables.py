@@ -123,10 +123,9 @@ def test_one_table_for_each_split(tmp_path: Path) -> None:
 
 def left_out(data: ImageCaptions) -> list[tuple[str, str]]:
     """Each table that was left out, with the reason."""
-    remedy = "; to have it read: --captions "
     found = [issue for issue in data.issues if issue.kind == "table left out"]
-    assert all(issue.detail.endswith(remedy + issue.where) for issue in found)
-    return sorted((issue.where, issue.detail.partition(remedy)[0]) for issue in found)
+    assert all(issue.detail.endswith(f": --captions {issue.where}") for issue in found)
+    return sorted((issue.where, issue.detail.rpartition("; ")[0]) for issue in found)
 
 
 def test_of_two_tables_of_the_same_pictures_that_which_names_more_is_read(tmp_path: Path) -> None:

@@ -49,12 +49,12 @@ def separated_records(path: Path, text: str, delimiter: str, *, quoted: bool = T
     checked = csv.field_size_limit() > limits().line_bytes
     while True:
         start, line = buffer.tell(), before + reader.line_num + 1
-        where = f"{path}, line {line}"
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
+            where = f"{path}, line {line}"
             if not str(error).startswith(_TOO_LONG):
                 raise QuotationError(f"{where}: {error}; correct the quotation marks from there on") from error
             cells, end = _record(text, start, delimiter, quoted, where)
@@ -63,7 +63,7 @@ def separated_records(path: Path, text: str, delimiter: str, *, quoted: bool = T
             reader = csv.reader(buffer, delimiter=delimiter, quoting=quoting, strict=True)
         if checked:
             for cell in cells:
-                _check(cell, where)
+                _check(cell, f"{path}, line {line}")
         if cells:
             yield line, cells
 

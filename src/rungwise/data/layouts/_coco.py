@@ -216,7 +216,7 @@ def _of_different_pictures(found: list[_File], files: PictureFolder) -> list[_Fi
             leave_out(files, one.path, "names no picture of the folder")
         elif rival is not None:
             other = readable_name(rival.path.relative_to(files.root))
-            leave_out(files, one.path, f"names pictures that {other} names too; that one is read")
+            leave_out(files, one.path, f"names pictures that {other} names too; that one is read", instead=True)
         else:
             if not ids.isdisjoint(one.images):
                 one.before = f"{readable_name(one.path.relative_to(files.root).with_suffix(''))}/"

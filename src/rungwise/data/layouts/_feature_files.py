@@ -24,9 +24,13 @@ IDS_FILE = "ids.txt"
 
 
 def features_file(files: PictureFolder) -> Path | None:
-    """The ``features.npy`` of a folder or below, if there is one; the first of its parts where it is in several."""
+    """The ``features.npy`` of a folder or below, if there is one; the first of its parts where it is in several.
+
+    Raises:
+        UserError: If there are several, and no pictures, which would be read in place of them.
+    """
     found = first_parts(path for path in files.others if whole_name(path.name) == FEATURES_FILE)
-    if len(found) > 1:
+    if len(found) > 1 and not files.pictures:
         names = ", ".join(path.as_posix() for path in found[:4])
         raise UserError(f"{files.root}: {len(found)} files of features ({names}); give the one to read")
     return files.root / found[0] if found else None

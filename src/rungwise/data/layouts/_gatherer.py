@@ -12,7 +12,7 @@ from rungwise.core import UserError, limits, variable
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data._columns import Column, leaves, own_name, typed, usable
 from rungwise.data.files import PackedPicture, Picture
-from rungwise.data.layouts._folder import PictureFolder, picture_id, readable_name
+from rungwise.data.layouts._folder import PictureFolder, folder_name, picture_id, readable_name
 
 _SPLITS = {
     "train": ("train", "training"),
@@ -109,7 +109,7 @@ def first_sound(
     taken = ""
     for path in sorted(paths, key=lambda path: (len(path.parts), len(path.name), str(path))):
         if data is not None:
-            leave_out(files, path, f"{taken} is read")
+            leave_out(files, path, f"{taken} is read", instead=True)
             continue
         try:
             data, taken = reader(path), readable_name(path.relative_to(files.root))
@@ -118,11 +118,23 @@ def first_sound(
     return data
 
 
-def leave_out(files: PictureFolder, path: Path, reason: str, kind: str = "captions left out") -> None:
-    """Note for a file of captions that was only found in a folder why it is not read, and how to have it read."""
-    relative = path.relative_to(files.root)
-    reason = reason.removeprefix(str(path)).lstrip(":, ")
-    files.leave_out(relative, f"{reason}; to have it read: --captions {readable_name(relative)}", kind)
+def leave_out(
+    files: PictureFolder, path: Path, reason: str, kind: str = "captions left out", *, instead: bool = False
+) -> None:
+    """Note for a file of captions that was only found in a folder why it is not read, and how to have it read.
+
+    Args:
+        files: The folder.
+        path: The file.
+        reason: Why it is not read; that the reason begins with the file or the folder is left out.
+        kind: Kind of the issue.
+        instead: It is sound, and another one was read.
+    """
+    name = readable_name(path.relative_to(files.root))
+    for start in (f"{path}", f"{folder_name(files.root)}: "):
+        reason = reason.removeprefix(start).lstrip(":, ")
+    remedy = "to read it in place of that" if instead else "if it holds your captions, correct it and give"
+    files.leave_out(path.relative_to(files.root), f"{reason}; {remedy}: --captions {name}", kind)
 
 
 def left_out(captions: Iterable[str]) -> str:

@@ -23,8 +23,10 @@ SUFFIX = ".json"
 _HEAD_BYTES = 1 << 16
 _SUFFIXES = "|".join(sorted(suffix.removeprefix(".") for suffix in PICTURE_SUFFIXES))
 _BY_PICTURE = re.compile(rf'\s*\{{\s*"[^"\n]+\.(?:{_SUFFIXES})"\s*:\s*["\[{{]', re.IGNORECASE)
-_LIST = re.compile(r"\s*\[\s*\{")
-_UNDER_KEY = re.compile(r'"\w+"\s*:\s*\[\s*\{')
+_ENTRY = r'(?:(?:null|true|false|-?\d[\d.eE+-]{0,30}|"[^"\n]{0,200}"|\[[^][{}]{0,200}\])\s*,\s*){0,3}\{'
+"""The first entry that is an object; before it a few may be something else."""
+_LIST = re.compile(rf"\s*\[\s*{_ENTRY}")
+_UNDER_KEY = re.compile(rf'"\w+"\s*:\s*\[\s*{_ENTRY}')
 _WORDS_OF_CAPTIONS = frozenset(
     {"annotation", "annotations", "caption", "captions", "description", "descriptions", "metadata", "text", "texts"}
 )
@@ -157,12 +159,16 @@ def _entries(content: Any, path: Path) -> tuple[str, list[Any]]:
         lists = [("", content)]
     elif isinstance(content, dict):
         lists = [(key, value) for key, value in content.items() if isinstance(value, list) and value]
-        lists = [one for one in lists if isinstance(one[1][0], dict)]
-    if len(lists) != 1 or not lists[0][1] or not isinstance(lists[0][1][0], dict):
+        lists = [one for one in lists if _has_entries(one[1])]
+    if len(lists) != 1 or not _has_entries(lists[0][1]):
         kind = "several lists" if len(lists) > 1 else "no list"
         example = '[{"image": "a.jpg", "captions": ["A dog."]}]'
         raise UserError(f"{path}: {kind} of entries that describe pictures; write them as {example}")
     return lists[0]
+
+
+def _has_entries(found: list[Any]) -> bool:
+    return any(isinstance(entry, dict) for entry in found)
 
 
 def _plain_texts(value: Any, names: Collection[str]) -> Any:

@@ -14,6 +14,8 @@ from rungwise.data.layouts._folder import PictureFolder
 from rungwise.data.layouts._gatherer import Gatherer, id_text, left_out, shown
 
 _HEAD_BYTES = 65536
+_OF_DATASETS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.json"})
+"""Files of the library ``datasets``, which describe no pictures."""
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -21,7 +23,7 @@ def karpathy_files(files: PictureFolder) -> list[Path]:
     """The JSON files below a folder that begin like one of Karpathy's, or are named ``dataset_*``."""
     found = []
     for path in files.others:
-        if path.suffix.lower() == ".json":
+        if path.suffix.lower() == ".json" and path.name not in _OF_DATASETS:
             named = path.name.startswith("dataset_")
             head = b"" if named else files.head(path, _HEAD_BYTES)
             if named or (b'"images"' in head and b'"sentences"' in head):

@@ -291,7 +291,7 @@ def _asked_for(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
     tables = [read_table(path) for path in paths]
     for table in tables:
         if missing := _missing_columns(table):
-            raise UserError(f"{table.path}: {missing}")
+            raise UserError(f"{table.path}: {missing}; rename or add one")
     return [_Candidate(table, files) for table in tables]
 
 
@@ -355,7 +355,9 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
         if rivals:
             left.add(one)
             other = readable_name(rivals[0].table.path.relative_to(files.root))
-            leave_out(files, one.table.path, f"names pictures that {other} names too; that one is read", _LEFT)
+            leave_out(
+                files, one.table.path, f"names pictures that {other} names too; that one is read", _LEFT, instead=True
+            )
             continue
         for what in one.named:
             taken.setdefault(what, []).append(one)
@@ -477,8 +479,7 @@ def _missing_columns(table: Table) -> str:
     if not needs:
         return ""
     found = ", ".join(table.columns[:10]) or "none"
-    remedy = "rename or add one, or move the table away if it holds no captions"
-    return f"needs {' and '.join(needs)}, found the columns {found}; {remedy}"
+    return f"needs {' and '.join(needs)}, found the columns {found}"
 
 
 def _labels(given: Cells) -> list[str]:
