@@ -738,3 +738,29 @@ def test_a_large_table_is_not_read_for_nothing(suffix: str, tmp_path: Path, monk
     assert left_out(data)[0][1].startswith("needs an image column")
     with limited(text_bytes=1200):
         assert {where for where, _ in left_out(read(tmp_path))} == {f"long{suffix}", f"taxes{suffix}"}
+
+
+def test_tables_of_splits_beside_a_folder_for_each_split(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "train/1.png", "train/2.png", "test/1.png", "test/3.png")
+    write(tmp_path / "train.csv", [{"image": f"{number}.png", "caption": f"train {number}"} for number in (1, 2, 3)])
+    write(tmp_path / "test.csv", [{"image": f"{number}.png", "caption": f"test {number}"} for number in (1, 2)])
+    data = read(tmp_path)
+    assert of_pictures(data) == {
+        "train/1.png": ("train", ["train 1"]),
+        "train/2.png": ("train", ["train 2"]),
+        "test/1.png": ("test", ["test 1"]),
+        "test/3.png": ("none", []),
+    }
+    assert [(issue.kind, issue.detail.partition("; left out: ")[2]) for issue in data.issues] == [
+        ("missing picture", "'test 2'"),
+        ("missing picture", "'train 3'"),
+    ]
+
+
+def test_pictures_of_a_split_without_a_folder_lie_in_that_of_another(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "train/1.png", "train/2.png")
+    for split, number in (("train", 1), ("val", 2)):
+        write(tmp_path / f"{split}.csv", [{"image": f"{number}.png", "caption": f"{split} {number}"}])
+    data = read(tmp_path)
+    assert dict(zip(data.image_ids, data.splits, strict=True)) == {"1.png": "train", "2.png": "val"}
+    assert read(tmp_path / "val.csv").captions == ("val 2",)

@@ -167,6 +167,7 @@ class PictureFolder:
         self._left_out, self._not_listed = listing.issues, listing.not_read
         self._unreadable: dict[Path, Issue] = {}
         self._outside: dict[Path, str] = {}
+        self._views: dict[Path, PictureFolder] = {}
         self._noted: list[Issue] = []
         self._described: set[Path] = set()
         self.pictures: list[Path] = []
@@ -260,12 +261,14 @@ class PictureFolder:
 
     def within(self, folder: Path) -> PictureFolder:
         """The pictures of one folder below, relative to it: a view in which names are looked up there alone."""
-        view = copy(self)
-        view.root = self.root / folder
-        view.pictures = [path.relative_to(folder) for path in self.pictures if path.is_relative_to(folder)]
-        view.others = []
-        for name in ("_exact", "_by_name"):
-            view.__dict__.pop(name, None)
+        if (view := self._views.get(folder)) is None:
+            view = self._views[folder] = copy(self)
+            view.root = self.root / folder
+            view.pictures = [path.relative_to(folder) for path in self.pictures if path.is_relative_to(folder)]
+            view.others = []
+            view._views = {}
+            for name in ("_exact", "_by_name"):
+                view.__dict__.pop(name, None)
         return view
 
     def exact(self, reference: str) -> Path | None:

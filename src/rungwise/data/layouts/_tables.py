@@ -215,6 +215,7 @@ class _Candidate:
         named: What the table names, to compare it with others: pictures, or ids where no pictures are there.
         common: The folder that ids of pictures leave out, as the names of the other tables leave it out.
         taken: Names in other tables, which are no ids here.
+        by_path: Its names are no ids, since another table calls other pictures so.
     """
 
     def __init__(self, table: Table, files: PictureFolder) -> None:
@@ -223,7 +224,11 @@ class _Candidate:
         self.folder = place.relative_to(files.root) if place.is_relative_to(files.root) else Path()
         of_folders = (split_in_file_name(Path(part)) for part in reversed(self.folder.parts))
         self._split_of_folder = next((split for split in of_folders if split), None)
-        self.split = split_in_file_name(table.path) or self._split_of_folder
+        of_name = split_in_file_name(table.path)
+        self.split = of_name or self._split_of_folder
+        # The pictures of val.csv may all lie in train/; where there is a folder val/, they lie there.
+        has_folder = of_name is not None and any(of_name in _splits(one) for one in {p.parent for p in files.pictures})
+        self._searched = self._split_of_folder or (of_name if has_folder else None)
         self._within = files.within(self.folder) if self.folder.parts else files
         column = table.column(IMAGE_COLUMNS)
         cells = (row.get(str(column)) for _, row in table.rows if not isinstance(row, str))
@@ -235,7 +240,7 @@ class _Candidate:
         self.own = bool(inside) and (published or any(inside.values()))
         self.found = inside if self.own else {name: self._anywhere(name) for name in names}
         self.named: set[Path | str] = {paths[0] for paths in self.found.values() if len(paths) == 1}
-        self.common, self.taken = files.root, frozenset[str]()
+        self.common, self.taken, self.by_path = files.root, frozenset[str](), self.own
 
     def find(self, name: str) -> Sequence[Path]:
         """The pictures that the table may mean by a name of its own."""
@@ -243,7 +248,7 @@ class _Candidate:
 
     def identify(self, name: str) -> str:
         """The id of the picture that the table calls by this name."""
-        if not self.own:
+        if not (self.own or self.by_path):
             return name
         found = self.found.get(name, ())
         for folder in (self.common, self._files.root):
@@ -251,7 +256,7 @@ class _Candidate:
                 image_id = picture_id(found[0].relative_to(folder))
                 if image_id not in self.taken or folder == self._files.root:
                     return image_id
-        return f"{self.folder.as_posix()}/{name}"
+        return f"{self.folder.as_posix() if self.own else self.table.path.stem}/{name}"
 
     def _inside(self, name: str) -> Sequence[Path]:
         """The pictures of the table's own folder that a name may mean, or the one elsewhere to which its path leads."""
@@ -277,14 +282,21 @@ class _Candidate:
 
     def _anywhere(self, name: str) -> Sequence[Path]:
         """The pictures of the whole folder that a name may mean, those of another split's folder left out."""
-        return [path for path in self._files.find(name) if not self._is_of_another_split(path)]
+        exact = self._files.exact(name)
+        if self._searched is None or (exact is not None and not self.folder.parts):
+            return [exact] if exact is not None else self._files.find(name)
+        splits = [(path, self._splits_of(path)) for path in self._files.find(name)]
+        found = [path for path, told in splits if not told or self._searched in told]
+        return [path for path, told in splits if self._searched in told] or found if len(found) > 1 else found
 
-    def _is_of_another_split(self, path: Path) -> bool:
-        if self._split_of_folder is None or not path.is_relative_to(self._files.root):
-            return False
-        folders = path.relative_to(self._files.root).parts[:-1]
-        splits = {split for part in folders if (split := split_in_file_name(Path(part)))}
-        return bool(splits) and self._split_of_folder not in splits
+    def _splits_of(self, path: Path) -> set[str]:
+        root = self._files.root
+        return _splits(path.relative_to(root).parent) if path.is_relative_to(root) else set()
+
+
+def _splits(folder: Path) -> set[str]:
+    """The splits that the parts of a folder's path tell."""
+    return {split for part in folder.parts if (split := split_in_file_name(Path(part)))}
 
 
 def _asked_for(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
@@ -365,14 +377,22 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
 
 
 def _share_ids(candidates: list[_Candidate], files: PictureFolder) -> None:
-    """Let the ids of all tables leave out the same folder, so that another table does not change ids."""
+    """Let the ids of all tables leave out the same folder, so that another table does not change ids.
+
+    Where two tables call different pictures by one name, their ids are paths.
+    """
     others = [one for one in candidates if not one.own]
     taken = frozenset(name for one in others for name in one.found)
     full = ((f"/{name}", paths[0].as_posix()) for one in others for name, paths in one.found.items() if len(paths) == 1)
     left = {path.removesuffix(name) if path.endswith(name) else "" for name, path in full}
     common = Path(next(iter(left))) if len(left) == 1 and "" not in left else files.root
+    first: dict[str, tuple[_Candidate, Sequence[Path]]] = {}
     for one in candidates:
         one.common, one.taken = common, taken
+        for name, paths in () if one.own else one.found.items():
+            other, theirs = first.setdefault(name, (one, paths))
+            if theirs != paths:
+                one.by_path = other.by_path = True
 
 
 def _why_none(one: _Candidate) -> str:
