@@ -168,7 +168,7 @@ def test_broken_upload_is_one_line(client: TestClient, body: bytes) -> None:
 def test_formats_of_no_browser_are_no_uploads(client: TestClient, form: str) -> None:
     register_heif_opener()
     said = refused(client.post("/pictures", content=picture_bytes((1, 2, 3), form)), 422)
-    assert "not a picture in a known format; convert it to JPEG or PNG" in said
+    assert "not a picture in a known format; send another file, such as a JPEG, PNG, WebP or GIF" in said
 
 
 def test_gigapixel_upload_is_one_line(client: TestClient) -> None:
