@@ -61,3 +61,9 @@ def test_no_table_makes_columns_without_end() -> None:
     data = gatherer.collection("many", "table")
     assert len(data.columns) == limits().table_columns
     assert data.issues[0].detail.startswith("5 beyond the first 200")
+
+
+def test_a_column_holds_dates_where_every_value_is_one() -> None:
+    assert kind_of(("2020-05-31", None, "2020-05-31 10:20:30+02:00")) == "dates"
+    for other in ("2020-05", "31.12.2020", "2020-13-01", "2020-05-32", "2020-05-31T24:00", "about 1900", ""):
+        assert kind_of(("2020-05-31", other)) == "texts"

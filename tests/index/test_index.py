@@ -5,6 +5,7 @@ is made of.
 import errno
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +24,7 @@ from rungwise.core.formats import NpyWriter
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig, LinearHead, TextFeatureConfig
-from rungwise.index import ExactStore, Index, Item, Manifest, Searcher
+from rungwise.index import ExactStore, Index, Item, Manifest, Searcher, parse_where
 from rungwise.index.maintenance import verify_index
 from rungwise.index.stores import _vector_files as vector_files
 from rungwise.index.stores import write_description
@@ -592,3 +593,46 @@ def test_rows_of_features_in_place_of_words_are_indexed_under_their_captions(tmp
     checks = list(verify_index(tmp_path / "index", lambda manifest: model))
     assert not any(check.wrong for check in checks)
     assert any("in place of words" in check.unchecked for check in checks)
+
+
+def test_columns_hold_dates_where_all_that_was_looked_at_are_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index._reader._ROWS_LOOKED_AT", 2)
+    days = ("2020-05-31T10:00:00", "2020-05-30", "2020-05-31", "about 1900")
+    rare = (None, None, "2020-05-31T09:00:00Z", "2021-01-01T00:00:00Z")
+    data = replace(colour_pictures(tmp_path / "photos", list(COLOURS)[:4]), columns={"day": days, "rare": rare})
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+
+    def found(where: str) -> list[str]:
+        by_search = [hit.id for hit in index.search(np.eye(1, index.manifest.dimension), 9, parse_where(where))[0]]
+        listed = [item.id for item in index.items(parse_where(where))]
+        assert sorted(by_search) == sorted(index.newest(9, where=parse_where(where))) == sorted(listed)
+        return [one.partition("-")[0] for one in listed]
+
+    assert found("rare == '2020-05-31'") == ["2"]  # which all pictures were looked through for
+    assert found("day == '2020-05-31'") == ["2"], "a text of another sort was seen, so that all are texts"
+    assert found("day == 'about 1900'") == ["3"]
+    index = Index.open(tmp_path / "index")
+    assert found("day == '2020-05-31'") == ["0", "2"], "the first two are dates"
+    assert found("day == 'about 1900'") == ["3"], "but nothing is refused before all were looked at"
+    for where, message in (
+        ("rare > 'yesterday'", "'rare' holds dates, and 'yesterday' is no date"),
+        ("raer > 1", "'raer'; did you mean rare"),
+    ):
+        for ask in (index.items, lambda chosen: index.newest(1, where=chosen), index.understood):
+            with pytest.raises(UserError, match=message):
+                ask(parse_where(where))
+
+
+def test_the_newest_are_those_taken_last(tmp_path: Path) -> None:
+    taken = ("2020-05-31T10:00:00", None, "2020-06-01T00:00:00+02:00", None)
+    data = replace(colour_pictures(tmp_path / "photos", list(COLOURS)[:4]), columns={"taken": taken})
+    for number, path in enumerate(data.paths):
+        os.utime(path, (1_590_900_000 + 86_400 * number,) * 2)  # from 2020-05-31T04:40:00Z on
+    for store in ("exact", "lance"):
+        index = Index.build(data, ColourModel(), tmp_path / store, store=store)  # type: ignore[arg-type]
+        assert [one.partition("-")[0] for one in index.newest(9)] == ["3", "1", "2", "0"]
+        index.remove(index.newest(1))
+        index.upsert(data.select([0]), ColourModel())
+        assert [one.partition("-")[0] for one in index.newest(2, 1)] == ["2", "0"]

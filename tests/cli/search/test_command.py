@@ -4,6 +4,7 @@ Also tests rungwise.cli.search._local, rungwise.cli.search._remote and rungwise.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,7 +29,10 @@ TOKEN = "correct-horse"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("search")
     data = colour_pictures(root / "photos", COLOURS)
-    prices = {"price": (1, 2, 3, 4), "tags": (("a",), ("a", "b"), (), ())}
+    for hours, path in enumerate(data.paths):
+        os.utime(path, (1_600_000_000 - 3600 * hours,) * 2)  # 2020-09-13T12:26:40Z, and earlier
+    days = ("2020-05-01T09:00:00", "2020-05-31T10:20:30+02:00", "2020-06-01", None)
+    prices = {"price": (1, 2, 3, 4), "tags": (("a",), ("a", "b"), (), ()), "day": days}
     Index.build(replace(data, columns=prices), ColourModel(), root / "index", model_location="colours")
     return root / "index"
 
@@ -68,9 +72,30 @@ def test_json_is_one_object_and_both_answer_alike(place: str, capsys: pytest.Cap
     assert answer["more"] is True
 
 
+@pytest.mark.parametrize("query", [(), ("red",)])
+def test_a_date_covers_its_day_in_whatever_answers(
+    query: tuple[str, ...], place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for where, right in (
+        ("day between '2020-05-01' and '31.5.2020'", ["0-red", "1-blue"]),
+        ("day == 'May 2020' and modified == '2020-09-13T13:26+02:00'", ["1-blue"]),
+        ("day != '2020-05-31' and folder == 'photos/'", ["0-red", "2-green"]),
+    ):
+        assert sorted(ids(found(capsys, place, *query, "--where", where))) == right
+    noted = found(capsys, place, *query, "--where", "day == '2020-05-31T10:20:30-05:00'")
+    assert (ids(noted), noted["notes"][-1:]) == (  # type: ignore[index]
+        ["1-blue"],
+        ["'day' holds local times: the offset from UTC of '2020-05-31T10:20:30-05:00' was left aside"],
+    )
+    assert main(["search", place, *query, "--where", "day > '01.05.2020'"]) == 2
+    assert "'day' holds dates, and '01.05.2020' could be 2020-05-01 or 2020-01-05" in capsys.readouterr().err
+
+
 def test_filters_pictures_and_pages(place: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ids(found(capsys, place, "red", "--where", "price >= 2 and tags has 'b'")) == ["1-blue"]
     assert ids(found(capsys, place, "--where", "price > 3")) == ["3-yellow"]
+    assert ids(found(capsys, place, "--where", "price > 0")) == ["0-red", "1-blue", "2-green", "3-yellow"]
+    assert ids(found(capsys, place, "--where", "price > 1", "--k", "1", "--offset", "1")) == ["2-green"]
     assert ids(found(capsys, place, "--like", "2-green", "--k", "1")) != ["2-green"]
     picture = str(folder.parent / "photos" / "3-yellow.png")
     answer = found(capsys, place, "--image", picture, "--k", "1")
