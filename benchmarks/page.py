@@ -6,7 +6,7 @@
     python benchmarks/page.py INDEX --screenshots FOLDER --rerank runs/scan/model    # and why a picture was found
 
 Chromium of the system opens the page as a visitor who was never there before, then once more, and then searches. Bytes
-are those on the wire, heads of answers included. Medians of several visits; each is a fresh profile.
+are those on the wire, heads of answers included; what the browser has kept is no request. Medians of several visits; each is a fresh profile.
 
 * to box: the scripts have run, and what is typed is answered
 * to pictures: the first picture that is found is drawn
@@ -77,7 +77,15 @@ class Wire:
             self.bytes += size
             self.of[kind] = self.of.get(kind, 0) + size
 
+        def at_hand(event: dict[str, Any]) -> None:
+            self.requests -= 1
+
+        def arrived(event: dict[str, Any]) -> None:
+            self.requests -= bool(event["response"].get("fromDiskCache"))
+
         devtools.on("Network.requestWillBeSent", asked)
+        devtools.on("Network.requestServedFromCache", at_hand)
+        devtools.on("Network.responseReceived", arrived)
         devtools.on("Network.loadingFinished", answered)
 
     def since(self, requests: int, size: int) -> tuple[int, int]:
