@@ -46,7 +46,7 @@ class Cluster:
         label: Value of a column that half of the pictures share, else a phrase that many of their captions share, or
             their columns or folders; empty if there is none.
         size: About how many pictures of the index belong to it.
-        ids: Ids of a few pictures, the one nearest to the centre first.
+        ids: Ids of a few pictures to which the label applies, the one nearest to the centre first.
     """
 
     label: str
@@ -160,6 +160,8 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
     share = served.pictures / len(rows)
     texts = texts_of(served.found(names).values())
     phrases = [{name: phrases_of(one) for name, one in zip(names, kind, strict=True)} for kind in texts]
+    # Where most pictures have captions, they name groups: who took pictures says little of what they show.
+    phrases = [kind for kind in phrases if sum(map(bool, kind.values())) > len(names) / 2][:1] or phrases
     usual = [Counter(phrase for one in kind.values() for phrase in one) for kind in phrases]
     values = {name: _values(row) for name, row in rows.items()}
     usual_values = Counter(value for found in values.values() for value in found)
@@ -170,14 +172,18 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
         groups_of_names.append([names[row] for row in order])
     made: dict[str, Cluster] = {}
     for members in sorted(filter(None, groups_of_names), key=len, reverse=True):
-        named = _shared_value([values[name] for name in members], usual_values, len(values))
-        found = [named] if named else []
+        # Each name with the members that have it: a group is shown by what bears its name.
+        bearers: dict[str, list[str]] = {}
+        if named := _shared_value([values[name] for name in members], usual_values, len(values)):
+            bearers[named] = [name for name in members if named in values[name]]
         for kind, counts in zip(phrases, usual, strict=True):
-            found += typical_phrases([kind[name] for name in members], counts, len(names))
+            for label, words in typical_phrases([kind[name] for name in members], counts, len(names)).items():
+                bearers.setdefault(label, [name for name in members if words in kind[name]])
         # Two groups of one name would lead to the same pictures.
-        label = next((one for one in found if one.casefold() not in made), "")
+        label = next((one for one in bearers if one.casefold() not in made), "")
+        shown = bearers.get(label, members)
         key = label.casefold() or f"\0{len(made)}"
-        made[key] = Cluster(label, round(len(members) * share), tuple(members[:_OF_GROUP]))
+        made[key] = Cluster(label, round(len(members) * share), tuple(shown[:_OF_GROUP]))
     return tuple(made.values())
 
 

@@ -108,8 +108,10 @@ def shared_phrases(pictures: Sequence[Phrases], most: int) -> tuple[str, ...]:
     return tuple(_written(words, pictures) for words in chosen)
 
 
-def typical_phrases(members: Sequence[Phrases], usual: Mapping[tuple[str, ...], int], of: int) -> list[str]:
-    """Phrases that many members of a group have and that are rarer elsewhere; the most typical first.
+def typical_phrases(
+    members: Sequence[Phrases], usual: Mapping[tuple[str, ...], int], of: int
+) -> dict[str, tuple[str, ...]]:
+    """Phrases that many members of a group have and that are rarer elsewhere, with their words; the most typical first.
 
     Args:
         members: Phrases of each picture of the group.
@@ -117,8 +119,8 @@ def typical_phrases(members: Sequence[Phrases], usual: Mapping[tuple[str, ...], 
         of: Number of pictures.
 
     >>> dogs = [phrases_of(["a brown dog"])] * 3
-    >>> typical_phrases(dogs, {("brown",): 3, ("dog",): 3, ("brown", "dog"): 3}, 9)[0]
-    'brown dog'
+    >>> next(iter(typical_phrases(dogs, {("brown",): 3, ("dog",): 3, ("brown", "dog"): 3}, 9).items()))
+    ('brown dog', ('brown', 'dog'))
     """
     here = Counter(phrase for one in members for phrase in one)
     worth = {}
@@ -127,7 +129,7 @@ def typical_phrases(members: Sequence[Phrases], usual: Mapping[tuple[str, ...], 
         least = _WORD_SHARE if len(words) == 1 else _PHRASE_SHARE
         if many >= (2 if of < _FEW else 3) and share >= least and share > _TIMES * elsewhere:
             worth[words] = (share - elsewhere) * (1 + _OF_A_WORD_MORE * (len(words) - 1))
-    return [_written(words, members) for words in sorted(worth, key=lambda words: (-worth[words], words))]
+    return {_written(words, members): words for words in sorted(worth, key=lambda words: (-worth[words], words))}
 
 
 def texts_of(items: Iterable[Item]) -> tuple[list[Sequence[str]], ...]:
