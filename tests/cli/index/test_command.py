@@ -130,7 +130,7 @@ def test_the_same_command_again_touches_only_what_changed(
         assert main(["index", "photos"]) == 0
         said = capsys.readouterr().out
         assert f"{changed} (0 encoded)" in said
-        assert "1 pictures could not be read and are left out:" in said
+        assert "1 picture could not be read, left out:" in said
         assert "2.jpg" in said
 
 

@@ -276,7 +276,8 @@ class _Run:
     def _say_done(self, changes: Changes, seconds: float) -> None:
         assert self.index is not None
         if changes.issues:
-            say(f"{len(changes.issues)} pictures could not be read and are left out:")
+            count = len(changes.issues)
+            say(f"{count} {'picture' if count == 1 else 'pictures'} could not be read, left out:")
             say_issues(changes.issues)
         say_issues(changes.notes)
         say(f"{changes} ({changes.encoded} encoded)")
