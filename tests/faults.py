@@ -98,6 +98,15 @@ FAULTS = (
         "if owners.size and not (owners.min() >= 0 and owners.max() <= len(self.image_ids)):",
     ),
     Fault(
+        "data/_joined_folders.py",
+        'f"{name}/{one}" for name, (_, data) in parts.items() for one in data.image',
+        "one for name, (_, data) in parts.items() for one in data.image",
+    ),
+    Fault("data/files/_exclusions.py", "in reversed(self._patterns) if", "in self._patterns if"),
+    Fault("data/layouts/_folder.py", "rule.verdict(whole.removeprefix(start))", "rule.verdict(whole)"),
+    Fault("data/sidecars/_text_captions.py", "if len(found) > 1:", "if len(found) > 2:"),
+    Fault("data/sidecars/_takeout.py", "path.stem}{edited}{number}{path.suffix", "path.stem}{edited}{path.suffix"),
+    Fault(
         "data/layouts/_coco.py",
         "rival = next((pictures[what] for what in one.named if what in pictures), None)",
         "rival = None",

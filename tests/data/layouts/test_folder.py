@@ -29,6 +29,29 @@ def test_pictures_are_sorted_and_hidden_things_left_out(tmp_path: Path) -> None:
     assert [path.as_posix() for path in files.others] == ["notes.md"]
 
 
+def test_patterns_of_a_folder_hold_below_it_and_those_given_go_before_them(tmp_path: Path) -> None:
+    names = ("a.png", "x/a.png", "x/b.jpg", "x/y/b.jpg", "x/y/c.jpg", "y/b.jpg", "x/keep/b.jpg")
+    folder_with(tmp_path, *names)
+    (tmp_path / ".rungwiseignore").write_text("*.png\n")
+    (tmp_path / "x/.rungwiseignore").write_text("/b.jpg\ny/b.jpg\n!a.png\nkeep/\n")
+    files = PictureFolder(tmp_path)
+    assert [path.as_posix() for path in files.pictures] == ["x/a.png", "x/y/c.jpg", "y/b.jpg"]
+    assert [issue.where for issue in files.not_read()] == ["4 excluded files and folders, such as a.png"]
+    files = PictureFolder(tmp_path, exclude=["c.jpg", "!b.jpg"])
+    assert [path.as_posix() for path in files.pictures] == ["x/a.png", "x/b.jpg", "x/y/b.jpg", "y/b.jpg"]
+    assert PictureFolder(tmp_path, exclude="*.jpg").pictures == [Path("x/a.png")]
+
+
+def test_pictures_without_a_known_ending_are_known_by_their_content(tmp_path: Path) -> None:
+    files = folder_with(tmp_path, "a.jpg", "empty")
+    for name in ("no ending", "photo.jpg_large", "10.30", "notes.txt", "page.html"):
+        (tmp_path / name).write_bytes(b"\xff\xd8\xff\xe0")
+    files = PictureFolder(tmp_path)
+    assert [path.name for path in files.pictures] == ["10.30", "a.jpg", "no ending", "photo.jpg_large"]
+    assert [path.name for path in files.others] == ["empty", "notes.txt", "page.html"]
+    assert [path.name for path in files.find("no ending")] == ["no ending"]
+
+
 @pytest.mark.parametrize(
     "reference",
     ["sub/a.jpg", "./sub/a.jpg", "sub\\a.jpg", "a.jpg", "a", "A.JPG", " a.jpg ", "/elsewhere/data/sub/a.jpg"],

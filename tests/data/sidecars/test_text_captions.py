@@ -142,6 +142,35 @@ def test_json_that_holds_no_caption_is_counted(tmp_path: Path, text: str) -> Non
     assert said(data) == [(NOT_READ, "1 other file (.json), such as a.json")]
 
 
+def test_json_whose_picture_its_name_does_not_decide_is_listed_with_its_caption(tmp_path: Path) -> None:
+    text = json.dumps({"caption": "Which?"})
+    data = read(folder(tmp_path, a__jpg=None, a__png=None, a__json=text, b__json=text, c__cr2="", c__json=text))
+    assert (data.layout, data.captions) == ("folder", ())
+    assert [(issue.where, issue.detail) for issue in data.issues if "Which?" in issue.detail] == [
+        ("a.json", "may be of a.jpg or a.png: 'Which?'"),
+        ("b.json", "no picture of this name in its folder: 'Which?'"),
+        ("c.json", "of c.cr2: 'Which?'"),
+    ]
+
+
+def test_a_long_caption_in_json_is_listed(tmp_path: Path) -> None:
+    data = read(folder(tmp_path, a__jpg=None, a__json=json.dumps({"captions": ["A dog.", "x" * 2001, None, ""]})))
+    assert captions(data) == {"a.jpg": ["A dog."]}
+    assert said(data) == [("text that is no caption", "a.json")]
+
+
+@pytest.mark.parametrize("name", ["a.caption", "a.jpg.caption", "a.TXT"])
+def test_other_endings_of_texts(tmp_path: Path, name: str) -> None:
+    data = read(folder(tmp_path, **{"a__jpg": None, name: "A dog."}))
+    assert captions(data) == {"a.jpg": ["A dog."]}
+
+
+def test_texts_in_utf_16_with_a_mark(tmp_path: Path) -> None:
+    folder(tmp_path, a__jpg=None)
+    (tmp_path / "a.txt").write_bytes("Ein schöner Hund".encode("utf-16"))
+    assert captions(read(tmp_path)) == {"a.jpg": ["Ein schöner Hund"]}
+
+
 NAMES = st.sampled_from(["a", "a.b", "A", "b", "b.jpg", "Plan 1.5 north", "Plan 1.5 south", "é", "e\u0301", " a", "a "])
 
 

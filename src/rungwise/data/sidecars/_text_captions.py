@@ -123,7 +123,20 @@ def _text(files: PictureFolder, owners: Owners, path: Path) -> tuple[Path, list[
     except UserError as error:
         return Issue("unreadable file", where, str(error).removeprefix(f"{files.root / path}: "))
     lines = [line for line in map(str.strip, text.split("\n")) if line]
+    if doubt := _doubt(owners, path, text):
+        return doubt
     words = _beginning(text)
+    if _NUMBERS.fullmatch(text):
+        return Issue(_NO_CAPTION, where, f"numbers alone: {words}")
+    if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_CAPTION:
+        most = f"more than {MOST_LINES} lines, or one of more than {LONGEST_CAPTION} characters"
+        return Issue(_NO_CAPTION, where, f"{most}: {words}")
+    return found[0], lines
+
+
+def _doubt(owners: Owners, path: Path, text: str) -> Issue | None:
+    """Why a text is given to no picture; None where its name decides."""
+    where, found, words = readable_name(path), owners.of(path), _beginning(text)
     if len(found) > 1:
         named = " or ".join(one.name for one in found[:3])
         return Issue(_OF_SEVERAL, where, f"may be of {named}: {words}")
@@ -131,12 +144,7 @@ def _text(files: PictureFolder, owners: Owners, path: Path) -> tuple[Path, list[
         return Issue("text without a picture", where, f"no picture of this name in its folder: {words}")
     if not owners.is_read(found[0]):
         return Issue(_OF_UNREAD, where, f"of {found[0].name}: {words}")
-    if _NUMBERS.fullmatch(text):
-        return Issue(_NO_CAPTION, where, f"numbers alone: {words}")
-    if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_CAPTION:
-        most = f"more than {MOST_LINES} lines, or one of more than {LONGEST_CAPTION} characters"
-        return Issue(_NO_CAPTION, where, f"{most}: {words}")
-    return found[0], lines
+    return None
 
 
 def _beginning(text: str) -> str:
@@ -149,30 +157,36 @@ def _fields(
 ) -> Iterator[tuple[Path, tuple[Path, Mapping[str, Any]]]]:
     """JSON files that hold captions of one picture, each with its picture and its fields."""
     for path in paths:
-        found = owners.of(path)
-        if len(found) != 1 or not owners.is_read(found[0]):
-            continue
         try:
             said = parse_json(read_bytes(files.root / path, "sidecar_bytes"), path, finite=False)
         except UserError:
             continue  # it is counted among the other files
-        is_of_picture = isinstance(said, dict) and (any(_captions_in(said)) or {"key", "status"} <= said.keys())
-        if is_of_picture and not is_takeout(said):
-            yield path, (found[0], said)
+        captions = list(_captions_in(said)) if isinstance(said, dict) else []
+        is_of_picture = captions or (isinstance(said, dict) and said.keys() >= {"key", "status"})
+        if not is_of_picture or is_takeout(said):
+            continue
+        doubt = _doubt(owners, path, captions[0] if captions else "")
+        if doubt is None:
+            yield path, (owners.of(path)[0], said)
+        elif captions:
+            files.take(path)
+            files.note(doubt)
 
 
 def _captions_in(said: Mapping[str, Any]) -> Iterator[str]:
     for name in _CAPTIONS:
         value = said.get(name)
         for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and 0 < len(text.strip()) <= LONGEST_CAPTION:
+            if isinstance(text, str) and text.strip():
                 yield text.strip()
 
 
 def _gather_fields(gatherer: Gatherer, image: int, said: Mapping[str, Any], held: list[str], where: str) -> None:
     """Add the captions of a JSON file that its text file does not hold, and its further fields as columns."""
     for text in dict.fromkeys(_captions_in(said)):
-        if text not in held:
+        if len(text) > LONGEST_CAPTION:
+            gatherer.issue(_NO_CAPTION, where, f"more than {LONGEST_CAPTION} characters: {_beginning(text)}")
+        elif text not in held:
             gatherer.caption(image, text, where)
     notes = _NOTES_OF_IMG2DATASET if {"key", "status"} <= said.keys() else frozenset()
     plain = {name: value for name, value in said.items() if name not in notes and name not in _CAPTIONS}
