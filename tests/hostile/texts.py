@@ -384,6 +384,7 @@ def _of_captions() -> Iterator[Entry]:
         )
     yield Entry("scene graph", parse, _GRAPH)
     yield Entry("caption", gatherer.clean_caption, ("\x1b", "\x07 ", "\ud83d"))
+    yield from _of_files_beside_pictures()
     yield Entry("split's name", gatherer.split_in_words, ("train", "val_"))
     yield Entry("cells of a column", _cells, ('["a",', "a;", ",", "1.0", "rungwise.", "tags"))
     yield Entry("cell that may be a date", columns.is_date, ("2020-05-31T10:20:30.", "0", " +02"))
@@ -391,6 +392,24 @@ def _of_captions() -> Iterator[Entry]:
     yield Entry("caption that is inspected", _inspected)
     yield Entry("noun", plural_of)
     assert inspection
+
+
+def _of_files_beside_pictures() -> Iterator[Entry]:
+    from rungwise.data.files import Exclusions
+    from rungwise.data.sidecars import clean_text, read_xmp
+    from rungwise.data.sidecars._takeout import PictureNames, columns_of_takeout
+
+    beginning = f"{'a' * 50}.jpg"
+    names = PictureNames(["a.jpg", "a(1).jpg", beginning, "a-edited.jpg"])
+    rules = Exclusions(["*a*a*a*b", "**/a/**/a/**/b", "a/", "!*?*[ab]*c", "/a/**"], "exclude")
+    about = {"title": "a.jpg", "photoTakenTime": {"timestamp": "1"}}
+    yield Entry("text of XMP", lambda text: clean_text(text, len(text)), ("\x1b", "\r\n"))
+    yield Entry("packet of XMP", lambda text: read_xmp(text.encode("utf-8", "replace")), ("<a>", "<a ", "a='", "<!--"))
+    yield Entry("name of a file of Takeout", lambda text: names.of(f"{text}.json", "a.jpg"), ("(", "(1)", ".s", ")"))
+    yield Entry("title in Takeout", lambda text: names.of("a.jpg.json", text), ("&#39;", "-edited", "(1)"))
+    yield Entry("description in Takeout", lambda text: columns_of_takeout(about | {"description": text}), ("&#39;",))
+    yield Entry("path that patterns may leave out", rules.verdict, ("a/", "/a", "aa", "b/"))
+    yield Entry("pattern of what is left out", lambda text: Exclusions([text], "exclude"), ("**/", "[a]", "\\a", "?*"))
 
 
 def _stem(stemming: Any, language: str, text: str) -> object:

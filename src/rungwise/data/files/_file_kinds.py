@@ -24,6 +24,8 @@ VIDEO_SUFFIXES = frozenset(
 )  # fmt: skip
 """Lower-case endings of films."""
 
+_TYPES = mimetypes.MimeTypes()
+"""Python's own table of endings, which is the same on every machine."""
 _OTHER_PICTURES = frozenset(
     {
         ".afphoto", ".ai", ".apng", ".cdr", ".clip", ".dds", ".eps", ".exr", ".fits", ".hdr", ".icns", ".ico", ".j2c",
@@ -83,7 +85,7 @@ def is_other_picture(name: str) -> bool:
     (True, False)
     """
     suffix = PurePath(name).suffix.lower()
-    kind = None if suffix in RAW_SUFFIXES else mimetypes.guess_type(name)[0]
+    kind = None if suffix in RAW_SUFFIXES else _TYPES.guess_type(name)[0]
     return suffix in _OTHER_PICTURES or (kind or "").startswith("image/")
 
 
@@ -97,7 +99,7 @@ def has_known_ending(name: str) -> bool:
     if not suffix:
         return False
     listed = any(suffix in some for some in (HEIF_SUFFIXES, RAW_SUFFIXES, VIDEO_SUFFIXES, _OTHER_PICTURES, _OTHERS))
-    return listed or any(mimetypes.guess_type(name))
+    return listed or any(_TYPES.guess_type(name))
 
 
 def picture_suffix(start: bytes) -> str:
