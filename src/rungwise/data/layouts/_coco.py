@@ -104,7 +104,7 @@ def read_coco(
         except UserError as error:
             if asked:
                 raise
-            leave_out(files, path, str(error))
+            leave_out(files, path, error)
     if not asked:
         sound = _of_different_pictures(sound, files)
     if not sound:

@@ -23,6 +23,7 @@ _CANONICAL = {word: name for name, words in _SPLITS.items() for word in words}
 
 _WORD = re.compile(r"[^\W\d_]+")
 _HALF_CHARACTER = "an escape such as \\ud83d is half a character; write both halves or the character itself"
+_SETTING = "RUNGWISE_"
 _SHOWN, _MOST_SHOWN = 200, 20
 """Characters of a text, and number of texts, that an issue shows."""
 _CONTROLS = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()}
@@ -114,23 +115,28 @@ def first_sound(
         try:
             data, taken = reader(path), readable_name(path.relative_to(files.root))
         except UserError as error:
-            leave_out(files, path, str(error))
+            leave_out(files, path, error)
     return data
 
 
 def leave_out(
-    files: PictureFolder, path: Path, reason: str, kind: str = "captions left out", *, instead: bool = False
+    files: PictureFolder, path: Path, why: str | UserError, kind: str = "captions left out", *, instead: bool = False
 ) -> None:
     """Note for a file of captions that was only found in a folder why it is not read, and how to have it read.
 
     Args:
         files: The folder.
         path: The file.
-        reason: Why it is not read; that the reason begins with the file or the folder is left out.
+        why: Why it is not read. Of an error the file at its beginning is left out, and the remedy at its end unless
+            that names a setting.
         kind: Kind of the issue.
         instead: It is sound, and another one was read.
     """
     name = readable_name(path.relative_to(files.root))
+    reason = str(why)
+    if isinstance(why, UserError):
+        fault, _, last = reason.rpartition("; ")
+        reason = fault if fault and _SETTING not in last else reason
     for start in (f"{path}", f"{folder_name(files.root)}: "):
         reason = reason.removeprefix(start).lstrip(":, ")
     remedy = "to read it in place of that" if instead else "if it holds your captions, correct it and give"

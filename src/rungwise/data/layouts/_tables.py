@@ -196,7 +196,7 @@ def read_tables(
             if asked:
                 raise
             usable.remove(one)
-            leave_out(files, one.table.path, str(error), _LEFT)
+            leave_out(files, one.table.path, error, _LEFT)
             continue
         simple = all(one.table.path.suffix.lower() == JSON_SUFFIX for one in usable)
         return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
@@ -316,7 +316,7 @@ def _sound(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
             missing = "" if head is None else _missing_columns(Table(path, head, []))
             table = None if missing else read_table(path)
         except UserError as error:
-            leave_out(files, path, str(error), _LEFT)
+            leave_out(files, path, error, _LEFT)
             continue
         if table is None or (missing := _missing_columns(table)):
             leave_out(files, path, missing, _LEFT)
