@@ -764,3 +764,17 @@ def test_pictures_of_a_split_without_a_folder_lie_in_that_of_another(tmp_path: P
     data = read(tmp_path)
     assert dict(zip(data.image_ids, data.splits, strict=True)) == {"1.png": "train", "2.png": "val"}
     assert read(tmp_path / "val.csv").captions == ("val 2",)
+
+
+def test_one_broken_line_of_json_lines_ends_nothing(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg", "b.jpg")
+    lines = ['{"image": "a.jpg", "caption": "A dog."}', '{"image": "b.jpg", "cap', '["b.jpg"]', "7"]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    data = read(tmp_path)
+    assert data.captions == ("A dog.",)
+    assert [issue.kind for issue in data.issues] == ["malformed row"] * 3
+    assert data.issues[0].detail == (
+        f"not valid JSON (Unterminated string starting at, column 20); left out: {lines[1]!r}"
+    )
+    with pytest.raises(UserError, match="line 2: not valid JSON"):
+        read(tmp_path / "c.jsonl")

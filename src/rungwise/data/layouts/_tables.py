@@ -314,7 +314,7 @@ def _sound(paths: Sequence[Path], files: PictureFolder) -> list[_Candidate]:
         try:
             head = _columns_of_large(path, files)
             missing = "" if head is None else _missing_columns(Table(path, head, []))
-            table = None if missing else read_table(path)
+            table = None if missing else read_table(path, lenient=True)
         except UserError as error:
             leave_out(files, path, error, _LEFT)
             continue
@@ -411,13 +411,14 @@ def _precedence(one: _Candidate) -> tuple[object, ...]:
     return -len(one.named), elsewhere, len(one.folder.parts), len(path.name), str(path)
 
 
-def read_table(path: Path, *, by_lines: bool = False) -> Table:
+def read_table(path: Path, *, by_lines: bool = False, lenient: bool = False) -> Table:
     r"""Any table, read by its extension; in text files the header decides between comma, semicolon, tab and ``|``.
 
     Args:
         path: The file.
         by_lines: Prefer lines to quotation marks: where every line of a text with tabs has as many cells as the header,
             quotation marks join no lines, since no cell is expected to hold a tab and a line end.
+        lenient: A line that is no JSON is a row to skip, and no error.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "captions.jsonl"
@@ -429,7 +430,7 @@ def read_table(path: Path, *, by_lines: bool = False) -> Table:
     if suffix == ".parquet":
         return _read_parquet(path)
     if suffix in (".jsonl", ".ndjson"):
-        return _read_json_lines(path)
+        return _read_json_lines(path, lenient)
     if suffix == JSON_SUFFIX:
         return Table(path, *read_json_rows(path, IMAGE_COLUMNS, CAPTION_COLUMNS))
     return _read_separated(path, by_lines)
@@ -610,12 +611,20 @@ def _parse_separated(path: Path, text: str, delimiter: str, *, quoted: bool) -> 
     return Table(path, columns, rows, typed=False)
 
 
-def _read_json_lines(path: Path) -> Table:
+def _read_json_lines(path: Path, lenient: bool) -> Table:
     columns: dict[str, None] = {}
     rows: list[tuple[str, Cells | str]] = []
     for number, line in read_lines(path):
         # Programs that lack a value write NaN for it, which counts as an empty cell.
-        cells = parse_json(line, f"{path}, line {number}", finite=False)
+        where = f"{path}, line {number}"
+        try:
+            cells = parse_json(line, where, finite=False)
+        except UserError as error:
+            if not lenient:
+                raise
+            why = str(error).removeprefix(f"{where}: ").rpartition("; ")[0]
+            rows.append((f"line {number}", f"{why}{left_out([line])}"))
+            continue
         if not isinstance(cells, dict):
             rows.append((f"line {number}", f"not a JSON object; write {{...}} on each line{left_out([line])}"))
             continue
