@@ -235,7 +235,7 @@ WITHOUT_A_DOOR = {
     "rungwise.cli.frame._process._open_streams": "what takes the place of a closed stream",
     "rungwise.core.disk.staging._lock": "a folder, to lock it",
     "rungwise.core.disk._files.appending": "appends, and reads nothing",
-    "rungwise.core.disk._mount_points.is_mount_point": "what the system says of this process",
+    "rungwise.core.disk._mount_points._mounts": "what the system says of this process",
     "rungwise.core.disk._syncing.sync_file": OWN_WORK,
     "rungwise.core.disk._syncing.sync_folder": "a folder, to bring it to the disk",
     "rungwise.core.compute._memory._peak_of_late": "what the system says of this process",
@@ -255,6 +255,8 @@ WITHOUT_A_DOOR = {
     "rungwise.models.io._hub_upload._with_seal_of_card": "a file whose seal was checked",
     "rungwise.models.joint._vsepp_files._refuse_packed": ALREADY_OPEN,
     "rungwise.relevance.precomputed._shards.write_in_shards": "a method of this package that opens what is left to do",
+    "rungwise.serving._pages._add_module": OF_THE_PACKAGE,
+    "rungwise.serving._pages._put_together": OF_THE_PACKAGE,
     "rungwise.training.config._presets._read": OF_THE_PACKAGE,
     "rungwise.training._stages._Whole.keep": OWN_MODEL,
 }

@@ -123,7 +123,9 @@ def own_process(traced: bool) -> None:
 
 def own_messages() -> None:
     """Give Python's messages a descriptor of their own, so that those of compiled code can be told from them."""
-    if isinstance(sys.stderr, _Messages):
+    if not isinstance(sys.stderr, _Messages):
+        return
+    with suppress(OSError):  # it is no file, or there are too many
         sys.stderr = _Messages(os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding))
         separate_native_lines()
 
