@@ -184,11 +184,11 @@ class Server:
             return read(response)
 
     @contextmanager
-    def uploading(self, target: str = UPLOAD[1]) -> Iterator[socket]:
+    def uploading(self, target: str = UPLOAD[1], method: str = "POST") -> Iterator[socket]:
         """A picture that the server waits for."""
         with create_connection(self.place) as connection:
             head = (
-                f"POST {target} HTTP/1.1",
+                f"{method} {target} HTTP/1.1",
                 "Host: 127.0.0.1",
                 f"Authorization: Bearer {TOKEN}",
                 "Expect: 100-continue",
@@ -264,7 +264,7 @@ def of_this_operation(
         with usual.uploading(target):
             found[429] = usual.ask(method, target, RED)
     if (method, path) in BODIES:
-        with hasty.uploading(target) as connection:
+        with hasty.uploading(target, method) as connection:
             late = HTTPResponse(connection)
             late.begin()
             found[408] = read(late)
