@@ -6,7 +6,8 @@
     python benchmarks/page.py INDEX --screenshots FOLDER --rerank runs/scan/model    # and why a picture was found
 
 Chromium of the system opens the page as a visitor who was never there before, then once more, and then searches. Bytes
-are those on the wire, heads of answers included; what the browser has kept is no request. Medians of several visits; each is a fresh profile.
+are those on the wire, heads of answers included; what the browser has kept is no request. Medians of several visits;
+each is a fresh profile.
 
 * to box: the scripts have run, and what is typed is answered
 * to pictures: the first picture that is found is drawn
