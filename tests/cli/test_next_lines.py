@@ -73,10 +73,11 @@ def flickr(folder: Path) -> None:
     (folder / "squares.token.txt").write_text("".join(f"{name}#0\t{text}\n" for name, text in pairs))
 
 
-def webdataset(folder: Path) -> None:
+def webdataset(folder: Path, before: str = "") -> None:
     with tarfile.open(folder / "squares-train-000000.tar", "w") as archive:
-        for number, (name, text) in enumerate(zip(NAMES, CAPTIONS, strict=True)):
-            for member, data in ((name, picture(number)), (f"{number}.txt", text.encode())):
+        for number, text in enumerate(CAPTIONS):
+            for ending, data in (("png", picture(number)), ("txt", text.encode())):
+                member = f"{before}{number}.{ending}"
                 info = tarfile.TarInfo(member)
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))
@@ -113,6 +114,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "coco": coco,
     "flickr8k": flickr,
     "webdataset": webdataset,
+    "webdataset of names with dots": lambda folder: webdataset(folder, "plan 1."),
     "parquet": parquet,
     "features": features,
     "precomputed": precomputed,
@@ -145,7 +147,8 @@ def test_every_next_line_works(
     monkeypatch.setattr("rungwise.cli.index._command.DEFAULT", f"hf:{published.siglip2}")
     served: list[ServerSettings] = []
     monkeypatch.setattr("rungwise.serving._server.serve", lambda *_, settings, **__: served.append(settings))
-    assert main(["inspect", str(folder)]) == 0
+    by_key = ["--key", "stem"] if "dots" in kind else []
+    assert main(["inspect", str(folder), *by_key]) == 0
     waiting, done = next_lines(capsys.readouterr().out), []
     assert waiting or kind == "table of a validation alone"
     while waiting:

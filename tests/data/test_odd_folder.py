@@ -52,8 +52,11 @@ def test_every_picture_is_in_the_collection(data: ImageCaptions) -> None:
         ("plain.mov", "not read: 1 video (.mov), such as plain.mov"),
         ("drawing.svg", "not read: 1 picture of another format (.svg), such as drawing.svg"),
         ("notes.pdf", "not read: 1 other file (.pdf), such as notes.pdf"),
-        ("both.txt", "ambiguous picture: both.txt: may be of both.jpg or both.png: 'One of two.'"),
-        ("alone.txt", "text without a picture: alone.txt: no picture of this name in its folder: 'Whose is this?'"),
+        ("both.txt", "ambiguous picture: both.txt: may be of both.jpg or both.png; left out: 'One of two.'"),
+        (
+            "alone.txt",
+            "text without a picture: alone.txt: no picture of this name in its folder; left out: 'Whose is this?'",
+        ),
         ("takeout/IMG_2.jpg.json", "not read: 1 Google Takeout file, such as takeout/IMG_2.jpg.json"),
         *([("dangling.jpg", "not a regular file: dangling.jpg: a link that leads nowhere")] if ON_POSIX else []),
         *([] if HEIC_IS_READ else [("phone.heic", "not read: 1 HEIC or HEIF picture (.heic), such as phone.heic")]),

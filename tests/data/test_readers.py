@@ -120,6 +120,18 @@ def test_devices_and_pseudo_files_are_no_captions() -> None:
             read(path)
 
 
+def test_a_key_is_one_of_two_and_without_shards_has_no_effect(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    with pytest.raises(UserError, match="key='first': is none of dot, stem"):
+        read(tmp_path, key="first")  # type: ignore[arg-type]
+    data = read(tmp_path, key="stem")
+    assert [(issue.kind, issue.where) for issue in data.issues] == [("option without effect", "key stem")]
+    assert data.source is not None
+    assert data.source.key == "stem"
+    (tmp_path / "backup.tar").write_bytes(b"")
+    assert [issue.kind for issue in read(tmp_path, key="stem").issues] == ["unreadable file"]
+
+
 def test_issues_of_the_folder_reach_collections_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "gone.txt").symlink_to("nowhere")
     np.save(tmp_path / "features.npy", np.zeros((1, 2), np.float32))

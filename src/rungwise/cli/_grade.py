@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Browser, Limits, Port, console, parse, program, say, say_issues, shortest
+from rungwise.cli.frame import (
+    ADVANCED,
+    Browser,
+    Limits,
+    MemberKey,
+    Port,
+    console,
+    parse,
+    program,
+    say,
+    say_issues,
+    shortest,
+)
 from rungwise.core import UserError, require_regular
 from rungwise.core.disk import explained, require_writable_file
 from rungwise.core.output import Progress
@@ -53,6 +65,7 @@ class GradeCommand:
     grader: str | None = None
     limit: int | None = None
     agreement: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     shuffle: bool = field(default=True, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
     port: Port = 8000
@@ -85,7 +98,7 @@ def main(arguments: list[str]) -> int:
             out,
             file=asked.file.name,
             grader="" if asked.grader is None else person_name(asked.grader),
-            next_command=_next(data.name, out.name),
+            next_command=_next(data.name, asked.key, out.name),
             settings=settings,
             places={path: path.name for path in (asked.file, data)},
         ),
@@ -98,12 +111,13 @@ def main(arguments: list[str]) -> int:
     if _judgements(out) is not None:
         _say_agreement(out)
         say("next, with what people called right counted as right:")
-        say(f"  {_next(shortest(data), shortest(out))}")
+        say(f"  {_next(shortest(data), asked.key, shortest(out))}")
     return 0
 
 
-def _next(data: str, judgements: str) -> str:
-    return f"{program()} evaluate MODEL {quote(data)} --positives {quote(judgements)}"
+def _next(data: str, key: str, judgements: str) -> str:
+    by_key = "" if key == GradeCommand.key else f" --key {key}"
+    return f"{program()} evaluate MODEL {quote(data)}{by_key} --positives {quote(judgements)}"
 
 
 def _check(asked: GradeCommand) -> Path:
@@ -130,7 +144,7 @@ def _questions(asked: GradeCommand, data: Path) -> Questions:
     from rungwise.data import read
     from rungwise.grading import read_questions, with_pictures
 
-    every = read_questions(asked.file, read(data), shuffle=asked.shuffle, seed=asked.seed)
+    every = read_questions(asked.file, read(data, key=asked.key), shuffle=asked.shuffle, seed=asked.seed)
     with Progress("looking at pictures", min(len(every), asked.limit or len(every)), console) as bar:
         questions = with_pictures(every, asked.limit, bar.at)
     if questions.issues:

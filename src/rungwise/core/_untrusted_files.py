@@ -10,6 +10,7 @@ import io
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -238,20 +239,25 @@ def read_json(path: Path, limit: LimitName = "json_bytes", *, finite: bool = Tru
     return parse_json(read_text(path, limit), path, finite=finite)
 
 
-def parse_json(text: str | bytes, where: object, *, finite: bool = True) -> Any:
+def parse_json(text: str | bytes, where: object, *, finite: bool = True, join_texts: bool = False) -> Any:
     r"""The value of JSON text.
 
     Args:
         text: Text to parse.
         where: Place that an error names, usually the file.
         finite: Refuse ``NaN`` and ``Infinity``.
+        join_texts: Give a key that stands several times in an object all of its texts, as a list; without it, the last
+            value of such a key counts. Only where ``finite`` is False.
 
     Raises:
-        UserError: If it is not JSON, is nested too deeply, or holds a number too long.
+        UserError: If it is not JSON, is nested too deeply, or holds a number too long, or a key whose texts are to be
+            joined has another value.
 
     >>> parse_json("[1,\n2", "a.json")
     Traceback (most recent call last):
     rungwise.core.UserError: a.json: not valid JSON (Expecting ',' delimiter, line 2, column 2); ...
+    >>> parse_json('{"a.jpg": "A dog.", "a.jpg": ["A pup."]}', "a.json", finite=False, join_texts=True)
+    {'a.jpg': ['A dog.', 'A pup.']}
     >>> parse_json("[NaN]", "a.json")
     Traceback (most recent call last):
     rungwise.core.UserError: a.json: not valid JSON (NaN is no number that JSON knows); ...
@@ -259,7 +265,7 @@ def parse_json(text: str | bytes, where: object, *, finite: bool = True) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text))
-        return (_STRICT if finite else _LENIENT).decode(text)
+        return (_STRICT if finite else _JOINING if join_texts else _LENIENT).decode(text)
     except RecursionError:
         reason = "nested too deeply"
     except json.JSONDecodeError as error:
@@ -276,8 +282,24 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number that JSON knows")
 
 
+def _joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    times = Counter(name for name, _ in pairs)
+    texts: dict[str, list[str]] = {name: [] for name, count in times.items() if count > 1}
+    for name, value in pairs:
+        if name in texts:
+            several = value if isinstance(value, list) else [value]
+            if not all(isinstance(one, str) for one in several):
+                raise ValueError(f"the key {name[:80]!r} stands twice in an object")
+            texts[name] += several
+    return found | texts
+
+
 # Made once: json.loads makes one for each call that asks for more than its defaults.
 _STRICT, _LENIENT = json.JSONDecoder(parse_constant=_refuse_constant), json.JSONDecoder()
+_JOINING = json.JSONDecoder(object_pairs_hook=_joined)
 
 
 def require_there(path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rungwise.data.layouts import (
     PICTURE_SUFFIXES,
     SHARD_SUFFIX,
     TABLE_SUFFIXES,
+    Key,
     PictureFolder,
     coco_files,
     features_file,
@@ -67,6 +68,7 @@ from rungwise.data.sidecars import read_text_captions, unread_texts, with_descri
 _ARROW_SUFFIX = ".arrow"
 PRECOMPUTED = "precomputed"
 TEXT_FILES = "text-files"
+WEBDATASET = "webdataset"
 
 LAYOUTS = {
     PRECOMPUTED: "precomputed features (train_ims.npy with train_caps.txt)",
@@ -76,7 +78,7 @@ LAYOUTS = {
     "wikipedia": "a MAT file of labelled features with lists",
     "labelled_features": "labelled features",
     "parquet": "Parquet files that hold pictures",
-    "webdataset": "WebDataset shards (tar archives)",
+    WEBDATASET: "WebDataset shards (tar archives)",
     "table": "a table of captions",
     "json": "captions in simple JSON",
     "scenes": "generated scenes",
@@ -93,7 +95,8 @@ class _Options:
 
     join_restval: bool
     captions_only: bool
-    exclude: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    key: Key = "dot"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ def read(
     *,
     layout: str | None = None,
     captions: Path | str | None = None,
+    key: Key = "dot",
     exclude: Sequence[str] = (),
     join_restval: bool = False,
     captions_only: bool = False,
@@ -150,6 +154,8 @@ def read(
             ``"NAME=FOLDER"`` gives it another.
         layout: Read it as this layout, one of :data:`LAYOUTS`, whatever else lies there.
         captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there.
+        key: Which members of a WebDataset shard belong together: those whose names are equal to the first dot, or with
+            ``"stem"`` to the last dot (``Plan 1.5 north.png`` and ``Plan 1.5 north.txt``).
         exclude: Patterns as in ``.gitignore`` of files and folders that are left out, which are counted. The lines of
             files called ``.rungwiseignore`` are such patterns too, for their folder and all below.
         join_restval: Count the split ``restval`` of COCO as ``train``.
@@ -177,7 +183,7 @@ def read(
     >>> read(folder, layout="folder").captions
     ()
     """
-    source = source_of_files(path, layout=layout, captions=captions, exclude=exclude)
+    source = source_of_files(path, layout=layout, captions=captions, key=key, exclude=exclude)
     return _read_source(source, join_restval=join_restval, captions_only=captions_only)
 
 
@@ -186,6 +192,7 @@ def source_of_files(
     *,
     layout: str | None = None,
     captions: Path | str | None = None,
+    key: Key = "dot",
     exclude: Sequence[str] = (),
 ) -> CollectionSource:
     """Where a collection is to be read from, for :func:`read_again`; the arguments are those of :func:`read`."""
@@ -194,6 +201,8 @@ def source_of_files(
             f"layout={layout!r}: no such layout; there are {', '.join(LAYOUTS)}",
             parameters={f"layout={layout!r}": "layout"},
         )
+    if key not in get_args(Key):
+        raise UserError(f"key={key!r}: is none of {', '.join(get_args(Key))}", parameters={f"key={key!r}": "key"})
     alone = isinstance(path, str | Path)
     named = {"": user_path(path)} if isinstance(path, str | Path) else named_folders(path)
     if captions is not None and not alone:
@@ -206,6 +215,7 @@ def source_of_files(
         (layout or "",) * len(named),
         () if alone else tuple(named),
         "" if captions is None else _absolute(user_path(captions)),
+        key,
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
     )
 
@@ -225,7 +235,7 @@ def read_again(source: CollectionSource) -> ImageCaptions:
 def _read_source(
     source: CollectionSource, *, join_restval: bool = False, captions_only: bool = False, tolerant: bool = False
 ) -> ImageCaptions:
-    options = _Options(join_restval, captions_only, source.exclude)
+    options = _Options(join_restval, captions_only, source.exclude, source.key)
     captions = Path(source.captions) if source.captions else None
     parts: dict[str, tuple[Path, ImageCaptions]] = {}
     places: list[Path] = []
@@ -236,10 +246,18 @@ def _read_source(
     found = replace(
         source, paths=tuple(map(_absolute, places)), layouts=tuple(data.layout for _, data in parts.values())
     )
-    if not source.names:
-        return replace(data, source=found)
-    there = {name: part for name, part in parts.items() if len(part[1]) or not tolerant}
-    return replace(joined(there) if there else replace(data, name="+".join(source.names)), source=found)
+    if source.names:
+        there = {name: part for name, part in parts.items() if len(part[1]) or not tolerant}
+        data = joined(there) if there else replace(data, name="+".join(source.names))
+    issues = data.issues
+    if source.key != "dot" and WEBDATASET not in found.layouts and not any(map(_names_shard, issues)):
+        detail = "is of tar shards, and there are none; leave it out"
+        issues = (*issues, Issue("option without effect", f"key {source.key}", detail))
+    return replace(data, source=found, issues=issues)
+
+
+def _names_shard(issue: Issue) -> bool:
+    return issue.where.lower().endswith(SHARD_SUFFIX)
 
 
 def _read_or_none(
@@ -351,8 +369,8 @@ def _read_objects(address: str, layout: str | None, options: _Options) -> ImageC
     if tables and layout in (None, "parquet"):
         return read_picture_tables(tables, root, join_restval=options.join_restval, captions_only=options.captions_only)
     archives = [one for one in objects if one.suffix.lower() == SHARD_SUFFIX]
-    if archives and layout in (None, "webdataset"):
-        return read_shards(archives, root, options.captions_only)
+    if archives and layout in (None, WEBDATASET):
+        return read_shards(archives, root, options.captions_only, options.key)
     raise UserError(
         f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}); of an object"
         " store nothing else is read, so pack the pictures into such files, or copy them to a folder"
@@ -383,7 +401,7 @@ def _refuse_what_is_known(files: PictureFolder) -> None:
     # Captions that were only found lack something, else they would have been read; their readers say what.
     for path in coco_files(files):
         read_coco([path], files)
-    options = _Options(False, False, ())
+    options = _Options(False, False)
     for path in [*token_files(files), *karpathy_files(files), *_table_files(files)]:
         _read_asked(path, files, options)
     # Features that were not recognised lack something; their readers say what.
@@ -488,7 +506,7 @@ def _read_asked(path: Path, files: PictureFolder, options: _Options) -> ImageCap
     if suffix == MAT_SUFFIX:
         return read_labelled_mat(path, captions_only)
     if suffix == SHARD_SUFFIX:
-        return read_shards([path], path.parent, captions_only)
+        return read_shards([path], path.parent, captions_only, options.key)
     if suffix == PARQUET_SUFFIX and holds_pictures(path):
         return read_picture_tables([path], path.parent, join_restval=options.join_restval, captions_only=captions_only)
     if suffix == ".json" and is_coco_file(path):
@@ -561,9 +579,9 @@ _KINDS = (
         packed=True,
     ),
     _Kind(
-        frozenset({"webdataset"}),
+        frozenset({WEBDATASET}),
         shards,
-        lambda found, files, how: read_shards(found, files.root, how.captions_only),
+        lambda found, files, how: read_shards(found, files.root, how.captions_only, how.key),
         packed=True,
     ),
     _Kind(

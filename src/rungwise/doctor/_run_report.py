@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rungwise.core import UserError, is_regular, read_text
 from rungwise.data import ImageCaptions, read, with_share, with_splits, with_validation
+from rungwise.data.layouts import Key
 from rungwise.doctor._chance import no_better_than_chance
 from rungwise.doctor._data_report import unheard
 from rungwise.doctor._finding import Finding, Report, faults_first
@@ -96,7 +97,7 @@ class _Collections:
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
-        self._known: dict[tuple[str, bool], ImageCaptions | UserError] = {}
+        self._known: dict[tuple[str, Key, bool], ImageCaptions | UserError] = {}
 
     def of(self, run: RunFiles) -> tuple[TrainConfig, ImageCaptions]:
         """The configuration with the path of the data, and the data with the splits that training sees.
@@ -107,21 +108,21 @@ class _Collections:
         if run.config is None:
             raise UserError(f"{_UNSEEN}: the configuration cannot be read")
         config = replace(run.config, data=replace(run.config.data, path=str(self._place or run.config.data.path)))
-        key = config.data.path, config.data.join_restval
-        if key not in self._known:
-            self._known[key] = _read(*key)
-        data = self._known[key]
+        asked = config.data.path, config.data.key, config.data.join_restval
+        if asked not in self._known:
+            self._known[asked] = _read(*asked)
+        data = self._known[asked]
         if isinstance(data, UserError):
             raise data
         seen = with_validation(with_splits(data), config.data.train, config.data.validation)
         return config, with_share(seen, config.data.train, config.data.share, config.seed)
 
 
-def _read(path: str, join_restval: bool) -> ImageCaptions | UserError:
+def _read(path: str, key: Key, join_restval: bool) -> ImageCaptions | UserError:
     if not path:
         return UserError(f"{_UNSEEN}: the configuration names no data; name them with --data")
     try:
-        return read(path, join_restval=join_restval)
+        return read(path, key=key, join_restval=join_restval)
     except UserError as error:
         return UserError(f"{_UNSEEN}: {error}, or name the data with --data")
 

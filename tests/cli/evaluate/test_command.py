@@ -357,6 +357,7 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         ((*VECTORS, "--captions-per-image", 3, "--split", "all"), "--split changes nothing without DATA"),
         ((*VECTORS, "--captions-per-image", 3, "--captions-only"), "--captions-only changes nothing without DATA"),
         ((*VECTORS, "--captions-per-image", 3, "--join-restval"), "--join-restval changes nothing without DATA"),
+        ((*VECTORS, "--captions-per-image", 3, "--key", "stem"), "--key changes nothing without DATA"),
         ((*VECTORS, *SCENES, "--captions-per-image", 7), "--captions-per-image contradicts DATA"),
         ((*VECTORS, *SCENES, "--image-of-caption", "nowhere"), "--image-of-caption contradicts DATA"),
         ((*VECTORS, "--captions-per-image", 3, "--thresholds", 1, "--report", "x"), "--thresholds needs degrees"),

@@ -1,5 +1,7 @@
+import io
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,49 @@ def test_a_sheet_says_how_many_characters_no_font_has(tmp_path: Path, capsys: py
     (tmp_path / "captions.csv").write_text("image,caption\na.png,A dog\U0010ffff\n", encoding="utf-8")
     assert main(["inspect", str(tmp_path), "--contact-sheet", str(tmp_path / "out" / "sheet.png")]) == 0
     assert "no font here has 1 of its characters; for them, install a font such as Noto Sans" in capsys.readouterr().out
+
+
+def test_next_lines_carry_the_options_by_which_the_collection_was_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rome/a.png", "rome/b.gif", "my oslo/c.png", "my oslo/private/d.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 32), "teal").save(tmp_path / name)
+    rome, oslo, words = tmp_path / "rome", tmp_path / "my oslo", tmp_path / "words.csv"
+    words.write_text("image,caption\na.png,a wall\n")
+    assert main(["inspect", str(rome), str(oslo), "--exclude", "private/", "*.gif"]) == 0
+    said = capsys.readouterr().out
+    assert "rome+my oslo" in said
+    assert f"  rungwise index {rome} '{oslo}' --exclude private/ '*.gif' --out index\n" in said
+    assert main(["inspect", str(rome), "--captions", str(words)]) == 0
+    said = capsys.readouterr().out
+    assert f"  rungwise index {rome} --captions {words}\n" in said
+    assert "rungwise train reads one folder, or one file of captions, without these options" in said
+    assert main(["inspect", str(rome), "--key", "stem"]) == 0
+    assert "key stem: is of tar shards, and there are none" in " ".join(capsys.readouterr().out.split())
+    assert main(["inspect"]) == 2
+    assert "name a folder or a file of captions" in capsys.readouterr().err
+
+
+def test_names_with_several_dots_are_read_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (32, 32), "teal").save(picture, "PNG")
+    archive = tmp_path / "plans.tar"
+    with tarfile.open(archive, "w") as file:
+        for number in range(10):
+            for ending, content in (("png", picture.getvalue()), ("txt", b"the north side")):
+                member = tarfile.TarInfo(f"Plan 1.{number} north.{ending}")
+                member.size = len(content)
+                file.addfile(member, io.BytesIO(content))
+    assert main(["inspect", str(archive)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert '--key stem (of train --data.key stem, in Python key="stem") takes names to their last dot' in said
+    assert "nothing of it can be read as it is" in said
+    assert main(["inspect", str(archive), "--key", "stem"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "left out" not in said
+    assert f"train {archive} --data.key stem --out run" in said
+    assert f"index {archive} --key stem" in said
 
 
 @pytest.mark.slow

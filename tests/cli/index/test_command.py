@@ -252,6 +252,28 @@ def test_captions_that_are_named_are_an_order_and_are_remembered(
     assert "words.csv: no such file or folder" in capsys.readouterr().err
 
 
+def test_the_key_of_shards_is_an_order_and_is_remembered(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "plans").mkdir()
+    with tarfile.open(tmp_path / "plans" / "plans.tar", "w") as archive:
+        for number, name in enumerate(("1.5 north", "1.5 south")):
+            archive.add(pictures / f"{number}.jpg", f"Plan {name}.jpg")
+    assert main(["index", "plans", "--model", model]) == 2
+    said = capsys.readouterr()
+    assert "picture left out: " in said.out
+    assert "; --key stem (" in said.out
+    assert len(said.err.strip().splitlines()) == 1
+    assert not (tmp_path / "plans.index").exists()
+    assert main(["index", "plans", "--model", model, "--key", "stem"]) == 0
+    assert "2 added" in capsys.readouterr().out
+    assert main(["index", "plans"]) == 0
+    assert "0 added, 0 changed, 0 removed, 2 unchanged" in capsys.readouterr().out
+    assert main(["index", "plans", "--layout", "auto"]) == 3, "it looks anew, and finds none"
+    assert main(["index", "photos", "--model", model, "--key", "stem"]) == 0
+    assert "option without effect: key stem: is of tar shards, and there are none" in capsys.readouterr().out
+
+
 def test_nothing_is_left_of_an_index_of_nothing(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

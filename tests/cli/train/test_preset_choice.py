@@ -48,6 +48,15 @@ def test_data_are_found_beside_options(words: list[str], flickr8k: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("words", "key"), [([], "dot"), (["--data.key", "stem"], "stem"), (["--data.key=stem"], "stem")]
+)
+def test_the_data_are_read_by_the_key_that_is_asked_for(words: list[str], key: str, flickr8k: Path) -> None:
+    picked = choose_preset(["vsepp", str(flickr8k), *words])
+    assert picked is not None
+    assert picked.key == key
+
+
+@pytest.mark.parametrize(
     "words",
     [[], ["vsepp"], ["vsepp/coco", "{data}"], ["run.yaml", "{data}"], ["scenes", "{data}"], ["vsepp", "{data}", "-h"]],
 )

@@ -1,3 +1,4 @@
+import hashlib
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -6,7 +7,7 @@ import pytest
 
 from rungwise.core import UserError, limited
 from rungwise.data.files import _parquet_cells as parquet_cells
-from rungwise.data.files._parquet_cells import read_cell
+from rungwise.data.files._parquet_cells import cell_digests, read_cell
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -114,3 +115,21 @@ def test_damaged_pages_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a readable Parquet file") as caught:
         read_cell(file, 0, 0, "image")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("column", ["image", "plain"])
+def test_digests_tell_cells_apart(tmp_path: Path, unpacked: list[int], column: str) -> None:
+    cells = [cell(3), None, cell(4), cell(3), b"", b"x" * 3000]
+    structures = [{"bytes": one, "path": "a"} for one in cells]
+    structures[1] = None  # type: ignore[call-overload]
+    pq.write_table(pa.table({"image": structures * 9, "plain": cells * 9}), tmp_path / "a.parquet", row_group_size=27)
+    three, four = (hashlib.sha256(cell(n)).digest() for n in (3, 4))
+    with limited(picture_bytes=2000):
+        found = [cell_digests(tmp_path / "a.parquet", group, [*range(27), 3], column) for group in (0, 1)]
+    for at in range(54):
+        expected = [three, None, four, three, None, found[at // 27][at % 27]]
+        assert found[at // 27][at % 27] == expected[at % 6]
+    large = [{found[group][at - 27 * group] for at in range(5, 54, 6) if at // 27 == group} for group in (0, 1)]
+    assert not large[0] & large[1]
+    assert None not in large[0] | large[1]
+    assert cell_digests(tmp_path / "a.parquet", 0, [], column) == {}

@@ -111,7 +111,8 @@ def test_missing_pictures_and_captions_of_none_are_counted(coco: Path) -> None:
     )
     kinds = ["missing picture", "caption of no picture", "empty caption", "malformed text"]
     assert [issue.kind for issue in data.issues] == kinds
-    assert "annotations[2]: no entry of 'images' has the id 140" in f"{data.issues[1].where}: {data.issues[1].detail}"
+    assert data.issues[1].where.endswith("annotations[2]")
+    assert data.issues[1].detail == "no entry of 'images' has the id 140; left out: 'Of nothing.'"
 
 
 def test_of_two_files_of_the_same_pictures_that_which_names_more_is_read(coco: Path) -> None:
@@ -263,3 +264,22 @@ def test_a_file_of_captions_that_was_cut_is_told(tmp_path: Path) -> None:
     data = read(tmp_path)
     assert data.captions == ()
     assert [(one.kind, one.where) for one in data.issues] == [("unreadable file", "captions_val2017.json")]
+
+
+def test_a_picture_in_the_folder_of_another_split_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "1.jpg").touch()
+    for split in ("train", "val"):
+        said = {
+            "images": [{"id": 1, "file_name": "1.jpg"}],
+            "annotations": [{"id": 1, "image_id": 1, "caption": f"of {split}"}],
+        }
+        (tmp_path / f"captions_{split}.json").write_text(json.dumps(said))
+    for path in (tmp_path, tmp_path / "captions_train.json"):
+        data = read(path)
+        assert (data.captions, data.splits) == (("of train",), ("train",))
+    with pytest.raises(UserError, match="no picture named '1.jpg', nor any other"):
+        read(tmp_path / "captions_val.json")
+    said["images"][0]["file_name"] = "train/1.jpg"
+    (tmp_path / "captions_val.json").write_text(json.dumps(said))
+    assert read(tmp_path / "captions_val.json").captions == ("of val",)

@@ -48,7 +48,8 @@ def test_features_change_nothing_that_hashes(tmp_path: Path) -> None:
 def test_an_image_without_a_row_is_left_out_and_said(tmp_path: Path) -> None:
     data = read(write(tmp_path, ids="a\nx\ny\n"))
     assert (data.image_ids, data.captions) == (("a", "x", "y"), ("A cat.",))
-    assert [(issue.kind, issue.where) for issue in data.issues] == [("missing row", "b")]
+    assert {(issue.kind, issue.where) for issue in data.issues} == {("missing row", "b")}
+    assert [issue.detail.partition("ids.txt; ")[2] for issue in data.issues] == ["left out: 'A dog.', 'A pup.'"]
 
 
 def test_rows_without_captions_can_be_indexed(tmp_path: Path) -> None:

@@ -136,3 +136,61 @@ def test_whatever_is_half_a_character_is_left_out_and_listed() -> None:
     assert [(issue.kind, issue.where) for issue in data.issues] == [
         ("malformed text", f"line {line}") for line in (1, 3, 4, 5, 6, 7)
     ]
+
+
+def gathered(files: PictureFolder, *names: str) -> tuple[dict[str, list[str]], list[str]]:
+    """The captions of each picture by its path, and the details of all issues; each name has a caption of its own."""
+    gatherer = Gatherer(files)
+    for name in [*names, *names]:
+        image = gatherer.image(name, "t.csv", captions=[f"of {name}"])
+        if image is not None:
+            gatherer.caption(image, f"of {name}", "t.csv")
+            gatherer.column(image, "name", name, "t.csv")
+    data = gatherer.collection("pets", "table")
+    found = {
+        path.relative_to(files.root).as_posix(): [data.captions[at] for at in own]
+        for path, own in zip(data.paths, data.captions_of_image, strict=True)
+        if isinstance(path, Path)
+    }
+    named = data.columns.get("name", (None,) * len(data))
+    assert all(value in (None, image_id.strip()) for value, image_id in zip(named, data.image_ids, strict=True))
+    return found, [issue.detail for issue in data.issues]
+
+
+@pytest.mark.parametrize(
+    ("there", "names", "owner"),
+    [
+        (["1.jpg"], ["a/1.jpg"], "a/1.jpg"),  # of a moved folder, which nothing else claims
+        (["1.jpg"], ["a/1.jpg", "b/1.jpg"], None),
+        (["1.jpg"], ["a/1.jpg", "1.jpg"], "1.jpg"),
+        (["1.jpg"], ["1.jpg", "a/1.jpg"], "1.jpg"),
+        (["1.jpg", "2.jpg"], ["2.jpg", "a/1.jpg"], None),  # names are whole paths here
+        (["a/1.jpg"], ["1.jpg"], "1.jpg"),
+        (["a/1.jpg"], ["1.jpg", "a/1.jpg"], "a/1.jpg"),
+        (["a/1.jpg", "b/2.jpg"], ["b/2.jpg", "1.jpg"], None),  # and here
+        (["a/1.jpg", "2.jpg"], ["2.jpg", "1.jpg"], "1.jpg"),
+        (["a/1.jpg"], ["b/1.jpg", "x.jpg"], None),
+        (["1.jpg"], ["1", "1.jpg"], "1.jpg"),
+        (["1.jpg"], ["1"], "1"),
+        (["1.jpg", "1.png"], ["1"], None),
+        (["1.jpg"], ["1.png"], None),
+        (["1.png.jpg"], ["1.png"], None),
+        (["1.JPG"], ["1.jpg"], "1.jpg"),
+        (["1.JPG"], ["1.jpg", "1.Jpg"], None),
+        (["1.jpg"], [" 1.jpg", "1.jpg"], "1.jpg"),
+        (["1.jpg"], [" 1.jpg"], " 1.jpg"),
+        (["stra\u00dfe.jpg"], ["strasse.jpg"], None),
+        (["a/1.jpg", "1.jpg"], ["b/1.jpg"], None),
+        (["a/1.jpg", "1.jpg"], ["/home/b/1.jpg"], "/home/b/1.jpg"),
+    ],
+)
+def test_a_name_that_resembles_a_picture_has_it_only_if_no_other_name_may(
+    tmp_path: Path, there: list[str], names: list[str], owner: str | None
+) -> None:
+    # One picture is found in any case, by no whole path.
+    found, said = gathered(folder(tmp_path, *there, "anchor.png"), "anchor", *names)
+    for name in names:
+        kept = sum(texts.count(f"of {name}") for texts in found.values())
+        listed = sum(detail.partition("; left out: ")[2].count(f"'of {name}'") for detail in said)
+        assert (kept, listed) == ((2, 0) if name == owner or name in there else (0, 2))
+        assert all(path in (name, *there) for path, texts in found.items() if f"of {name}" in texts)

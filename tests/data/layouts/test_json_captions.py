@@ -152,3 +152,9 @@ def test_one_odd_entry_at_the_beginning_ends_nothing(key: str | None, odd: list[
         data = read(place)
         assert captions(data) == {"a.jpg": ["A dog."], "b.png": []}
         assert len(data.issues) == 2 * len(odd) + 1
+
+
+def test_a_picture_that_stands_twice_keeps_all_captions(tmp_path: Path) -> None:
+    (tmp_path / 'a "b".jpg').touch()
+    (tmp_path / "captions.json").write_text('{"a \\"b\\".jpg": "A dog.", "a \\"b\\".jpg": ["A pup.", "A pet."]}')
+    assert read(tmp_path).captions == ("A dog.", "A pup.", "A pet.")

@@ -72,6 +72,14 @@ def test_some_missing_pictures_are_kept_account_of(tmp_path: Path) -> None:
     assert data.splits == ("restval", "none")
     missing = [issue.where for issue in data.issues if issue.kind == "missing picture"]
     assert missing == [f"{tmp_path / 'dataset_coco.json'}, images[{n}]" for n in (1, 2)]
+    assert data.issues[1].detail == "no picture named 'train2014/t1.jpg'; left out: 'A cow.'"
+
+
+def test_a_picture_of_another_folder_is_another_picture(tmp_path: Path) -> None:
+    name = "COCO_val2014_000000000042.jpg"
+    add_pictures(tmp_path, "train2014/v1.jpg", f"images/{name}")
+    data = read(write(tmp_path, [*IMAGES, image(name, "val", "A bird.", filepath="val2014")]))
+    assert (data.image_ids, data.captions) == ((name, "train2014/v1.jpg"), ("A bird.",))
 
 
 def test_equal_file_names_in_two_folders_stay_apart(tmp_path: Path) -> None:
@@ -101,7 +109,7 @@ def test_mistakes_get_one_line(tmp_path: Path) -> None:
 
 def test_pictures_of_another_collection_are_refused(tmp_path: Path) -> None:
     add_pictures(tmp_path, "other.jpg")
-    with pytest.raises(UserError, match=r"images\[0\]: no picture named 'v1.jpg', nor any other"):
+    with pytest.raises(UserError, match=r"images\[0\]: no picture named 'val2014/v1.jpg', nor any other"):
         read(write(tmp_path) / "dataset_coco.json")
     data = read(tmp_path)
     assert (data.layout, data.image_ids) == ("folder", ("other.jpg",))

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from rungwise.core import UserError, limited
-from rungwise.data import inspect, read
+from rungwise.data import ImageCaptions, inspect, read
 from rungwise.data.files import ParquetCell
 
 pa = pytest.importorskip("pyarrow")
@@ -89,6 +89,78 @@ def test_rows_of_one_id_are_one_picture(tmp_path: Path) -> None:
     assert data.image_of_caption.tolist() == [0, 0, 1]
     assert (data.splits, data.labels) == (("train", "restval"), (("dogs",), ("cats",)))
     assert read(tmp_path, join_restval=True).split_names == ("train",)
+
+
+def seeds(data: ImageCaptions) -> dict[str, tuple[int, list[str]]]:
+    """Number of the picture that each id stands for, and its captions."""
+    number = {jpeg(seed): seed for seed in range(1, 9)}
+    return {
+        image_id: (number[picture.read()], [data.captions[at] for at in own])
+        for image_id, picture, own in zip(data.image_ids, data.paths, data.captions_of_image, strict=True)
+        if isinstance(picture, ParquetCell)
+    }
+
+
+def test_one_id_of_several_pictures_loses_none_and_moves_no_caption(tmp_path: Path) -> None:
+    columns = {"image": cells(1, 2, 1, 3), "image_id": [5, 5, 5, 6], "caption": ["one", "two", "one again", "three"]}
+    write(tmp_path / "a.parquet", columns, group=2)
+    data = read(tmp_path)
+    assert seeds(data) == {"a/0": (1, ["one", "one again"]), "a/1": (2, ["two"]), "6": (3, ["three"])}
+    assert [(issue.kind, issue.where.rpartition("/")[2], issue.detail) for issue in data.issues] == [
+        ("id of several pictures", "a.parquet, row 1", "'5' stands for 2 different pictures, which are called a/0, a/1")
+    ]
+    assert read(tmp_path, captions_only=True).image_ids == data.image_ids
+
+
+def test_every_split_may_count_from_one(tmp_path: Path) -> None:
+    for split, numbers in (("train", (1, 2, 4)), ("test", (3, 5, 4))):
+        columns = {"image": cells(*numbers), "image_id": [1, 2, 3], "caption": [f"of {n}" for n in numbers]}
+        write(tmp_path / f"{split}-00000-of-00001.parquet", columns | {"caption_id": [1, 2, 3]})
+    data = read(tmp_path)
+    assert seeds(data) == {
+        "train/1": (1, ["of 1"]), "train/2": (2, ["of 2"]), "test/1": (3, ["of 3"]), "test/2": (5, ["of 5"]),
+        "3": (4, ["of 4", "of 4"]),
+    }  # fmt: skip
+    assert [issue.kind for issue in data.issues if issue.kind != "conflicting splits"] == [
+        *["id of several pictures"] * 2, "caption ids come again",
+    ]  # fmt: skip
+
+
+def test_ids_that_are_called_as_rows_are_stay_apart(tmp_path: Path) -> None:
+    columns = {"image": cells(1, 2, 3, 4), "id": ["x", "x", "a/0", "a/1"], "caption": ["one", "two", "three", "four"]}
+    write(tmp_path / "a.parquet", columns)
+    assert seeds(read(tmp_path)) == {
+        "a/0 of x": (1, ["one"]), "a/1 of x": (2, ["two"]), "a/0": (3, ["three"]), "a/1": (4, ["four"]),
+    }  # fmt: skip
+    write(tmp_path / "b.parquet", {"image": [{"bytes": jpeg(5), "path": "a/0"}], "caption": ["five"]})
+    assert sorted(one for one, _ in seeds(read(tmp_path)).values()) == [1, 2, 3, 4, 5]
+
+
+def test_a_row_without_a_picture_gives_no_other_picture_its_caption(tmp_path: Path) -> None:
+    some = [None, *cells(1), {"bytes": b"", "path": "1.jpg"}, None]
+    write(tmp_path / "a.parquet", {"image": some, "id": [5, 5, 5, 6], "caption": ["of none", "one", "of none", "six"]})
+    data = read(tmp_path)
+    assert (data.image_ids, data.captions, data.image_of_caption.tolist()) == (("5", "6"), ("one", "six"), [0, 1])
+    assert isinstance(data.paths[0], ParquetCell)
+    assert data.paths[0].read() == jpeg(1)
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("missing picture", "the cell is empty, and '5' has one; left out: 'of none'")
+    ] * 2
+
+
+@pytest.mark.parametrize("captions", [["A dog.", None, ""], [["A dog."], None, [None]]])
+def test_no_caption_is_an_empty_one_as_in_a_table(tmp_path: Path, captions: list[Any]) -> None:
+    write(tmp_path / "packed" / "a.parquet", {"image": cells(1, 2, 3), "caption": captions})
+    names = ["1.jpg", "2.jpg", "3.jpg"]
+    write(tmp_path / "named" / "a.parquet", {"image": names, "caption": captions})
+    for name, seed in zip(names, (1, 2, 3), strict=True):
+        (tmp_path / "named" / name).write_bytes(jpeg(seed))
+    packed, named = read(tmp_path / "packed"), read(tmp_path / "named")
+    assert packed.captions == named.captions == ("A dog.",)
+    for data in (packed, named):
+        assert [(issue.kind, issue.where[-5:]) for issue in data.issues] == [
+            ("empty caption", "row 2"), ("empty caption", "row 3"),
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

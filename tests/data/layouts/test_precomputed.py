@@ -180,3 +180,14 @@ def test_splits_of_different_extractors_do_not_mix(tmp_path: Path) -> None:
     write(tmp_path, "test", vectors(2, shape=(36, 9)), 2)
     with pytest.raises(UserError, match=r"test_ims.npy: rows of shape \(36, 9\), but .*train_ims.npy has"):
         read(tmp_path)
+
+
+def test_an_id_of_two_different_rows_is_refused(tmp_path: Path) -> None:
+    rows = vectors(3)
+    rows[1] = rows[0]
+    write(tmp_path, "dev", rows, 3, ["a", "a", "b"])
+    assert read(tmp_path).image_of_caption.tolist() == [0, 0, 1]
+    rows[1, 2] += 1
+    write(tmp_path, "dev", rows, 3, ["a", "a", "b"])
+    with pytest.raises(UserError, match=r"dev_ids.txt: 'a' names the rows 0 and 1 of dev_ims.npy, which differ; give"):
+        read(tmp_path)

@@ -282,6 +282,25 @@ def test_skipped_rows_are_kept_account_of_with_their_lines(tmp_path: Path) -> No
     assert where["10"].detail == "the row names no picture; left out: 'Nobody.'"
 
 
+def test_of_a_column_that_stands_twice_all_cells_count(tmp_path: Path) -> None:
+    add_pictures(tmp_path, "a.jpg")
+    (tmp_path / "t.csv").write_text("image,caption,caption,caption\na.jpg,A dog.,A pup.,\n")
+    data = read(tmp_path)
+    assert data.captions == ("A dog.", "A pup.")
+    assert [issue.kind for issue in data.issues] == ["empty caption"]
+    (tmp_path / "t.csv").write_text("image,image,caption\na.jpg,b.jpg,A dog.\n")
+    with pytest.raises(
+        UserError, match="column 'image' holds a list, not a text.*; left out: 'a.jpg', 'b.jpg', 'A dog.'"
+    ):
+        read(tmp_path / "t.csv")
+    (tmp_path / "t.csv").unlink()
+    (tmp_path / "t.jsonl").write_text('{"image": "a.jpg", "caption": "A dog.", "caption": ["A pup."]}\n')
+    assert read(tmp_path).captions == ("A dog.", "A pup.")
+    (tmp_path / "t.jsonl").write_text('{"image": "a.jpg", "caption": "A dog.", "caption": 3}\n')
+    with pytest.raises(UserError, match=r"line 1: not valid JSON \(the key 'caption' stands twice in an object\)"):
+        read(tmp_path / "t.jsonl")
+
+
 def test_one_picture_under_two_names_is_one_picture(tmp_path: Path) -> None:
     add_pictures(tmp_path, "a.jpg")
     write(tmp_path / "t.csv", [{"image": name, "caption": name} for name in ("a.jpg", "./a.jpg", "./a.jpg")])
@@ -666,9 +685,10 @@ def test_paths_that_lead_out_of_the_folder_of_a_table_lead_where_they_say(tmp_pa
         "train/1.png": ["1.png"],
         "test/2.png": ["../test/2.png"],
         "images/4.png": ["whole"],
-        "train/2.png": ["of another machine"],
     }
-    assert [issue.kind for issue in data.issues] == ["missing picture"]
+    assert [issue.kind for issue in data.issues] == ["missing picture", "ambiguous picture"]
+    write(tmp_path / "train" / "captions.jsonl", rows[-1:])
+    assert read(tmp_path).captions == ("of another machine",)  # where no other name is a whole path
 
 
 NAMES = st.sampled_from(["1.png", "2.png", "cat/1.png", "a b.png", "é.png", "1.jpg", "x.1.png"])

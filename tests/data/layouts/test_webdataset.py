@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from rungwise.core import UserError, limited
-from rungwise.data import inspect, read
+from rungwise.data import ImageCaptions, inspect, read
 from rungwise.data.files import TarMember
+from rungwise.data.layouts import Key
 from rungwise.data.layouts import _webdataset as webdataset
 from tests.odd_files import on_posix
 
@@ -55,7 +56,7 @@ def test_shards_of_several_splits(tmp_path: Path, form: int) -> None:
     write(tmp_path / "pets-train-000001.tar", *sample(long, 12), member("__meta__.json", b"{}"), form=form)
     write(tmp_path / "val" / "00000.tar", *sample("cow", 13, "A cow."), form=form)
     data = read(tmp_path)
-    assert (data.layout, data.issues) == ("webdataset", ())
+    assert (data.layout, [issue.kind for issue in data.issues]) == ("webdataset", ["empty caption"])
     assert data.image_ids == ("dog", "cat", long, "cow")
     assert data.captions == ("A dog.", "A pup.", "A cat.", "Ein Kätzchen.", "A cow.")
     assert data.image_of_caption.tolist() == [0, 0, 1, 1, 3]
@@ -87,7 +88,6 @@ def test_what_is_odd_is_counted(tmp_path: Path) -> None:
     write(
         tmp_path / "00000.tar",
         *sample("dog", 10, "A dog."),
-        member("dog.png", jpeg(9)),
         member("alone.txt", b"No picture."),
         link,
         member("hard.jpg", kind=tarfile.LNKTYPE),
@@ -105,8 +105,10 @@ def test_what_is_odd_is_counted(tmp_path: Path) -> None:
     data = read(tmp_path)
     assert data.image_ids == ("dog", "bad", "torn")
     assert [issue.kind for issue in data.issues] == [
-        "picture left out", *["not a regular file"] * 4, "malformed text", "malformed text", "missing picture",
+        *["not a regular file"] * 4, "malformed text", "malformed text", "missing picture", "files of other kinds",
     ]  # fmt: skip
+    assert data.issues[-2].detail == "no picture named 'alone'; left out: 'No picture.'"
+    assert data.issues[-1].detail == "1 .pth, 1 without an ending; a sample is a picture with .txt, .json or .cls"
     assert inspect(data).kinds["unreadable picture"] == 1
 
 
@@ -226,6 +228,124 @@ def test_no_picture_at_all_and_packed_archives(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(b"")
     with pytest.raises(UserError, match="a compressed archive, in which no picture can be read by its place"):
         read(tmp_path / "a.tar.gz")
+
+
+def pairs(data: ImageCaptions) -> dict[str, list[str]]:
+    """Name of the member that each picture is, and its captions."""
+    names = [picture.name for picture in data.paths if isinstance(picture, TarMember)]
+    return {name: [data.captions[at] for at in own] for name, own in zip(names, data.captions_of_image, strict=True)}
+
+
+def left_out(data: ImageCaptions) -> set[tuple[str, str]]:
+    """Kind and member of each issue, with the caption that it shows."""
+    return {
+        (issue.kind, issue.where.partition(", ")[2] + issue.detail.partition("; left out:")[2]) for issue in data.issues
+    }
+
+
+PLANS = [*sample("Plan 1.5 north", 4, "north side"), *sample("Plan 1.5 south", 5, "south side")]
+
+
+def test_names_with_further_dots_wait_for_an_order(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tar", *PLANS)
+    data = read(file)
+    assert pairs(data) == {}
+    sides = ("north", "south")
+    assert left_out(data) == {
+        *(("picture left out", f"Plan 1.5 {side}.jpg") for side in sides),
+        *(("caption left out", f"Plan 1.5 {side}.txt '{side} side'") for side in sides),
+    }
+    assert all('--key stem (of train --data.key stem, in Python key="stem")' in issue.detail for issue in data.issues)
+    stem = read(file, key="stem")
+    assert pairs(stem) == {f"Plan 1.5 {side}.jpg": [f"{side} side"] for side in sides}
+    assert (stem.image_ids, stem.issues) == (("Plan 1.5 north", "Plan 1.5 south"), ())
+
+
+def test_the_picture_is_the_member_that_the_key_names(tmp_path: Path) -> None:
+    more = [member("x.depth.png", jpeg(4)), member("x.en.txt", b"in English"), member("y.seg.png", jpeg(5))]
+    data = read(write(tmp_path / "a.tar", *more, *sample("x", 6, "the photo"), member("y.txt", b"of y")))
+    assert pairs(data) == {"x.jpg": ["the photo"]}
+    assert left_out(data) == {
+        ("picture left out", "x.depth.png"),
+        ("caption left out", "x.en.txt 'in English'"),
+        ("picture left out", "y.seg.png"),
+        ("missing picture", "y.txt 'of y'"),
+    }
+    data = read(write(tmp_path / "b.tar", *PLANS, *sample("Plan 1", 6, "whole")))
+    assert pairs(data) == {"Plan 1.jpg": ["whole"]}
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ([*sample("y", 4, "old"), *sample("y", 5, "new")], {"y.jpg", "y.txt 'old'", "y.txt 'new'"}),
+        ([*sample("y", 4, "a text"), member("y.PNG", jpeg(5))], {"y.jpg", "y.PNG", "y.txt 'a text'"}),
+        ([*sample("y", 4, "one", "two"), member("y.txt", b"three")], {"y.jpg", "y.txt 'one', 'two'", "y.txt 'three'"}),
+        ([*sample("y", 4), member("y.json", b'{"caption": "one"}'), member("y.json", b'{"captions": ["two"]}')],
+            {"y.jpg", "y.txt", "y.json 'one'", "y.json 'two'"}),
+        ([*sample("y", 4, "a text"), member("y.cls", b"1"), member("y.cls", b"2")], {"y.jpg", "y.txt 'a text'"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["dot", "stem"])
+def test_what_may_belong_to_two_pictures_is_left_out(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]], expected: set[str], key: Key
+) -> None:
+    data = read(write(tmp_path / "a.tar", *members, *sample("z", 9, "of z")), key=key)
+    assert pairs(data) == {"z.jpg": ["of z"]}
+    assert {place for _, place in left_out(data)} == expected
+
+
+def test_letters_forms_and_folders_make_other_keys(tmp_path: Path) -> None:
+    names = ["x", "X", "Zo\u00eb", "Zoe\u0308", "f/x", "./x", " x", "x ", "a\\x", "f.1/x", "__x"]
+    data = read(write(tmp_path / "a.tar", *(one for name in names for one in sample(name, 4, f"of {name}"))))
+    assert pairs(data) == {f"{name}.jpg": [f"of {name}".strip()] for name in names}
+    assert (data.image_ids, data.issues) == (tuple(names), ())
+
+
+def test_a_link_is_no_picture_and_no_second_one(tmp_path: Path) -> None:
+    links = [member(f"{name}.jpg", kind=tarfile.SYMTYPE) for name in "xy"]
+    members = [*links, member("x.png", jpeg(4)), member("x.txt", b"of x"), member("y.txt", b"of y")]
+    data = read(write(tmp_path / "a.tar", *members, *sample("z", 5, "of z")))
+    assert pairs(data) == {"z.jpg": ["of z"]}
+    assert {("caption left out", "x.txt 'of x'"), ("missing picture", "y.txt 'of y'")} <= left_out(data)
+
+
+def test_a_key_over_two_shards_is_two_samples(tmp_path: Path) -> None:
+    write(tmp_path / "0.tar", member("x.jpg", jpeg(4)))
+    write(tmp_path / "1.tar", member("x.txt", b"of x"), *sample("y", 5, "of y"))
+    data = read(tmp_path)
+    assert pairs(data) == {"x.jpg": [], "y.jpg": ["of y"]}
+    assert left_out(data) == {("missing picture", "x.txt 'of x'")}
+
+
+def test_a_folder_in_one_shard_may_be_called_as_another_shard(tmp_path: Path) -> None:
+    write(tmp_path / "a.tar", *sample("b/x", 4, "one"))
+    write(tmp_path / "b.tar", *sample("x", 5, "two"))
+    write(tmp_path / "c.tar", *sample("x", 6, "three"))
+    data = read(tmp_path)
+    assert data.image_ids == ("a.tar/b/x", "b.tar/x", "c.tar/x")
+    assert (data.captions, data.image_of_caption.tolist()) == (("one", "two", "three"), [0, 1, 2])
+
+
+def test_captions_of_json_are_texts(tmp_path: Path) -> None:
+    values = {"a": None, "b": 3, "c": [None, "of c", {"raw": "x"}], "d": "", "e": []}
+    members = [member(f"{name}.jpg", jpeg(4)) for name in values]
+    members += [member(f"{name}.json", json.dumps({"caption": said}).encode()) for name, said in values.items()]
+    data = read(write(tmp_path / "a.tar", *members, member("f.json", b"[3]"), member("f.jpg", jpeg(5))))
+    assert {name: texts for name, texts in pairs(data).items() if texts} == {"c.jpg": ["of c"]}
+    assert [(issue.kind, issue.where.rpartition("/a.tar, ")[2], issue.detail) for issue in data.issues] == [
+        ("malformed text", "b.json, caption", "no text; left out: '3'"),
+        ("malformed text", "c.json, caption", """no text; left out: "{'raw': 'x'}\""""),
+        *(("empty caption", f"{name}.json", "") for name in "acd"),
+    ]
+
+
+def test_an_archive_of_such_names_does_not_displace_pictures(tmp_path: Path) -> None:
+    write(tmp_path / "a.tar", *PLANS)
+    assert read(tmp_path).layout == "webdataset"
+    (tmp_path / "a.jpg").write_bytes(jpeg(10))
+    assert read(tmp_path).layout == "folder"
+    assert len(read(tmp_path, key="stem")) == 2
 
 
 @on_posix

@@ -58,7 +58,7 @@ def test_of_two_pictures_of_one_name_none_gets_the_text(tmp_path: Path) -> None:
     assert (issue.kind, issue.where, issue.detail) == (
         "ambiguous picture",
         "a.txt",
-        "may be of a.jpg or a.png: 'Which?'",
+        "may be of a.jpg or a.png; left out: 'Which?'",
     )
     assert captions(read(folder(tmp_path, a__png__txt="This."))) == {"a.png": ["This."]}
 
@@ -147,7 +147,7 @@ def test_json_whose_picture_its_name_does_not_decide_is_listed_with_its_caption(
     data = read(folder(tmp_path, a__jpg=None, a__png=None, a__json=text, b__json=text, c__cr2="", c__json=text))
     assert (data.layout, data.captions) == ("folder", ())
     assert [(issue.where, issue.detail) for issue in data.issues if "Which?" in issue.detail] == [
-        ("a.json", "may be of a.jpg or a.png: 'Which?'"),
+        ("a.json", "may be of a.jpg or a.png; left out: 'Which?'"),
         ("b.json", "no picture of this name in its folder: 'Which?'"),
         ("c.json", "of c.cr2: 'Which?'"),
     ]

@@ -56,7 +56,14 @@ def test_names_are_safe_and_one_of_a_kind():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"data": {"path": "x"}}, {"data": {"join_restval": True}}, {"stages": []}, {"preset": "vsepp"}]
+    "settings",
+    [
+        {"data": {"path": "x"}},
+        {"data": {"join_restval": True}},
+        {"data": {"key": "stem"}},
+        {"stages": []},
+        {"preset": "vsepp"},
+    ],
 )
 def test_what_a_run_has_once_is_not_of_a_stage(settings: dict[str, object]):
     with pytest.raises(UserError, match=r"^stage heads: [a-z._]+: all stages of a run have the same; set it for the"):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, Precision
+from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, Precision
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
 
@@ -41,6 +41,7 @@ class Calibrate:
     index: Path | None = None
     out: Path | None = field(default=None, metadata=WRITTEN_FILE)
     queries: int = field(default=1500, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     precision: Precision = field(default="float32", metadata=ADVANCED)

@@ -62,7 +62,7 @@ def run(asked: Calibrate) -> int:
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
-    data = read_part(asked.data, asked.split, join_restval=asked.join_restval)
+    data = read_part(asked.data, asked.split, key=asked.key, join_restval=asked.join_restval)
     _refuse_too_few(data)
     if index is not None and manifest.is_index(given):
         model = read_model_of(index, None, asked.device, altered=asked.altered_model)
@@ -88,7 +88,7 @@ def _of_index(asked: Calibrate) -> int:
 
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
-    _refuse_idle(asked, ("split", "join_restval", "cache", "precision", "least_cosine"), "DATA")
+    _refuse_idle(asked, ("split", "key", "join_restval", "cache", "precision", "least_cosine"), "DATA")
     index = Index.open(asked.index)
     grades = index.grades()
     say_issues(grades.issues)

@@ -14,6 +14,7 @@ from rungwise.cli.frame import PrecisionName, encoding_in, progress_bar, read_mo
 from rungwise.core import UserError
 from rungwise.core.disk import digest_of
 from rungwise.data import NO_SPLIT, ImageCaptions, read, with_splits, with_validation
+from rungwise.data.layouts import Key
 from rungwise.evaluation import Provenance, refuse_own_opinion
 from rungwise.evaluation.inputs import (
     TOP,
@@ -116,7 +117,13 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         )
     data = None
     if asked.data is not None:
-        data = read_part(asked.data, asked.split, join_restval=asked.join_restval, captions_only=asked.captions_only)
+        data = read_part(
+            asked.data,
+            asked.split,
+            key=asked.key,
+            join_restval=asked.join_restval,
+            captions_only=asked.captions_only,
+        )
     if asked.model is not None and data is not None:
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
@@ -153,9 +160,11 @@ def read_beside(given: Sequence[str], scored: ScoredInputs, asked: Evaluate) -> 
     return other.similarity
 
 
-def read_part(place: Path, split: str, *, join_restval: bool = False, captions_only: bool = False) -> ImageCaptions:
+def read_part(
+    place: Path, split: str, *, key: Key = "dot", join_restval: bool = False, captions_only: bool = False
+) -> ImageCaptions:
     """A split of a collection, or all of it; the collection's issues are printed."""
-    data = read(place, join_restval=join_restval, captions_only=captions_only)
+    data = read(place, key=key, join_restval=join_restval, captions_only=captions_only)
     say_issues(data.issues)
     if split == "all":
         return data

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, PrecisionName
+from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, PrecisionName
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 
 
@@ -80,6 +80,7 @@ class Evaluate:
     image_of_caption: Path | None = field(default=None, metadata=ADVANCED)
     split: str = "test"
     captions_only: bool = field(default=False, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     protocol: str = "full"
     positives: tuple[Path, ...] = field(default=(), metadata=ADVANCED)

@@ -172,6 +172,7 @@ def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
         ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
         ("--split", asked.split != Evaluate.split, "DATA", has_data),
         ("--captions-only", asked.captions_only, "DATA", has_data),
+        ("--key", asked.key != Evaluate.key, "DATA", has_data),
         ("--join-restval", asked.join_restval, "DATA", has_data),
         ("--device", asked.device is not None, "a model", runs_a_model),
         ("--altered-model", asked.altered_model, "a model", runs_a_model),

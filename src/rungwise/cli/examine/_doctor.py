@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, JoinRestval, console, messages_apart, parse, say
+from rungwise.cli.frame import ADVANCED, JoinRestval, MemberKey, console, messages_apart, parse, say
 from rungwise.core.output import Progress, printable
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Doctor:
     train: tuple[str, ...] | None = field(default=None, metadata=ADVANCED)
     validation: str | None = field(default=None, metadata=ADVANCED)
     test: str = field(default="test", metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     data: Path | None = None
     json: bool = False
@@ -87,7 +88,7 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
     from rungwise.data import read
     from rungwise.doctor import MIN_COUNT, Roles, examine_data
 
-    roles, join_restval = Roles(), asked.join_restval
+    roles, key, join_restval = Roles(), asked.key, asked.join_restval
     min_count: int | None = MIN_COUNT
     if asked.config is not None:
         from rungwise.training.config import load_config
@@ -96,8 +97,9 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
         roles = Roles(config.data.train, config.data.validation)
         min_count = getattr(getattr(config.model, "text", None), "min_count", None)
         join_restval = join_restval or config.data.join_restval
+        key = key if key != Doctor.key else config.data.key
     roles = Roles(asked.train or roles.train, asked.validation or roles.validation, asked.test)
-    data = read(asked.place, join_restval=join_restval)
+    data = read(asked.place, key=key, join_restval=join_restval)
     return examine_data(data, roles, min_count=min_count, progress=progress)
 
 

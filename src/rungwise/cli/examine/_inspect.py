@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, JoinRestval, console, parse, program, progress_bar, say
+from rungwise.cli.frame import (
+    ADVANCED,
+    Captions,
+    Exclude,
+    JoinRestval,
+    MemberKey,
+    console,
+    parse,
+    program,
+    progress_bar,
+    say,
+)
+from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
 
 if TYPE_CHECKING:
@@ -24,14 +36,17 @@ class Inspect:
     """What a collection of pictures (or features) and captions holds, and what is odd in it.
 
     Attributes:
-        data: Folder, caption file or file of features. Any layout that is recognised.
+        data: Folder, caption file or file of features. Any layout that is recognised. Or several folders.
         contact_sheet: Write a PNG with some of the pictures here.
         captions_only: Do not look for pictures or features at all.
         quick: Do not decode and compare the pictures. Rows of features are not looked at either.
     """
 
-    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    data: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DATA [DATA]")]
+    captions: Captions = None
     contact_sheet: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
+    exclude: Exclude = ()
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     captions_only: bool = field(default=False, metadata=ADVANCED)
     quick: bool = False
@@ -40,10 +55,19 @@ class Inspect:
 def main(arguments: list[str]) -> int:
     """Print a table on the collection."""
     asked = parse(Inspect, arguments, "rungwise inspect", examples=_EXAMPLES)
+    if not asked.data:
+        raise UserError("name a folder or a file of captions, such as rungwise inspect photos")
     from rungwise.data import inspect, read, render
     from rungwise.data.pictures import contact_sheet
 
-    data = read(asked.data, join_restval=asked.join_restval, captions_only=asked.captions_only)
+    data = read(
+        asked.data if len(asked.data) > 1 else asked.data[0],
+        captions=asked.captions,
+        key=asked.key,
+        exclude=asked.exclude,
+        join_restval=asked.join_restval,
+        captions_only=asked.captions_only,
+    )
     with progress_bar("checking pictures", 0 if asked.quick else len(data.paths)) as advance:
         seen = 0
 
@@ -59,41 +83,56 @@ def main(arguments: list[str]) -> int:
         say(f"contact sheet: {asked.contact_sheet}")
         if lacking:
             say(f"no font here has {lacking} of its characters; for them, install a font such as Noto Sans")
-    for line in _next(asked.data, data):
+    for line in _next(asked, data):
         say(line)
     return 0
 
 
-def _next(place: Path, data: ImageCaptions) -> Iterator[str]:
-    """Next commands for such a collection, to paste."""
-    ours, named = program(), quote(str(place))
-    index = f"{ours} index {named}"
-    if data.captions and data.has_pictures:
-        from rungwise.data import NO_SPLIT, why_untrained
-
-        preset = "scenes " if data.layout == "scenes" else ""
-        train = f"{ours} train {preset}{named}"
-        # Whoever has only pictures for a test may want to train on them all the same.
-        others = tuple(one for one in data.split_names if one not in ("val", NO_SPLIT))
-        if not (why := why_untrained(data)):
-            yield "next, train a model on it and search with that:"
-            yield f"  {train} --out run"
-            yield f"  {index} --model run/model --out index"
-        elif others and not why_untrained(data, others):
-            yield f"next, train a model ({why}, so the line names it) and search with that:"
-            yield f"  {train} --data.train {' '.join(map(quote, others))} --out run"
-            yield f"  {index} --model run/model --out index"
-        else:
-            yield f"too little to train a model on: {why}"
+def _next(asked: Inspect, data: ImageCaptions) -> Iterator[str]:
+    """Next commands for such a collection, to paste, which read it by the same options."""
+    ours, named = program(), " ".join(quote(str(one)) for one in asked.data)
+    by_key, trained_by_key = (
+        ("", "") if asked.key == Inspect.key else (f" --key {asked.key}", f" --data.key {asked.key}")
+    )
+    captions = "" if asked.captions is None else f" --captions {quote(str(asked.captions))}"
+    exclude = f" --exclude {' '.join(map(quote, asked.exclude))}" if asked.exclude else ""
+    index = f"{ours} index {named}{by_key}{captions}{exclude}"
+    alone = index if len(asked.data) == 1 else f"{index} --out index"
+    if not len(data):
+        yield "nothing of it can be read as it is; the table says why"
+    elif data.captions and data.has_pictures:
+        yield from _training(asked, data, f"{named}{trained_by_key}", index)
         if data.paths:
             yield "search it with a published model, without training:"
-            yield f"  {index}"
+            yield f"  {alone}"
     elif data.paths:
         yield "next, make it searchable with a published model (no captions to train with):"
-        yield f"  {index}"
+        yield f"  {alone}"
     elif data.captions:
         yield "next, see how alike its captions are (no pictures to train with):"
-        yield f"  {ours} relevance cider-d {named} --captions-only"
+        yield f"  {ours} relevance cider-d {named}{by_key} --captions-only"
     else:
         yield "next: features alone can be indexed with the model that was trained on them:"
         yield f"  {index} --model MODEL --out index"
+
+
+def _training(asked: Inspect, data: ImageCaptions, place: str, index: str) -> Iterator[str]:
+    """Commands that train a model and search with it, or why there are none."""
+    from rungwise.data import NO_SPLIT, why_untrained
+
+    if len(asked.data) > 1 or asked.captions is not None or asked.exclude:
+        yield "rungwise train reads one folder, or one file of captions, without these options"
+        return
+    train = f"{program()} train {'scenes ' if data.layout == 'scenes' else ''}{place}"
+    # Whoever has only pictures for a test may want to train on them all the same.
+    others = tuple(one for one in data.split_names if one not in ("val", NO_SPLIT))
+    if not (why := why_untrained(data)):
+        yield "next, train a model on it and search with that:"
+        yield f"  {train} --out run"
+        yield f"  {index} --model run/model --out index"
+    elif others and not why_untrained(data, others):
+        yield f"next, train a model ({why}, so the line names it) and search with that:"
+        yield f"  {train} --data.train {' '.join(map(quote, others))} --out run"
+        yield f"  {index} --model run/model --out index"
+    else:
+        yield f"too little to train a model on: {why}"

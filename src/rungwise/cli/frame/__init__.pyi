@@ -12,12 +12,15 @@ from ._models import say_default as say_default
 from ._options import AlteredModel as AlteredModel
 from ._options import Browser as Browser
 from ._options import Cache as Cache
+from ._options import Captions as Captions
 from ._options import Data as Data
 from ._options import Device as Device
+from ._options import Exclude as Exclude
 from ._options import IndexFolder as IndexFolder
 from ._options import JoinRestval as JoinRestval
 from ._options import LeastCosine as LeastCosine
 from ._options import Limits as Limits
+from ._options import MemberKey as MemberKey
 from ._options import Port as Port
 from ._options import Precision as Precision
 from ._options import PrecisionName as PrecisionName

@@ -31,6 +31,21 @@ LeastCosine = Annotated[
 Cache = Annotated[
     Path | None, tyro.conf.arg(help="Folder of the feature cache; default RUNGWISE_CACHE or the system's.")
 ]
+MemberKey = Annotated[
+    Literal["dot", "stem"],
+    tyro.conf.arg(help="Members of tar archives go together by their names to the first dot, or (stem) to the last."),
+]
+Captions = Annotated[
+    Path | None,
+    tyro.conf.arg(help="File of the captions of these pictures, in place of those that lie beside them."),
+]
+Exclude = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        help="Patterns of files and folders to leave out, as in .gitignore, such as 'private/' '*.gif'. The lines of a"
+        " file .rungwiseignore in the folder are such patterns, too."
+    ),
+]
 JoinRestval = Annotated[bool, tyro.conf.arg(help="Count COCO's restval pictures as training pictures.")]
 Port = Annotated[int, tyro.conf.arg(help="Number after the colon. 0 takes any that is free.")]
 Browser = Annotated[bool, tyro.conf.arg(help="Open the page.")]

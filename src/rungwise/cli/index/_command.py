@@ -17,8 +17,11 @@ from rungwise.cli.frame import (
     ADVANCED,
     DEFAULT,
     AlteredModel,
+    Captions,
     Device,
+    Exclude,
     LeastCosine,
+    MemberKey,
     PrecisionName,
     encoding_in,
     load_in_worker,
@@ -79,11 +82,8 @@ class MakeIndex:
             fetched.
         out: Folder of the index. Default beside the pictures, PICTURES.index; several folders need it.
             s3://BUCKET/PREFIX and milvus://HOST:PORT/NAME are addresses of stores for many machines.
-        captions: File of the captions of these pictures, in place of those that lie beside them.
         layout: Read the pictures as this layout, whatever else lies there. An index remembers its layout, captions, key
             and patterns; auto forgets all of them and looks anew.
-        exclude: Patterns of files and folders to leave out, as in .gitignore, such as 'private/' '*.gif'. The lines of
-            a file .rungwiseignore in the folder are such patterns, too.
         watch: Stay, and index what changes, until Ctrl-C.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
             cluster (HOST:PORT), on its machines, one of which this must be.
@@ -106,9 +106,10 @@ class MakeIndex:
     pictures: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PICTURES [PICTURES]")]
     model: str | None = None
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
-    captions: Path | None = None
+    captions: Captions = None
     layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
-    exclude: tuple[str, ...] = ()
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
+    exclude: Exclude = ()
     watch: bool = False
     ray: str | None = None
     workers: int | None = field(default=None, metadata=ADVANCED)
@@ -201,7 +202,7 @@ class _Run:
         # An index of several folders has their names in its ids, also where one is given alone.
         several = len(asked.pictures) > 1 or (before is not None and bool(before.names))
         pictures = asked.pictures if several else asked.pictures[0]
-        given = source_of_files(pictures, layout=layout, captions=asked.captions, exclude=asked.exclude)
+        given = source_of_files(pictures, layout=layout, captions=asked.captions, key=asked.key, exclude=asked.exclude)
         if before is None or asked.layout == AUTO:
             return given
         layouts = dict(zip(before.names or ("",), before.layouts, strict=True))
@@ -213,6 +214,7 @@ class _Run:
                 for one, name in zip(given.layouts, given.names or ("",), strict=True)
             ),
             captions=given.captions or ("" if given.names else before.captions),
+            key=before.key if given.key == MakeIndex.key else given.key,
             exclude=given.exclude or before.exclude,
         )
 

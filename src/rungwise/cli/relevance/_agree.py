@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Seldom, console, parse, say, say_issues
+from rungwise.cli.frame import ADVANCED, MemberKey, Seldom, console, parse, say, say_issues
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
 
@@ -49,6 +49,7 @@ class Agree:
     judgements: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="JUDGEMENTS")]
     data: Path | None = None
     json: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     with_pictures: bool = field(default=False, metadata=ADVANCED)
     references: int | None = field(default=None, metadata=ADVANCED)
     draws: int = field(default=200, metadata=ADVANCED)
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
         raise UserError(f"{judged.name}: its judgements name images and captions; give the collection with --data")
     if pairs and asked.references is not None:
         raise UserError("--references is for judgements that bring their own texts; leave it out")
-    data = None if asked.data is None else read(asked.data, captions_only=not asked.with_pictures)
+    data = None if asked.data is None else read(asked.data, key=asked.key, captions_only=not asked.with_pictures)
     say_issues(() if data is None else data.issues)
     building = Building(say=say, progress=Seldom())
     found = agree(

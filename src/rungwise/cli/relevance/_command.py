@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Data, Seldom, console, flag, parse, say, say_issues, with_ray
+from rungwise.cli.frame import ADVANCED, Data, MemberKey, Seldom, console, flag, parse, say, say_issues, with_ray
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
@@ -82,6 +82,7 @@ class SaveOptions:
 
     data: Data
     split: str = "all"
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     captions_only: bool = False
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     top: int | None = field(default=None, metadata=ADVANCED)
@@ -128,7 +129,7 @@ def main(arguments: list[str]) -> int:
         refuse_other(saved.out)
     if (cache := getattr(config, "cache", None)) is not None:
         PairCache(cache.expanduser())  # which refuses a file of something else
-    data = read(saved.data, captions_only=saved.captions_only)
+    data = read(saved.data, key=saved.key, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
     if saved.split != "all":

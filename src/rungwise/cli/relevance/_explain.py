@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from rungwise.cli.frame import Data, flag, parse, say
+from rungwise.cli.frame import ADVANCED, Data, MemberKey, flag, parse, say
 from rungwise.core import UserError
 from rungwise.relevance.config import SpiceConfig
 
@@ -28,6 +28,7 @@ class Explain:
     data: Data
     image: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="IMAGE")]
     text: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TEXT")]
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     spice: Annotated[SpiceConfig, tyro.conf.arg(name="")] = field(default_factory=SpiceConfig)
 
 
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
     from rungwise.relevance.config import Building
     from rungwise.relevance.human import Finder
 
-    data = read(asked.data, captions_only=True)
+    data = read(asked.data, key=asked.key, captions_only=True)
     image = Finder(data.image_ids)(asked.image)
     if image is None:
         some = ", ".join(map(repr, data.image_ids[:2])) or "none, for it has no pictures"

@@ -16,6 +16,7 @@ from rungwise.cli.frame import (
     Data,
     Device,
     LeastCosine,
+    MemberKey,
     Precision,
     parse,
     program,
@@ -65,6 +66,7 @@ class ModelScoresCommand:
     split: str = "all"
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     precision: Precision = field(default="float32", metadata=ADVANCED)
     least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
@@ -81,7 +83,7 @@ def main(arguments: list[str]) -> int:
     usable_cache(asked.cache)
     if asked.out is not None:
         refuse_other(asked.out)
-    data = read_part(asked.data, asked.split)
+    data = read_part(asked.data, asked.split, key=asked.key)
     name = str(Path(asked.model) / MODEL) if is_run_folder(Path(asked.model)) else asked.model
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, data, asked)

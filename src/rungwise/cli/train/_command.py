@@ -150,10 +150,10 @@ def main(arguments: list[str]) -> int:
     if picked is not None and is_first():
         say(picked.why)
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
-    if picked is not None and not config.data.join_restval:
+    if picked is not None and not config.data.join_restval and config.data.key == picked.key:
         data = picked.data
     else:
-        data = read(config.data.path, join_restval=config.data.join_restval)
+        data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
     check_fits(config, data)
     if why := why_untrained(data, config.data.train, config.data.validation):
         others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]
@@ -278,9 +278,12 @@ def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, cho
     from rungwise.calibration import FEWEST_QUERIES
     from rungwise.models import DualEncoder
     from rungwise.models.io import family
+    from rungwise.training.config import DataConfig
 
     ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
     place, run, of_run, index = (shlex.quote(str(one)) for one in (config.data.path, out, model, out / "index"))
+    if config.data.key != DataConfig.key:
+        place += f" --key {config.data.key}"
     evaluate = f"{ours} evaluate {run} {place}{protocol}"
     if "test" not in data.splits or "test" in config.data.train:  # what was trained on measures nothing
         evaluate += " --split val"

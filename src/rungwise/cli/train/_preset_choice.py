@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rungwise.training.config import datasets_of, is_preset_name, whole_name
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
+    from rungwise.data.layouts import Key
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class PresetChoice:
 
     name: str
     path: str
+    key: Key
     data: ImageCaptions
     why: str
 
@@ -47,11 +50,12 @@ def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
         return None
     from rungwise.data import dataset_of, read
 
-    data = read(path)
+    key: Key = "stem" if "stem" in _values(arguments, "--data.key") else "dot"
+    data = read(path, key=key)
     dataset = dataset_of(data)
     name = whole_name(named, dataset)
     known = f"{data.name} is recognised as {dataset}" if dataset else f"{data.name} is none of the known datasets"
-    return PresetChoice(name, path, data, f"{known}: this is rungwise train {name}")
+    return PresetChoice(name, path, key, data, f"{known}: this is rungwise train {name}")
 
 
 def check_choice(named: str | None, picked: PresetChoice | None, path: str) -> None:
@@ -67,11 +71,14 @@ def _data(words: Sequence[str]) -> str | None:
     """Path of the data: the first word, the value of --data.path, or a last word that no option takes."""
     if words and not words[0].startswith("-"):
         return words[0]
-    for at, word in enumerate(words):
-        if word == "--data.path" and at + 1 < len(words):
-            return words[at + 1]
-        if word.startswith("--data.path="):
-            return word.partition("=")[2]
+    for value in _values(words, "--data.path"):
+        return value
     if len(words) > 1 and (words[-2] == "--resume" or "=" in words[-2] or not words[-2].startswith("-")):
         return words[-1] if Path(words[-1]).exists() else None
     return None
+
+
+def _values(words: Sequence[str], option: str) -> list[str]:
+    """What follows an option, each time that it is given."""
+    apart = [after for word, after in pairwise(words) if word == option]
+    return apart + [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]

@@ -27,6 +27,7 @@ from ._packed_pictures import TarMember as TarMember
 from ._packed_pictures import packed_picture as packed_picture
 from ._parquet import Parquet as Parquet
 from ._parquet import opened_parquet as opened_parquet
+from ._parquet_cells import cell_digests as cell_digests
 from ._parquet_cells import leaf as leaf
 from ._separated import QuotationError as QuotationError
 from ._separated import separated_records as separated_records

@@ -7,8 +7,10 @@ are there already.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -43,6 +45,43 @@ def read_cell(path: Path, row_group: int, row: int, column: str) -> bytes:
     return _SHELF.get((path, stamp(path), row_group, column), row)
 
 
+def cell_digests(path: Path, row_group: int, rows: Collection[int], column: str) -> dict[int, bytes | None]:
+    """SHA-256 of the bytes in some cells of a row group, by row; None for an empty cell.
+
+    One cell after another is read from the file, and none is kept. A cell larger than a picture may be equals no other.
+
+    Args:
+        path: Path of the Parquet file.
+        row_group: Number of the row group, from 0.
+        rows: Numbers of rows in the row group, from 0.
+        column: Column of bytes, or of structures whose field ``bytes`` holds them.
+
+    Raises:
+        UserError: For the reasons of :func:`read_cell`, empty and large cells excepted.
+    """
+    wanted = sorted(set(rows))
+    found: dict[int, bytes | None] = {}
+    with closing(_Stream(path, row_group, column, shared=True)) as stream:
+        at = 0
+        while at < len(wanted) and (batch := stream.batch()) is not None:
+            first = stream.next_row - len(batch)
+            # A value that many rows share stands in the batch once.
+            known: dict[int | None, bytes | None] = {None: None}
+            while at < len(wanted) and wanted[at] < stream.next_row:
+                row = wanted[at]
+                value = batch.indices[row - first].as_py()
+                if value not in known:
+                    cell = batch.dictionary[value].as_buffer()
+                    too_long = cell.size > limits().picture_bytes
+                    content = (
+                        f"{path}, row {row} of row group {row_group}".encode(errors="replace") if too_long else cell
+                    )
+                    known[value] = hashlib.sha256(content).digest() if cell.size else None
+                found[row] = known[value]
+                at += 1
+    return found
+
+
 def leaf(schema: Any, column: str) -> str | None:
     """The path within the file of a column's bytes, such as ``image.bytes``; None where it holds no bytes."""
     import pyarrow.types as types
@@ -63,9 +102,12 @@ def _is_bytes(kind: Any) -> bool:
 
 
 class _Stream:
-    """The cells of one column of one row group, in their order; ``next_row`` is the first row that was not read yet."""
+    """The cells of one column of one row group, in their order; ``next_row`` is the first row that was not read yet.
 
-    def __init__(self, path: Path, row_group: int, column: str) -> None:
+    With ``shared``, a value that stands in several rows of a batch is in memory once, behind indices.
+    """
+
+    def __init__(self, path: Path, row_group: int, column: str, *, shared: bool = False) -> None:
         require_regular(path)
         self._path, self._column = path, column
         with explained(path):
@@ -81,22 +123,31 @@ class _Stream:
             sizes = [group.column(at) for at in range(group.num_columns)]
             size = sum(one.total_uncompressed_size for one in sizes if one.path_in_schema == where)
             rows = min(_MOST_ROWS, max(1, _BATCH_BYTES * group.num_rows // max(1, size)))
+            if shared:
+                file.close()
+                file = parquet_file(path, buffer_size=_READ_BYTES, pre_buffer=False, read_dictionary=[where])
             self._file = file
             self._batches: Iterator[Any] = file.iter_batches(rows, [row_group], [where], use_threads=False)
         self.next_row = 0
 
-    def advance(self) -> list[bytes | None]:
-        """The next cells; none at the end. A UserError if the file is damaged."""
+    def batch(self) -> Any:
+        """The next cells as an array of Arrow; None at the end. A UserError if the file is damaged."""
         from pyarrow.types import is_struct
 
         with explained(self._path):
             batch = next(self._batches, None)
             if batch is None:
-                return []
+                return None
             cells = batch.column(0)
-            found: list[bytes | None] = (cells.field("bytes") if is_struct(cells.type) else cells).to_pylist()
+            found = cells.field("bytes") if is_struct(cells.type) else cells
         self.next_row += len(found)
         return found
+
+    def advance(self) -> list[bytes | None]:
+        """The next cells; none at the end. A UserError if the file is damaged."""
+        batch = self.batch()
+        with explained(self._path):
+            return [] if batch is None else list(batch.to_pylist())
 
     def close(self) -> None:
         """Close the file."""

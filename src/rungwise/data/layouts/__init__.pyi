@@ -20,6 +20,7 @@ from ._gatherer import Gatherer as Gatherer
 from ._gatherer import clean_caption as clean_caption
 from ._gatherer import first_sound as first_sound
 from ._gatherer import is_torn as is_torn
+from ._gatherer import left_out as left_out
 from ._gatherer import split_in_file_name as split_in_file_name
 from ._gatherer import split_name as split_name
 from ._karpathy import karpathy_files as karpathy_files
@@ -41,5 +42,6 @@ from ._tables import read_tables as read_tables
 from ._tables import table_files as table_files
 from ._webdataset import PACKED_SUFFIXES as PACKED_SUFFIXES
 from ._webdataset import SHARD_SUFFIX as SHARD_SUFFIX
+from ._webdataset import Key as Key
 from ._webdataset import read_shards as read_shards
 from ._webdataset import shards as shards

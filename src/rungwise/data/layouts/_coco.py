@@ -16,7 +16,17 @@ from rungwise.core import UserError, opened_file, parse_json, unreadable
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_text
 from rungwise.data.layouts._folder import PictureFolder, folder_name, readable_name
-from rungwise.data.layouts._gatherer import Gatherer, id_text, leave_out, left_out, shown, split_in_words
+from rungwise.data.layouts._gatherer import (
+    Gatherer,
+    id_text,
+    in_another_split,
+    is_path_of,
+    leave_out,
+    left_out,
+    overshadowed,
+    shown,
+    split_in_words,
+)
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
 _END_KEYS = _KEYS[2:]
@@ -122,6 +132,7 @@ class _File:
         path: The file.
         images: Name, split and place of each image by its id.
         named: What the file names, to compare it with others: pictures, or splits and names if none are looked for.
+            Each with whether that is the path of the picture.
         before: What stands before each id, where another file has the same ids for other pictures.
     """
 
@@ -160,20 +171,22 @@ class _File:
                 self._issues.append(("repeated id", where, why))
         for one in twice:  # nobody knows which file its captions mean
             del self.images[one]
-        self.named: set[object] = {(split, name) for name, split, _ in self.images.values()}
+        self.named: set[tuple[object, bool]] = {((split, name), True) for name, split, _ in self.images.values()}
         if look:
-            found = (self.find(name) for name, _, _ in self.images.values())
-            self.named = {paths[0] for paths in found if len(paths) == 1}
+            found = ((name, self.find(name)) for name, _, _ in self.images.values())
+            self.named = {(paths[0], self._is_path(name, paths[0])) for name, paths in found if len(paths) == 1}
+
+    def _is_path(self, name: str, path: Path) -> bool:
+        return is_path_of(name, path, self._files.root / self._beside, self._files.root)
 
     def find(self, name: str) -> Sequence[Path]:
-        """The pictures that the file may mean by a name: those in the folder of its split, if there is one."""
-        found = self._files.find(f"{self._beside}/{name}")
+        """The pictures that the file may mean by a name: those in the folder of its split, and in no other split's."""
+        found, root = self._files.find(f"{self._beside}/{name}"), self._files.root
         if not self._has_folder:
-            return found or self._files.find(name)
-        root = self._files.root
+            found = found or self._files.find(name)
+            return [one for one in found if not in_another_split(one, root, self._split, name)]
         inside = [one for one in found if one.is_relative_to(root) and self._beside in one.relative_to(root).parts[:-1]]
-        exact = self._files.exact(name) if "/" in name and not inside else None
-        return inside or ([exact] if exact else [])
+        return inside or (self._files.exact(name) if "/" in name else [])
 
     def gather(self, gatherer: Gatherer) -> None:
         """Add all images and captions."""
@@ -182,7 +195,10 @@ class _File:
         positions: dict[str, int | None] = {}
         for image_id, (name, split, where) in self.images.items():
             texts = self._texts.get(image_id, ())
-            position = gatherer.image(f"{self.before}{image_id}", where, name, find=self.find, captions=texts)
+            base = self._files.root / self._beside
+            position = gatherer.image(
+                f"{self.before}{image_id}", where, name, find=self.find, base=base, captions=texts
+            )
             positions[image_id] = position
             if position is not None:
                 gatherer.split(position, split, where)
@@ -206,12 +222,16 @@ class _File:
 
 
 def _of_different_pictures(found: list[_File], files: PictureFolder) -> list[_File]:
-    """Of files that were only found those that name pictures, and none that another one names too."""
-    pictures: dict[object, _File] = {}
+    """Of files that were only found those that name pictures, and none that another one names too.
+
+    A name that only resembles a picture is no rival to its path: of these two the path counts, picture by picture.
+    """
+    of_path = overshadowed({one: one.named for one in found})
+    pictures: dict[tuple[object, bool], _File] = {}
     ids: set[str] = set()
     taken = []
     for one in sorted(found, key=lambda one: (-len(one.named), len(one.path.parts), len(one.path.name), str(one.path))):
-        rival = next((pictures[what] for what in one.named if what in pictures), None)
+        rival = of_path.get(one) or next((pictures[what] for what in one.named if what in pictures), None)
         if not one.named:
             leave_out(files, one.path, "names no picture of the folder")
         elif rival is not None:

@@ -9,6 +9,7 @@ images. The rows may be in several files, ``features-00000-of-00004.npy`` and so
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rungwise.core import UserError
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data.files import first_parts, map_parts, read_every_line, whole_name
 from rungwise.data.layouts._folder import PictureFolder, folder_name
+from rungwise.data.layouts._gatherer import left_out
 
 FEATURES_FILE = "features.npy"
 IDS_FILE = "ids.txt"
@@ -79,15 +81,24 @@ def with_features(data: ImageCaptions, path: Path) -> ImageCaptions:
     named = set(kept.image_ids)
     unnamed = tuple(image_id for image_id in row_of_id if image_id not in named)
     image_ids = kept.image_ids + unnamed
-    lacking = [image_id for image_id in data.image_ids if image_id not in row_of_id]
     return replace(
         kept,
         image_ids=image_ids,
         splits=kept.splits + (NO_SPLIT,) * len(unnamed) if kept.splits else (),
         labels=kept.labels + ((),) * len(unnamed) if kept.labels else (),
-        issues=(*data.issues, *(Issue("missing row", one, f"its id is not in {ids_file}") for one in lacking)),
+        issues=(*data.issues, *_missing_rows(data, row_of_id, ids_file)),
         features=rows.take([row_of_id[image_id] for image_id in image_ids]),
     )
+
+
+def _missing_rows(data: ImageCaptions, row_of_id: Mapping[str, int], ids_file: Path) -> Iterator[Issue]:
+    """An issue for each image without a row."""
+    if all(image_id in row_of_id for image_id in data.image_ids):
+        return
+    for image_id, captions in zip(data.image_ids, data.captions_of_image, strict=True):
+        if image_id not in row_of_id:
+            lost = left_out(data.captions[caption] for caption in captions)
+            yield Issue("missing row", image_id, f"its id is not in {ids_file}{lost}")
 
 
 def read_features(path: Path) -> ImageCaptions:
@@ -120,12 +131,12 @@ def read_ids(path: Path, rows: int, rows_file: Path) -> list[str]:
         rows: Number of ids that there must be.
         rows_file: The file of the rows, for messages.
     """
-    ids = [line.strip() for line in read_every_line(path)]
+    ids = read_every_line(path)
     if len(ids) != rows:
         raise UserError(f"{path}: {len(ids)} ids, but {rows_file.name} has {rows} rows; write one id for each row")
     seen: dict[str, int] = {}
     for line, image_id in enumerate(ids, start=1):
-        if not image_id:
+        if not image_id.strip():
             raise UserError(f"{path}, line {line}: an empty line; write one id a line")
         if seen.setdefault(image_id, line) != line:
             raise UserError(

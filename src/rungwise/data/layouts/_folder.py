@@ -216,14 +216,25 @@ class PictureFolder:
 
     # Nobody asks for these in a folder without captions, where they would take more memory than all else.
     @cached_property
-    def _exact(self) -> dict[tuple[str, ...], Path]:
-        return {_parts(path.as_posix()): path for path in self.pictures}
+    def _written(self) -> set[Path]:
+        return set(self.pictures)
+
+    @cached_property
+    def _other_files(self) -> set[Path]:
+        return set(self.others)
+
+    @cached_property
+    def _by_parts(self) -> dict[tuple[str, ...], list[Path]]:
+        found: dict[tuple[str, ...], list[Path]] = defaultdict(list)
+        for path in self.pictures:
+            found[_parts(path.as_posix())].append(path)
+        return found
 
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
         found: dict[str, list[Path]] = defaultdict(list)
         for path in self.pictures:
-            for name in {_last(path.name).casefold(), _last(path.stem).casefold()}:
+            for name in {_last(path.name).lower(), _last(path.stem).lower()}:
                 found[name].append(path)
         return found
 
@@ -265,43 +276,51 @@ class PictureFolder:
             view = self._views[folder] = copy(self)
             view.root = self.root / folder
             view.pictures = [path.relative_to(folder) for path in self.pictures if path.is_relative_to(folder)]
-            view.others = []
+            view.others = [path.relative_to(folder) for path in self.others if path.is_relative_to(folder)]
             view._views = {}
-            for name in ("_exact", "_by_name"):
+            for name in ("_written", "_other_files", "_by_parts", "_by_name"):
                 view.__dict__.pop(name, None)
         return view
 
-    def exact(self, reference: str) -> Path | None:
-        """The picture whose path below the folder is exactly this; Unicode may be composed or decomposed."""
-        path = self._exact.get(_parts(reference))
-        return None if path is None else self.root / path
+    def exact(self, reference: str) -> list[Path]:
+        """The pictures whose path below the folder is this, letter by letter, else but for the form of its Unicode."""
+        if (relative := Path(reference)) in self._written:
+            return [self.root / relative]
+        return [self.root / path for path in self._by_parts.get(_parts(reference), [])]
 
     def find(self, reference: str) -> list[Path]:
         r"""The picture that a caption file calls ``reference``; several if that is ambiguous, none if it is missing.
 
-        Composed and decomposed Unicode are the same name, ``\`` is ``/``, and the letters' case matters only where
-        it decides between two files. A reference may leave out leading folders or the extension, may lead to a
-        picture in a folder outside the root (one issue counts these), and may carry the leading folders of the machine
-        that it was written on.
+        A picture whose path is the reference itself comes first, from the root or in full; it may lie outside the root,
+        which one issue counts. Else composed and decomposed Unicode are the same name, blanks around it do not count,
+        ``\`` is ``/``, and the letters' case matters only where it decides between two files. Such a reference may
+        leave out leading folders or the ending. It may carry leading folders of the machine that it was written on;
+        where no folder of it is one of ours, its last name alone leads to a picture only if no other file has that
+        name, or if it is a full path.
         """
+        if found := self._led_to(reference):
+            return [found]
         wanted = _parts(reference)
-        if not wanted:
+        if not wanted or Path(reference) in self._other_files:  # a file that is no picture is not one of like name
             return []
-        if wanted in self._exact:
-            return [self.root / self._exact[wanted]]
+        named = self._by_name.get(wanted[-1].lower(), [])
+        return self.exact(reference) or [self.root / path for path in _best(named, wanted)]
+
+    def _led_to(self, reference: str) -> Path | None:
+        """The picture of the path ``reference``, from the root or in full, letter by letter; None if there is none."""
+        if (relative := Path(reference)) in self._written:
+            return self.root / relative
         outside = self.root / reference
-        leads_away = ".." in wanted or Path(reference).is_absolute()
+        leads_away = ".." in _parts(reference) or relative.is_absolute()
         # Whoever wrote the captions may name any file here: one that is no picture is not even looked at.
-        if leads_away and outside.suffix.lower() in PICTURE_SUFFIXES and is_regular(outside):
-            # Not Path.resolve, which would also follow links and so lead away from files of the folder.
-            straight, root = (Path(os.path.normpath(path.absolute())) for path in (outside, self.root))
-            inside = _parts(straight.relative_to(root).as_posix()) if straight.is_relative_to(root) else ()
-            if inside in self._exact:
-                return [self.root / self._exact[inside]]
-            self._outside.setdefault(outside, reference)
-            return [outside]
-        named = self._by_name.get(wanted[-1].casefold(), [])
-        return [self.root / path for path in _best(named, wanted)]
+        if not (leads_away and outside.suffix.lower() in PICTURE_SUFFIXES and is_regular(outside)):
+            return None
+        # Not Path.resolve, which would also follow links and so lead away from files of the folder.
+        straight, root = (Path(os.path.normpath(path.absolute())) for path in (outside, self.root))
+        if straight.is_relative_to(root) and straight.relative_to(root) in self._written:
+            return self.root / straight.relative_to(root)
+        self._outside.setdefault(outside, reference)
+        return outside
 
 
 def picture_id(relative: Path) -> str:
@@ -494,8 +513,10 @@ def _last(name: str) -> str:
 def _best(candidates: Sequence[Path], wanted: tuple[str, ...]) -> Sequence[Path]:
     """The best matches: equal letter case before folded case, candidates below the wanted folders before others."""
     paths = [(path, _parts(path.as_posix())) for path in candidates]
+    by_name_alone = len(paths) == 1 or wanted[0].startswith("/") or wanted[0].endswith(":")
     # A reference without an extension is compared with candidates stripped of theirs.
-    paths += [(path, (*parts[:-1], PurePosixPath(parts[-1]).stem)) for path, parts in paths]
+    if PurePosixPath(wanted[-1]).suffix.lower() not in PICTURE_SUFFIXES:
+        paths += [(path, (*parts[:-1], PurePosixPath(parts[-1]).stem)) for path, parts in paths]
     for folded in (False, True):
         target = _fold(wanted) if folded else wanted
         compared = [(path, _fold(parts) if folded else parts) for path, parts in paths]
@@ -504,9 +525,10 @@ def _best(candidates: Sequence[Path], wanted: tuple[str, ...]) -> Sequence[Path]
         above = [(len(parts), path) for path, parts in compared if target[-len(parts) :] == parts]
         if above:
             longest = max(length for length, _ in above)
-            return [path for length, path in above if length == longest]
+            return [path for length, path in above if length == longest and (length > 1 or by_name_alone)]
     return []
 
 
 def _fold(parts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.casefold() for part in parts)
+    # Not casefold, for which "straße" and "strasse" are one name: no file system takes them for one.
+    return tuple(part.lower() for part in parts)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 import numpy as np
 
 from rungwise.core import UserError, limits, variable
+from rungwise.core.output import quoted
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data._columns import Column, leaves, own_name, typed, usable
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.data.layouts._folder import PictureFolder, folder_name, picture_id, readable_name
+
+T = TypeVar("T")
 
 _SPLITS = {
     "train": ("train", "training"),
@@ -47,6 +52,39 @@ def split_in_words(name: str) -> str | None:
     return next((_CANONICAL[word] for word in _WORD.findall(name.lower()) if word in _CANONICAL), None)
 
 
+def in_another_split(path: Path, root: Path, split: str | None, name: str) -> bool:
+    """Whether the folders of a picture below the root tell another split than this one, which its name does not name.
+
+    >>> [in_another_split(Path("x/val2017/1.jpg"), Path("x"), "train", name) for name in ("1.jpg", "val2017/1.jpg")]
+    [True, False]
+    """
+    if not split or not path.is_relative_to(root):
+        return False
+    folders = path.relative_to(root).parts[: -len(PurePosixPath(name.replace("\\", "/")).parts) or None]
+    told = {split_in_words(folder) for folder in folders} - {None}
+    return bool(told) and split not in told
+
+
+def is_path_of(name: str, path: Path, *folders: Path) -> bool:
+    """Whether a name is the path of a picture, letter by letter: from one of the folders on, or in full."""
+    # Links are not followed: people arrange folders by them.
+    return any(os.path.abspath(folder / name) == os.path.abspath(path) for folder in folders)  # noqa: PTH100
+
+
+def overshadowed(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[T, T]:
+    """Files of captions that only resemble pictures of which another file has the paths, each with that file.
+
+    Args:
+        names: Pictures that each file names, each with whether its name there is the picture's path.
+    """
+    of_path = {picture: file for file, named in names.items() for picture, is_path in named if is_path}
+    found: dict[T, T] = {}
+    for file, named in names.items():
+        if named and all(not is_path and picture in of_path for picture, is_path in named):
+            found[file] = of_path[next(iter(named))[0]]
+    return found
+
+
 def clean_caption(text: str) -> tuple[str, str]:
     r"""A caption without blanks around it and control characters in it, and a note of what was replaced.
 
@@ -66,15 +104,14 @@ def clean_caption(text: str) -> tuple[str, str]:
 
 
 def shown(value: object) -> str:
-    """A value of a file as messages show it: one line of at most 200 characters.
+    """A value of a file as messages show it, in one line: of a text the first 200 characters, in quotes.
 
     >>> shown("A dog."), shown(None), shown({}), len(shown("word " * 100))
-    ("'A dog.'", 'None', 'an object', 200)
+    ("'A dog.'", 'None', 'an object', 202)
     """
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
-    text = repr(value[:_SHOWN] if isinstance(value, str) else value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    return quoted(value, _SHOWN) if isinstance(value, str) else repr(value)[:_SHOWN]
 
 
 def id_text(value: object) -> str:
@@ -144,7 +181,9 @@ def leave_out(
 
 
 def left_out(captions: Iterable[str]) -> str:
-    """The end of an issue that lists captions which are left out; empty where there are none.
+    """The end of an issue, which lists the captions that are left out with it; empty where there are none.
+
+    All that leaves captions out says so by this. It shows the first 200 characters of each, and of many the first 20.
 
     >>> left_out(["A dog.", ""]), left_out([])
     ("; left out: 'A dog.'", '')
@@ -187,6 +226,13 @@ class Gatherer:
         self._positions: dict[str, int] = {}
         self._position_of_path: dict[Path, int] = {}
         self._paths: list[Picture] = []
+        self._names: dict[tuple[str, ...], int] = {}
+        self._guessed: dict[int, str] = {}
+        self._dropped: dict[int, str] = {}
+        self._disputed: dict[Path, str] = {}
+        self._further: dict[int, tuple[Path, int]] = {}
+        self._named_depths: dict[Path, int] = {}
+        self._place_of_guess: dict[int, str] = {}
         self._left_out: set[str] = set()
         self._splits: list[str] = []
         self._labels: list[list[str]] = []
@@ -208,57 +254,81 @@ class Gatherer:
         where: str,
         *alternatives: str,
         find: Callable[[str], Sequence[Path]] | None = None,
+        base: Path | None = None,
         captions: Sequence[str] = (),
     ) -> int | None:
         """Position of the image with this id.
 
+        A picture that a name only resembles (:meth:`PictureFolder.find`) is taken if nothing else is called by it.
+        Where another name is its path, or resembles it too, the captions of the first become issues. So they do if the
+        name has more folders than the path, although other names are paths, or fewer, although these have folders.
+
         Args:
             reference: The user's name of the picture, which becomes its id.
             where: File and place that named it.
-            alternatives: Names to look for the file by, in this order, in place of the reference.
+            alternatives: Names to look for the file by, in this order, in place of the reference. The last one is as it
+                was written.
             find: Looks for the pictures of a name in place of the whole folder's own look-up.
+            base: Folder in which a name may be a path too, beside the whole folder.
             captions: Captions that are left out if there is no such picture; the issue lists them.
 
         Returns:
             None if there is no such picture, or no single one, or its name is no text; an issue says so.
         """
-        if (known := self._positions.get(reference)) is not None:
+        names = alternatives or (reference,)
+        # Two names of one id are two names, of which one may mean another picture.
+        known = self._positions.get(reference) if self._files is None else self._names.get((reference, *names))
+        if known is not None:
             return known
         if is_torn(reference):
-            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}{left_out(captions)}")
             return None
         if self._files is None:
             return self._add(reference)
-        find = find or self._files.find
-        found: Sequence[Path] = ()
-        for name in alternatives or (reference,):
-            if found := find(name):
-                break
-        if len(found) == 1:
-            full = found[0].as_posix()
-            self._left_out.add(full.removesuffix(f"/{reference}") if full.endswith(f"/{reference}") else "")
-            return self._add_file(reference, found[0], where)
-        if found:
-            some = ", ".join(path.relative_to(self._files.root).as_posix() for path in found[:3])
-            self.issue("ambiguous picture", where, f"{reference!r} may be {some}{left_out(captions)}")
-        else:
-            missing = f"no picture named {(alternatives or (reference,))[-1]!r}"
+        look = find or self._files.find
+        found: Sequence[Path] = next(filter(None, map(look, names)), ())
+        if len(found) != 1:
+            if found:
+                some = ", ".join(map(self._shown, found[:3]))
+                self.issue("ambiguous picture", where, f"{reference!r} may be {some}{left_out(captions)}")
+                return None
+            missing = f"no picture named {names[-1]!r}"
             self._first_missing = self._first_missing or f"{where}: {missing}"
             self.issue("missing picture", where, f"{missing}{left_out(captions)}")
-        return None
+            return None
+        path, base = found[0], base or self._files.root
+        is_path = is_path_of(names[0], path, base, self._files.root)
+        if reason := self._disputes(path, None if is_path else names[0]):
+            self.issue("ambiguous picture", where, f"{reference!r}: {reason}{left_out(captions)}")
+            return None
+        full = path.as_posix()
+        self._left_out.add(full.removesuffix(f"/{reference}") if full.endswith(f"/{reference}") else "")
+        position = self._names[reference, *names] = self._add_file(reference, path, where)
+        if not is_path:
+            self._guessed.setdefault(position, names[0])
+        base = base if path.is_relative_to(base) else self._files.root
+        if not is_path_of(names[-1], path, base, self._files.root):
+            self._further.setdefault(position, (base, len(PurePosixPath(names[-1].replace("\\", "/")).parts)))
+        elif path.is_relative_to(base):
+            depth = len(path.relative_to(base).parts)
+            self._named_depths[base] = max(self._named_depths.get(base, 0), depth)
+        return position
 
     def file(self, relative: Path) -> int:
         """Position of the image of a picture of the folder, which has its path as id."""
         assert self._files is not None
         return self._add_file(picture_id(relative), self._files.root / relative, readable_name(relative))
 
-    def packed(self, reference: str, picture: PackedPicture | None, where: str) -> int | None:
+    def packed(
+        self, reference: str, picture: PackedPicture | None, where: str, captions: Sequence[str] = ()
+    ) -> int | None:
         """Position of the image with this id, whose picture lies in a larger file; a known id keeps its picture.
 
         Args:
             reference: The user's id of the image.
             picture: Place of the picture; None for every image if only captions are wanted.
             where: File and place that named it.
+            captions: Captions that are left out if the id is no valid text; the issue lists them.
 
         Returns:
             None if the id is no valid text; an issue says so.
@@ -266,7 +336,7 @@ class Gatherer:
         if (known := self._positions.get(reference)) is not None:
             return known
         if is_torn(reference):
-            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}")
+            self.issue("malformed text", where, f"the name of a picture: {_HALF_CHARACTER}{left_out(captions)}")
             return None
         if picture is not None:
             self._paths.append(picture)
@@ -280,11 +350,11 @@ class Gatherer:
         Raises:
             UserError: If the caption id has been seen before and the gatherer is strict.
         """
-        text, odd = clean_caption(text)
+        given, (text, odd) = text, clean_caption(text)
         if caption_id is not None and is_torn(caption_id):
             text, odd = "", f"the caption's id: {_HALF_CHARACTER}"
         if odd:
-            self.issue("malformed text", where, odd)
+            self.issue("malformed text", where, f"{odd}{left_out(() if text else [given])}")
         elif not text:
             self.issue("empty caption", where)
         if not text:
@@ -297,6 +367,8 @@ class Gatherer:
                     raise UserError(f"{where}: {why}; make the ids unique or drop them")
                 self.issue("repeated caption id", where, f"{why}; the caption {shown(text)} gets an id of its own")
                 caption_id = None
+        if image in self._guessed:
+            self._place_of_guess[len(self._captions)] = where
         self._captions.append(text)
         self._owners.append(image)
         self._caption_ids.append(caption_id)
@@ -363,18 +435,20 @@ class Gatherer:
         """Note something odd, to be listed with the collection."""
         self._issues.append(Issue(kind, where, detail))
 
-    def collection(self, name: str, layout: str, *, unnamed: bool = True) -> ImageCaptions:
+    def collection(self, name: str, layout: str, *, unnamed: bool = True, may_be_empty: bool = False) -> ImageCaptions:
         """The collection of all that was gathered, then of the folder's pictures that nothing named.
 
         Args:
             name: Name of the collection.
             layout: Layout that was recognised.
             unnamed: Add the folder's pictures that nothing named.
+            may_be_empty: Return an empty collection with its issues if nothing was gathered.
 
         Raises:
             UserError: If captions or splits named pictures and not one of them was found, or nothing was gathered.
         """
-        if not self._ids:
+        self._drop()
+        if not self._ids and not may_be_empty:
             if self._first_missing and self._files is not None:
                 raise UserError(
                     f"{self._first_missing}, nor any other that is named there, in"
@@ -430,6 +504,73 @@ class Gatherer:
             columns[own] = typed(own, [held.get(position) for position in range(len(self._ids))], parse=self._parse)
         return columns
 
+    def _shown(self, path: Path) -> str:
+        assert self._files is not None
+        return readable_name(path.relative_to(self._files.root) if path.is_relative_to(self._files.root) else path)
+
+    def _disputes(self, path: Path, guess: str | None) -> str:
+        """Why a picture cannot be told for a name that resembles it (``guess``); empty if nothing speaks against it.
+
+        An image that was taken by another such name before is given up, as it is where the name is the path itself.
+        """
+        known = self._position_of_path.get(path)
+        if known is None:
+            return f"{self._disputed[path]} too" if guess is not None and path in self._disputed else ""
+        before = self._guessed.get(known)
+        if guess == before:
+            return ""
+        if before is None:
+            return f"{self._shown(path)} is what {self._ids[known]!r} names"
+        said = f"{self._shown(path)} is what {before!r} may be"
+        if guess is None:
+            self._dropped[known] = f"{self._shown(path)} is what another name means exactly"
+        else:
+            self._dropped[known] = f"{self._shown(path)} is what {guess!r} may be too"
+            self._disputed[path] = said
+        del self._position_of_path[path]
+        return "" if guess is None else f"{said} too"
+
+    def _drop(self) -> None:
+        """Leave out the images that were given up, and list their captions."""
+        for position in (self._guessed.keys() & self._further.keys()) - self._dropped.keys():
+            (base, depth), path = self._further[position], Path(str(self._paths[position]))
+            named, held = self._named_depths.get(base, 0), len(path.relative_to(base).parts)
+            if named and (depth > held or (depth < held and named > 1)):
+                self._dropped[position] = f"{self._shown(path)} lies elsewhere, and other names are whole paths"
+                del self._position_of_path[path]
+        if not self._dropped:
+            return
+        self._first_missing = ""  # pictures were found, if none that can be told
+        keep = [position for position in range(len(self._ids)) if position not in self._dropped]
+        place = {old: new for new, old in enumerate(keep)}
+        kept: list[int] = []
+        lost: dict[tuple[int, str], list[str]] = {(position, ""): [] for position in self._dropped}
+        for at, (text, owner) in enumerate(zip(self._captions, self._owners, strict=True)):
+            if owner in place:
+                kept.append(at)
+            else:
+                lost.pop((owner, ""), None)
+                lost.setdefault((owner, self._place_of_guess[at]), []).append(text)
+        for (owner, where), texts in lost.items():
+            reason = f"{self._ids[owner]!r}: {self._dropped[owner]}{left_out(texts)}"
+            self.issue("ambiguous picture", where or self._ids[owner], reason)
+        self._captions = [self._captions[at] for at in kept]
+        self._caption_ids = [self._caption_ids[at] for at in kept]
+        self._owners = [place[self._owners[at]] for at in kept]
+        self._paths = [self._paths[position] for position in keep]
+        self._ids, self._splits = [self._ids[p] for p in keep], [self._splits[p] for p in keep]
+        self._labels = [self._labels[p] for p in keep]
+        self._columns, self._nested = (
+            {
+                name: {place[position]: value for position, value in held.items() if position in place}
+                for name, held in columns.items()
+            }
+            for columns in (self._columns, self._nested)
+        )
+        self._positions = {one: place[at] for one, at in self._positions.items() if at in place}
+        self._position_of_path = {path: place[at] for path, at in self._position_of_path.items()}
+        self._dropped = {}
+
     def _add(self, image_id: str) -> int:
         position = self._positions[image_id] = len(self._ids)
         self._ids.append(image_id)
@@ -439,7 +580,8 @@ class Gatherer:
 
     def _add_file(self, image_id: str, path: Path, where: str) -> int:
         if (known := self._position_of_path.get(path)) is not None:
-            self.issue("picture under two names", where, f"{image_id!r} is the file of {self._ids[known]!r}")
+            if image_id != self._ids[known]:
+                self.issue("picture under two names", where, f"{image_id!r} is the file of {self._ids[known]!r}")
             self._positions[image_id] = known
             return known
         position = self._position_of_path[path] = self._add(image_id)

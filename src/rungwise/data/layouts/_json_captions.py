@@ -22,7 +22,7 @@ SUFFIX = ".json"
 
 _HEAD_BYTES = 1 << 16
 _SUFFIXES = "|".join(sorted(suffix.removeprefix(".") for suffix in PICTURE_SUFFIXES))
-_BY_PICTURE = re.compile(rf'\s*\{{\s*"[^"\n]+\.(?:{_SUFFIXES})"\s*:\s*["\[{{]', re.IGNORECASE)
+_BY_PICTURE = re.compile(rf'\s*\{{\s*"(?:[^"\\\n]|\\.)+\.(?:{_SUFFIXES})"\s*:\s*["\[{{]', re.IGNORECASE)
 _ENTRY = r'(?:(?:null|true|false|-?\d[\d.eE+-]{0,30}|"[^"\n]{0,200}"|\[[^][{}]{0,200}\])\s*,\s*){0,3}\{'
 """The first entry that is an object; before it a few may be something else."""
 _LIST = re.compile(rf"\s*\[\s*{_ENTRY}")
@@ -74,7 +74,7 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
      ("['cat.jpg']", {'image': 'cat.jpg', 'year': 2020, 'caption': ['A cat.']})]
     """
     # Programs that lack a value write NaN for it, which counts as an empty cell.
-    content = parse_json(read_text(path), path, finite=False)
+    content = parse_json(read_text(path), path, finite=False, join_texts=True)
     rows: list[tuple[str, dict[str, Any] | str]] = []
     if isinstance(content, dict) and _names_pictures(content):
         for name, value in content.items():

@@ -37,6 +37,8 @@ def read_karpathy(
     """One of Karpathy's files, with the pictures that lie anywhere below the folder.
 
     Image ids are the file names (with their ``filepath`` where a name alone is not unique), caption ids the ``sentid``.
+    A picture lies in its ``filepath``, or in no folder. It may lie in any if its name holds that of ``filepath``, as
+    COCO's names of 2014 do (``COCO_val2014_000000391895.jpg``).
     Where the folder holds no picture at all, the collection has none either: its images are features of elsewhere. The
     collection is named as the file says (``dataset``), else after the file.
 
@@ -75,8 +77,9 @@ def read_karpathy(
             continue
         folder = image.get("filepath")
         full = f"{folder}/{filename}" if isinstance(folder, str) and folder else filename
-        # Of one name in several folders each is looked for in its own, so that none gets the captions of another.
-        image_id, places = (filename, (full, filename)) if names[filename] == 1 else (full, (full,))
+        image_id = filename if names[filename] == 1 else full
+        # In another folder than the one named, a file is the same picture only if its name holds that folder's name.
+        places = (full, filename) if names[filename] == 1 and full != filename and str(folder) in filename else (full,)
         position = gatherer.image(image_id, where, *places, captions=[text for text in texts if text])
         if position is None:
             continue

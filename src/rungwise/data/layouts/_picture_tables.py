@@ -6,14 +6,17 @@
 where there are columns for them. The split of a file is what the ``README.md`` beside it says, or what its name says
 (``train-00000-of-00005.parquet``), or that of its folders.
 
-Pictures stay where they are: a collection holds the place of each
+Rows of one id are one picture only if their pictures are equal, byte for byte: a column that is named like an id may
+number something else, and files of several splits often count from 0 each. Pictures stay where they are: a collection
+holds the place of each
 (:class:`~rungwise.data.files.ParquetCell`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,9 +25,9 @@ from typing import Any
 
 from rungwise.core import UserError, is_regular, limits, opened_file, parse_json, parse_yaml
 from rungwise.data._collection import ImageCaptions
-from rungwise.data.files import Parquet, ParquetCell, leaf, opened_parquet
+from rungwise.data.files import Parquet, ParquetCell, cell_digests, leaf, opened_parquet
 from rungwise.data.layouts._folder import PictureFolder, folder_name
-from rungwise.data.layouts._gatherer import Gatherer, split_in_words
+from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
 from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS
 
 SUFFIX = ".parquet"
@@ -64,9 +67,11 @@ def read_picture_tables(
 ) -> ImageCaptions:
     """The pictures of some Parquet files with their captions.
 
-    Image ids are those of a column such as ``filename`` or ``image_id``; rows of one id are one picture with several
-    captions. Without such a column they are the names that go with the pictures, or where those come again the name of
-    the file and the number of the row.
+    Image ids are those of a column such as ``filename`` or ``image_id``; rows of one id with equal pictures are one
+    picture with several captions. Without such a column they are the names that go with the pictures, or where those
+    come again the name of the file and the number of the row. An id that stands for several pictures gets the name of
+    the split before it, or else its pictures are called by file and row. Of ids that stand in several rows all pictures
+    are read once, to compare them.
 
     Args:
         paths: The files.
@@ -92,29 +97,99 @@ def read_picture_tables(
             gatherer.issue("file left out", str(path), "README.md beside it names files, and not this one")
         else:
             tables.append(_Table(path, split, gatherer))
-    names = Counter(name for table in tables for name in table.names if name is not None)
+    given = _ids(tables, root, gatherer)
+    pictures = _Pictures(tables, given, root, gatherer)
+    caption_ids: set[str] = set()
+    repeated = 0
+    for table, ids in zip(tables, given, strict=True):
+        for row, image_id in zip(table.rows(), ids, strict=False):
+            texts = [text for text, _ in row.captions]
+            if (named := pictures.image_id(table, row.number, image_id)) is None:
+                reason = f"the cell is empty, and {image_id!r} has one{left_out(texts)}"
+                gatherer.issue("missing picture", row.where, reason)
+                continue
+            position = gatherer.packed(named, None if captions_only else row.picture, row.where, texts)
+            if position is None:
+                continue
+            split = "train" if join_restval and row.split == "restval" else row.split
+            gatherer.split(position, split, row.where)
+            gatherer.label(position, row.labels, row.where)
+            for text, caption_id in row.captions:
+                repeated += caption_id in caption_ids
+                gatherer.caption(position, text, row.where, None if caption_id in caption_ids else caption_id)
+                caption_ids |= {caption_id} if caption_id is not None else set()
+    if repeated:
+        gatherer.issue(
+            "caption ids come again", str(root), f"{repeated} captions are numbered by their pictures instead"
+        )
+    return gatherer.collection(folder_name(root), "parquet")
+
+
+def _ids(tables: Sequence[_Table], root: Path, gatherer: Gatherer) -> list[list[str]]:
+    """The id of each row of each table, by its columns; rows of one id may still hold different pictures."""
+    names = Counter(name for table in tables if not table.has_ids for _, name, _ in table.keys if name is not None)
     short = Counter(PurePosixPath(name).name for name in names)
     unique = all(count == 1 for count in names.values())
     if not unique:
-        name, count = names.most_common(1)[0]
-        gatherer.issue("names come again", str(root), f"{count} pictures are called {name!r}; rows are counted instead")
+        again, count = names.most_common(1)[0]
+        gatherer.issue(
+            "names come again", str(root), f"{count} pictures are called {again!r}; rows are counted instead"
+        )
+    found = []
     for table in tables:
-        for row in table.rows():
-            if row.image_id is not None:
-                image_id = row.image_id
-            elif unique and row.name is not None:
-                last = PurePosixPath(row.name).name
-                image_id = last if last and short[last] == 1 else row.name
-            else:
-                image_id = f"{table.path.relative_to(root).with_suffix('').as_posix()}/{row.number}"
-            position = gatherer.packed(image_id, None if captions_only else row.picture, row.where)
-            if position is not None:
-                split = "train" if join_restval and row.split == "restval" else row.split
-                gatherer.split(position, split, row.where)
-                gatherer.label(position, row.labels, row.where)
-                for text, caption_id in row.captions:
-                    gatherer.caption(position, text, row.where, caption_id)
-    return gatherer.collection(folder_name(root), "parquet")
+        ids: list[str] = []
+        for number, (image_id, name, _) in enumerate(table.keys):
+            called = name if unique else None
+            if called is not None and short[last := PurePosixPath(called).name] == 1:
+                called = last or called
+            ids.append(image_id or called or table.row_name(number, root))
+        found.append(ids)
+    return found
+
+
+class _Pictures:
+    """Which rows of one id hold the same picture, and what each of its pictures is called."""
+
+    def __init__(
+        self, tables: Sequence[_Table], given: Sequence[Sequence[str]], root: Path, gatherer: Gatherer
+    ) -> None:
+        counts = Counter(image_id for ids in given for image_id in ids)
+        self._digests: dict[Path, dict[int, bytes | None]] = {}
+        first: dict[str, dict[bytes | None, tuple[_Table, int]]] = defaultdict(dict)
+        for table, ids in zip(tables, given, strict=True):
+            digests = table.digests([number for number, one in enumerate(ids) if counts[one] > 1])
+            self._digests[table.path] = digests
+            for number, digest in digests.items():
+                first[ids[number]].setdefault(digest, (table, number))
+        self._names: dict[str, dict[bytes | None, str]] = {}
+        taken = set(counts)
+        for image_id, rows in first.items():
+            held = {digest: place for digest, place in rows.items() if digest is not None}
+            if len(held) > 1:
+                names = _several_names(image_id, list(held.values()), taken, root)
+                taken.update(names)
+                self._names[image_id] = dict(zip(held, names, strict=True))
+                table, number = next(iter(held.values()))
+                shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+                detail = f"{image_id!r} stands for {len(names)} different pictures, which are called {shown}"
+                gatherer.issue("id of several pictures", table.place(number), detail)
+            elif held and None in rows:
+                self._names[image_id] = dict.fromkeys(held, image_id)
+
+    def image_id(self, table: _Table, number: int, given: str) -> str | None:
+        """The id of a row's picture; None where the row has none, but another row of this id has one."""
+        names = self._names.get(given)
+        return given if names is None else names.get(self._digests[table.path][number])
+
+
+def _several_names(image_id: str, rows: Sequence[tuple[_Table, int]], taken: set[str], root: Path) -> list[str]:
+    splits = [table.keys[number][2] for table, number in rows]
+    names = [f"{split}/{image_id}" for split in splits]
+    if not all(splits) or len(set(names)) < len(names) or taken & set(names):
+        names = [table.row_name(number, root) for table, number in rows]
+    while taken & set(names):  # only where somebody calls pictures as rows are called here
+        names = [f"{name} of {image_id}" for name in names]
+    return names
 
 
 @dataclass(frozen=True)
@@ -122,15 +197,19 @@ class _Row:
     where: str
     number: int
     picture: ParquetCell
-    image_id: str | None
-    name: str | None
     split: str
     labels: list[str]
     captions: list[tuple[str, str | None]]
 
 
 class _Table:
-    """One file: its columns by their use, and its rows."""
+    """One file: its columns by their use, and its rows.
+
+    Attributes:
+        path: The file.
+        has_ids: Whether there is a column that is named like the id of a picture.
+        keys: Id, name of the picture (``/`` between its parts) and split of each row, None or empty where unknown.
+    """
 
     def __init__(self, path: Path, split: str, gatherer: Gatherer) -> None:
         self.path, self._split = path, split
@@ -150,7 +229,9 @@ class _Table:
             self._label = _column(file.schema, _LABEL_COLUMNS)
             self._label_names = _texts(_field(_field(features, self._label), "names"))
             self._sizes = file.group_sizes
-            self.names = [] if self._id is not None else [_path_of(row, self._image) for row in self._cells(file)]
+            self.has_ids = self._id is not None
+            wanted = [self._id, self._split_column]
+            self.keys = [self._key(cells) for cells in self._cells(file, wanted)]
         if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
             detail = f"of its columns of texts ({', '.join(others[:4])}) none is called caption or the like; rename one"
             gatherer.issue("no captions", str(path), detail)
@@ -158,9 +239,37 @@ class _Table:
             detail = f"{', '.join(pictures[1:4])}; the pictures are those of {pictures[0]}"
             gatherer.issue("columns left out", str(path), detail)
 
-    def _cells(self, file: Parquet) -> Iterator[dict[str, Any]]:
-        wanted = [self._id, *self._captions, self._caption_id, self._split_column, self._label]
-        columns = [column for column in wanted if column is not None]
+    def row_name(self, number: int, root: Path) -> str:
+        """What a picture without a name is called."""
+        return f"{self.path.relative_to(root).with_suffix('').as_posix()}/{number}"
+
+    def place(self, number: int) -> str:
+        """File and row, for messages."""
+        return f"{self.path}, row {number + 1}"
+
+    def digests(self, numbers: Sequence[int]) -> dict[int, bytes | None]:
+        """SHA-256 of the pictures in some rows, ascending; None for an empty cell."""
+        found: dict[int, bytes | None] = {}
+        before = 0
+        for group, size in enumerate(self._sizes):
+            begin, end = (bisect_left(numbers, edge) for edge in (before, before + size))
+            if begin < end:
+                rows = [number - before for number in numbers[begin:end]]
+                digests = cell_digests(self.path, group, rows, self._image)
+                found.update((before + row, digests.get(row)) for row in rows)
+            before += size
+        return found
+
+    def _key(self, cells: dict[str, Any]) -> tuple[str | None, str | None, str]:
+        image_id = next(iter(_texts(cells.get(self._id))), None) if self._id is not None else None
+        return image_id, _path_of(cells, self._image), self._split_of(cells)
+
+    def _split_of(self, cells: dict[str, Any]) -> str:
+        split = cells.get(self._split_column) if self._split_column is not None else None
+        return split.strip() if isinstance(split, str) and split.strip() else self._split
+
+    def _cells(self, file: Parquet, wanted: Sequence[str | None]) -> Iterator[dict[str, Any]]:
+        columns = list(dict.fromkeys(column for column in wanted if column is not None))
         columns += [f"{self._image}.path"] if self._named else []
         if columns:
             yield from file.rows(columns)
@@ -168,20 +277,18 @@ class _Table:
             yield from ({} for _ in range(sum(self._sizes)))
 
     def rows(self) -> Iterator[_Row]:
+        """Captions, labels and split of each row, and the place of its picture."""
         places = ((group, row) for group, size in enumerate(self._sizes) for row in range(size))
+        wanted = [*self._captions, self._caption_id, self._split_column, self._label]
         with opened_parquet(self.path) as file:
-            for number, (cells, (group, row)) in enumerate(zip(self._cells(file), places, strict=False)):
-                where = f"{self.path}, row {number + 1}"
-                texts = [text for column in self._captions for text in _texts(cells.get(column))]
+            for number, (cells, (group, row)) in enumerate(zip(self._cells(file, wanted), places, strict=False)):
+                texts = [text for column in self._captions for text in _captions(cells.get(column))]
                 ids = _texts(cells.get(self._caption_id)) if self._caption_id is not None else []
-                split = cells.get(self._split_column) if self._split_column is not None else None
                 yield _Row(
-                    where,
+                    self.place(number),
                     number,
                     ParquetCell(self.path, group, row, self._image),
-                    next(iter(_texts(cells.get(self._id))), None) if self._id is not None else None,
-                    _path_of(cells, self._image),
-                    split if isinstance(split, str) and split.strip() else self._split,
+                    self._split_of(cells),
                     self._labels(cells),
                     list(zip(texts, ids if len(ids) == len(texts) else [None] * len(texts), strict=True)),
                 )
@@ -317,6 +424,15 @@ def _path_of(cells: dict[str, Any], image: str) -> str | None:
     held = cells.get(image)
     path = held.get("path") if isinstance(held, dict) else None
     return path.replace("\\", "/") if isinstance(path, str) and path.strip() else None
+
+
+def _captions(cell: object) -> list[str]:
+    """The captions in a cell; null is an empty one, as an empty cell of CSV is."""
+    if isinstance(cell, list):
+        return [text for one in cell for text in _captions(one)]
+    if isinstance(cell, dict):
+        return _captions(cell.get("raw"))
+    return [""] if cell is None else _texts(cell)
 
 
 def _texts(cell: object) -> list[str]:

@@ -25,12 +25,14 @@ from rungwise.core import UserError, is_regular
 from rungwise.data._collection import ImageCaptions, Issue
 from rungwise.data.files import FeatureRows, first_parts, map_parts, read_every_line, whole_name
 from rungwise.data.layouts._folder import PictureFolder, folder_name
-from rungwise.data.layouts._gatherer import clean_caption, split_name
+from rungwise.data.layouts._gatherer import clean_caption, left_out, split_name
 
 _ROWS, _CAPTIONS, _IDS = "_ims.npy", "_caps.txt", "_ids.txt"
 _ORDER = ("train", "dev", "val", "test", "testall")
 # Where rows may repeat, these are compared: some at the beginning, and runs of some at places drawn at random.
 _BEGINNING, _RUNS, _RUN = 64, 32, 8
+_COMPARED = 256
+"""Number of rows that are compared where one id names several."""
 
 
 def precomputed_splits(path: Path) -> list[Path]:
@@ -119,7 +121,8 @@ def read_precomputed(path: Path, captions_only: bool = False) -> ImageCaptions:
                 owners.append(first + owner)
             if odd or not clean:
                 kind = "malformed text" if odd else "empty caption"
-                issues.append(Issue(kind, f"{split.file}, line {line}", odd))
+                lost = left_out(() if clean else [text])
+                issues.append(Issue(kind, f"{split.file}, line {line}", f"{odd}{lost}"))
             numbers[owner] += 1
         positions.append(split.row_of_image + rows_before)
         rows_before += len(split.rows)
@@ -200,11 +203,24 @@ def _by_ids(ids: Sequence[str], rows: FeatureRows, file: Path) -> tuple[NDArray[
     if len(rows) == len(position):
         return np.arange(len(rows)), image_of_caption
     if len(rows) == len(ids):
-        return np.unique(image_of_caption, return_index=True)[1].astype(np.int64), image_of_caption
+        first = np.unique(image_of_caption, return_index=True)[1].astype(np.int64)
+        _refuse_different_rows(ids, rows, first[image_of_caption], file)
+        return first, image_of_caption
     raise UserError(
         f"{_of(file, _ROWS)}: {len(rows)} rows, but {_of(file, _IDS).name} names {len(position)} images for"
         f" {len(ids)} captions; give one row for each image or for each caption"
     )
+
+
+def _refuse_different_rows(ids: Sequence[str], rows: FeatureRows, first: NDArray[np.int64], file: Path) -> None:
+    """Compare some of the rows with the first one of the same id, which stands for all of them."""
+    again = np.flatnonzero(first != np.arange(len(first)))
+    for row in again[:: max(1, len(again) // _COMPARED)].tolist():
+        if not np.array_equal(rows[row], rows[int(first[row])], equal_nan=True):
+            raise UserError(
+                f"{_of(file, _IDS)}: {ids[row]!r} names the rows {first[row]} and {row} of {_of(file, _ROWS).name},"
+                " which differ; give each image an id of its own"
+            )
 
 
 def _by_counts(

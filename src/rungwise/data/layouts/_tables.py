@@ -20,7 +20,16 @@ from rungwise.data.layouts._folder import (
     picture_id,
     readable_name,
 )
-from rungwise.data.layouts._gatherer import Gatherer, leave_out, left_out, shown, split_in_file_name
+from rungwise.data.layouts._gatherer import (
+    Gatherer,
+    in_another_split,
+    is_path_of,
+    leave_out,
+    left_out,
+    overshadowed,
+    shown,
+    split_in_file_name,
+)
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import (
     is_json_captions,
@@ -199,7 +208,14 @@ def read_tables(
             leave_out(files, one.table.path, error, _LEFT)
             continue
         simple = all(one.table.path.suffix.lower() == JSON_SUFFIX for one in usable)
-        return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
+        try:
+            return gatherer.collection(folder_name(files.root), "json" if simple else _layout(files))
+        except UserError as error:
+            if asked:
+                raise
+            for one in usable:
+                leave_out(files, one.table.path, str(error), _LEFT)
+            break
     return None
 
 
@@ -212,7 +228,9 @@ class _Candidate:
         split: The split that its name tells, else its folder; None if neither does.
         own: It names pictures of its own folder below that of the collection, and those of that folder alone.
         found: Each name in the table, with the pictures that it may mean.
-        named: What the table names, to compare it with others: pictures, or ids where no pictures are there.
+        named: What the table names, to compare it with others: pictures, or ids where no pictures are there, each with
+            whether that is the picture's path.
+        base: The folder from which its names are paths.
         common: The folder that ids of pictures leave out, as the names of the other tables leave it out.
         taken: Names in other tables, which are no ids here.
         by_path: Its names are no ids, since another table calls other pictures so.
@@ -239,7 +257,12 @@ class _Candidate:
         inside = {name: find(name) for name in names} if self.folder.parts else {}
         self.own = bool(inside) and (published or any(inside.values()))
         self.found = inside if self.own else {name: self._anywhere(name) for name in names}
-        self.named: set[Path | str] = {paths[0] for paths in self.found.values() if len(paths) == 1}
+        self.base = self._within.root if self.own else files.root
+        self.named: set[tuple[object, bool]] = {
+            (paths[0], is_path_of(name, paths[0], self.base, files.root))
+            for name, paths in self.found.items()
+            if len(paths) == 1
+        }
         self.common, self.taken, self.by_path = files.root, frozenset[str](), self.own
 
     def find(self, name: str) -> Sequence[Path]:
@@ -267,11 +290,8 @@ class _Candidate:
 
     def _exactly(self, name: str) -> Sequence[Path]:
         """The picture whose path from the table's own folder, or from the whole one, is this name."""
-        whole = self._files.exact(name)
-        if whole is not None and not whole.is_relative_to(self._within.root):
-            whole = None
-        path = self._within.exact(name) or whole
-        return [path] if path else self._away(name)
+        whole = [path for path in self._files.exact(name) if path.is_relative_to(self._within.root)]
+        return self._within.exact(name) or whole or self._away(name)
 
     def _away(self, name: str) -> Sequence[Path]:
         """The picture to which a path leads from the table's own folder."""
@@ -282,16 +302,12 @@ class _Candidate:
 
     def _anywhere(self, name: str) -> Sequence[Path]:
         """The pictures of the whole folder that a name may mean, those of another split's folder left out."""
-        exact = self._files.exact(name)
-        if self._searched is None or (exact is not None and not self.folder.parts):
-            return [exact] if exact is not None else self._files.find(name)
-        splits = [(path, self._splits_of(path)) for path in self._files.find(name)]
-        found = [path for path, told in splits if not told or self._searched in told]
-        return [path for path, told in splits if self._searched in told] or found if len(found) > 1 else found
-
-    def _splits_of(self, path: Path) -> set[str]:
-        root = self._files.root
-        return _splits(path.relative_to(root).parent) if path.is_relative_to(root) else set()
+        found, root = self._files.find(name), self._files.root
+        found = [path for path in found if not in_another_split(path, root, self._searched, name)]
+        if len(found) < 2 or self._searched is None:
+            return found
+        inside = [path for path in found if path.is_relative_to(root)]
+        return [path for path in inside if self._searched in _splits(path.relative_to(root).parent)] or found
 
 
 def _splits(folder: Path) -> set[str]:
@@ -343,7 +359,10 @@ def _columns_of_large(path: Path, files: PictureFolder) -> tuple[str, ...] | Non
 
 
 def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_only: bool) -> list[_Candidate]:
-    """The tables that name pictures of the folder and do not contradict each other; the others are left out."""
+    """The tables that name pictures of the folder and do not contradict each other; the others are left out.
+
+    A name that only resembles a picture is no rival to its path: of these two the path counts, picture by picture.
+    """
     naming = [one for one in candidates if one.named]
     if naming or (files.pictures and not captions_only):
         for one in candidates:
@@ -356,17 +375,18 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
             for one in naming:
                 one.own = bool(one.folder.parts)
         for one in naming:
-            one.named = {one.identify(name) for name in one.found}
-    taken: dict[Path | str, list[_Candidate]] = {}
+            one.named = {(one.identify(name), True) for name in one.found}
+    of_path = overshadowed({one: one.named for one in naming})
+    taken: dict[tuple[object, bool], list[_Candidate]] = {}
     left = set()
     for one in sorted(naming, key=_precedence):
         rivals = [
             other for what in one.named for other in taken.get(what, ())
             if one.split is None or other.split is None or one.split == other.split
         ]  # fmt: skip
-        if rivals:
+        if rival := of_path.get(one) or next(iter(rivals), None):
             left.add(one)
-            other = readable_name(rivals[0].table.path.relative_to(files.root))
+            other = readable_name(rival.table.path.relative_to(files.root))
             leave_out(
                 files, one.table.path, f"names pictures that {other} names too; that one is read", _LEFT, instead=True
             )
@@ -469,12 +489,14 @@ def _gather(gatherer: Gatherer, candidate: _Candidate) -> None:
             labels = _labels(given)
             caption_id = _text(given.get("caption_id"), "caption_id") or None
         except TypeError as error:
-            gatherer.issue("malformed row", where, f"{error}{left_out(filter(None, map(_name, cells.values())))}")
+            gatherer.issue("malformed row", where, f"{error}{left_out(_every_text(cells))}")
             continue
         if not reference.strip():
             gatherer.issue("missing picture", where, f"the row names no picture{left_out(texts)}")
             continue
-        image = gatherer.image(candidate.identify(reference), where, reference, find=candidate.find, captions=texts)
+        image = gatherer.image(
+            candidate.identify(reference), where, reference, find=candidate.find, base=candidate.base, captions=texts
+        )
         if image is None:
             continue
         gatherer.split(image, split, where)
@@ -513,6 +535,11 @@ def _labels(given: Cells) -> list[str]:
 
 def _texts(cell: object, column: str) -> list[str]:
     return [_text(one, column) for one in cell] or [""] if isinstance(cell, list) else [_text(cell, column)]
+
+
+def _every_text(cells: Cells) -> list[str]:
+    """What a malformed row says, for its issue."""
+    return [_name(one) for cell in cells.values() for one in (cell if isinstance(cell, list) else [cell])]
 
 
 def _name(cell: object) -> str:
@@ -588,6 +615,7 @@ def _header(text: str, delimiter: str) -> tuple[str, ...]:
 
 def _parse_separated(path: Path, text: str, delimiter: str, *, quoted: bool) -> Table:
     columns: tuple[str, ...] = ()
+    twice: dict[str, list[int]] = {}
     rows: list[tuple[str, Cells | str]] = []
     says_delimiter = _SAID_DELIMITER.match(text) is not None
     for line, cells in separated_records(path, text, delimiter, quoted=quoted):
@@ -597,8 +625,14 @@ def _parse_separated(path: Path, text: str, delimiter: str, *, quoted: bool) -> 
             cells = [cell.strip() for cell in cells]
         if not columns:
             columns = tuple(cells)
+            places: dict[str, list[int]] = {}
+            for place, name in enumerate(columns):
+                places.setdefault(name, []).append(place)
+            twice = {name: held for name, held in places.items() if len(held) > 1}
         elif len(cells) == len(columns):
-            rows.append((f"line {line}", dict(zip(columns, cells, strict=True))))
+            named: dict[str, object] = dict(zip(columns, cells, strict=True))
+            named |= {name: [cells[place] for place in held] for name, held in twice.items()}
+            rows.append((f"line {line}", named))
         else:
             sign = {",": "a comma", ";": "a semicolon"}.get(delimiter, "")
             hint = f"; put texts that hold {sign} in quotes" if len(cells) > len(columns) and sign else ""
@@ -618,7 +652,7 @@ def _read_json_lines(path: Path, lenient: bool) -> Table:
         # Programs that lack a value write NaN for it, which counts as an empty cell.
         where = f"{path}, line {number}"
         try:
-            cells = parse_json(line, where, finite=False)
+            cells = parse_json(line, where, finite=False, join_texts=True)
         except UserError as error:
             if not lenient:
                 raise

@@ -31,7 +31,9 @@ class Owners:
     """
 
     def __init__(self, files: PictureFolder, beside: Iterable[Path]) -> None:
+        beside = list(beside)
         folders = {path.parent for path in beside}
+        self._given = {(path.parent, path.stem, path.suffix.lower()) for path in beside}
         self._exact: dict[tuple[Path, str], list[Path]] = defaultdict(list)
         self._composed: dict[tuple[Path, str], list[Path]] = defaultdict(list)
         self._unread: set[Path] = set()
@@ -48,16 +50,21 @@ class Owners:
     def of(self, beside: Path, base: str | None = None) -> list[Path]:
         """The pictures that a file may belong to: one, none, or several where its name does not decide.
 
-        Composed and decomposed Unicode are the same name; the case of letters makes two.
+        Composed and decomposed Unicode are the same name where no other file beside it has the picture's very name; the
+        case of letters makes two.
 
         Args:
             beside: The file.
             base: Name of the picture, with or without its ending; by default that of the file without its own ending.
         """
         name = PurePath(beside.name).stem if base is None else base
-        return self._exact.get((beside.parent, name)) or self._composed.get(
-            (beside.parent, normalised(name, "NFC")), []
-        )
+        if found := self._exact.get((beside.parent, name)):
+            return found
+        alike = self._composed.get((beside.parent, normalised(name, "NFC")), [])
+        return [one for one in alike if not self._has_its_own(one, beside.suffix.lower())]
+
+    def _has_its_own(self, picture: Path, suffix: str) -> bool:
+        return any((picture.parent, name, suffix) in self._given for name in (picture.name, picture.stem))
 
     def is_read(self, picture: Path) -> bool:
         """Whether a picture is one of those that are read."""

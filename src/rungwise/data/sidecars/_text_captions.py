@@ -14,7 +14,7 @@ from typing import Any
 from rungwise.core import UserError, parse_json, read_bytes
 from rungwise.data._collection import NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import read_text
-from rungwise.data.layouts import Gatherer, PictureFolder, folder_name, readable_name
+from rungwise.data.layouts import Gatherer, PictureFolder, folder_name, left_out, readable_name
 from rungwise.data.sidecars._owners import Owners
 from rungwise.data.sidecars._takeout import is_takeout
 
@@ -32,7 +32,6 @@ _NOTES_OF_IMG2DATASET = frozenset({"error_message", "exif", "key", "md5", "sha25
 """What img2dataset writes for itself; nobody searches by it."""
 _NUMBERS = re.compile(r"[\d\s.,;:+\-eE]*", re.ASCII)
 _DEEPEST = 4
-_MOST_SHOWN = 80
 
 
 def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
@@ -40,7 +39,7 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
 
     Image ids are the paths below the folder, every split is ``none``, the layout is ``"text-files"``. Of a file whose
     name fits two pictures, of one without a picture, of a text that is longer than captions are, and of one of
-    numbers alone, an issue says the first words. Where most texts beside pictures are no captions, none is read.
+    numbers alone, an issue says the words. Where most texts beside pictures are no captions, none is read.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -57,14 +56,14 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
         return None
     owners = Owners(files, [*texts, *described])
     captions: dict[Path, tuple[Path, list[str]]] = {}
-    left_out: dict[Path, Issue] = {}
+    unread: dict[Path, Issue] = {}
     for path in texts:
         found = _text(files, owners, path)
         if isinstance(found, Issue):
-            left_out[path] = found
+            unread[path] = found
         else:
             captions[path] = found
-    no_captions = [path for path, issue in left_out.items() if issue.kind == _NO_CAPTION]
+    no_captions = [path for path, issue in unread.items() if issue.kind == _NO_CAPTION]
     if len(no_captions) > len(captions):
         beside = sorted([*no_captions, *captions])
         for path in beside:
@@ -74,16 +73,16 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
         captions = {}
     fields = dict(_fields(files, owners, described))
     if not (captions or any(any(_captions_in(said)) for _, said in fields.values())):
-        for path, issue in left_out.items():
+        for path, issue in unread.items():
             if issue.kind in (_OF_SEVERAL, _OF_UNREAD):
                 files.take(path)
                 files.note(issue)
         return None
     for path in fields:
         files.take(path)
-    for path in (*captions, *left_out):
+    for path in (*captions, *unread):
         files.take(path)
-    files.note(*(issue for issue in left_out.values() if captions or issue.kind != _NO_CAPTION))
+    files.note(*(issue for issue in unread.values() if captions or issue.kind != _NO_CAPTION))
     gatherer = Gatherer(files)
     position = {path: gatherer.file(path) for path in files.pictures}
     held: dict[Path, list[str]] = {}
@@ -123,33 +122,28 @@ def _text(files: PictureFolder, owners: Owners, path: Path) -> tuple[Path, list[
     except UserError as error:
         return Issue("unreadable file", where, str(error).removeprefix(f"{files.root / path}: "))
     lines = [line for line in map(str.strip, text.split("\n")) if line]
-    if doubt := _doubt(owners, path, text):
+    words = left_out(lines if len(lines) <= MOST_LINES else [text])
+    if doubt := _doubt(owners, path, words):
         return doubt
-    words = _beginning(text)
     if _NUMBERS.fullmatch(text):
-        return Issue(_NO_CAPTION, where, f"numbers alone: {words}")
+        return Issue(_NO_CAPTION, where, f"numbers alone{words}")
     if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_CAPTION:
         most = f"more than {MOST_LINES} lines, or one of more than {LONGEST_CAPTION} characters"
-        return Issue(_NO_CAPTION, where, f"{most}: {words}")
+        return Issue(_NO_CAPTION, where, f"{most}{words}")
     return found[0], lines
 
 
-def _doubt(owners: Owners, path: Path, text: str) -> Issue | None:
+def _doubt(owners: Owners, path: Path, words: str) -> Issue | None:
     """Why a text is given to no picture; None where its name decides."""
-    where, found, words = readable_name(path), owners.of(path), _beginning(text)
+    where, found = readable_name(path), owners.of(path)
     if len(found) > 1:
         named = " or ".join(one.name for one in found[:3])
-        return Issue(_OF_SEVERAL, where, f"may be of {named}: {words}")
+        return Issue(_OF_SEVERAL, where, f"may be of {named}{words}")
     if not found:
-        return Issue("text without a picture", where, f"no picture of this name in its folder: {words}")
+        return Issue("text without a picture", where, f"no picture of this name in its folder{words}")
     if not owners.is_read(found[0]):
-        return Issue(_OF_UNREAD, where, f"of {found[0].name}: {words}")
+        return Issue(_OF_UNREAD, where, f"of {found[0].name}{words}")
     return None
-
-
-def _beginning(text: str) -> str:
-    words = " ".join(text[: 4 * _MOST_SHOWN].split())
-    return repr(words if len(words) <= _MOST_SHOWN else f"{words[:_MOST_SHOWN]}...")
 
 
 def _fields(
@@ -165,7 +159,7 @@ def _fields(
         is_of_picture = captions or (isinstance(said, dict) and said.keys() >= {"key", "status"})
         if not is_of_picture or is_takeout(said):
             continue
-        doubt = _doubt(owners, path, captions[0] if captions else "")
+        doubt = _doubt(owners, path, left_out(captions))
         if doubt is None:
             yield path, (owners.of(path)[0], said)
         elif captions:
@@ -185,7 +179,7 @@ def _gather_fields(gatherer: Gatherer, image: int, said: Mapping[str, Any], held
     """Add the captions of a JSON file that its text file does not hold, and its further fields as columns."""
     for text in dict.fromkeys(_captions_in(said)):
         if len(text) > LONGEST_CAPTION:
-            gatherer.issue(_NO_CAPTION, where, f"more than {LONGEST_CAPTION} characters: {_beginning(text)}")
+            gatherer.issue(_NO_CAPTION, where, f"more than {LONGEST_CAPTION} characters{left_out([text])}")
         elif text not in held:
             gatherer.caption(image, text, where)
     notes = _NOTES_OF_IMG2DATASET if {"key", "status"} <= said.keys() else frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rungwise.core import STRICT
+from rungwise.data.layouts import Key
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class CollectionConfig:
         path: Folder or file of the data, in any layout that rungwise inspect recognises.
         train: Splits to learn from.
         validation: Split that chooses between models.
+        key: Members of tar archives go together by their names to the first dot, or (stem) to the last.
         join_restval: Count COCO's restval pictures as training pictures.
     """
 
@@ -23,4 +25,5 @@ class CollectionConfig:
     path: str = ""
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
+    key: Key = "dot"
     join_restval: bool = False
