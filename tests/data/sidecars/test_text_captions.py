@@ -149,7 +149,7 @@ def test_json_whose_picture_its_name_does_not_decide_is_listed_with_its_caption(
     assert [(issue.where, issue.detail) for issue in data.issues if "Which?" in issue.detail] == [
         ("a.json", "may be of a.jpg or a.png; left out: 'Which?'"),
         ("b.json", "no picture of this name in its folder; left out: 'Which?'"),
-        ("c.json", "of c.cr2: 'Which?'"),
+        ("c.json", "of c.cr2; left out: 'Which?'"),
     ]
 
 
