@@ -13,7 +13,7 @@ import numpy as np
 
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
-from rungwise.data._collection import CollectionSource, ImageCaptions, Issue
+from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
 from rungwise.data._joined_folders import joined, named_folders
 from rungwise.data.files import Exclusions, PackedPicture
 from rungwise.data.labelled import (
@@ -451,7 +451,7 @@ def _recognised(
             more = f", with {len(found) - 1} more" if len(found) > 1 else ""
             what = "rows of features" if data.features is not None else "pictures"
             detail = f"holds {len(data)} {what}{more}, not read beside pictures; to read it, give it alone"
-            issues.append(Issue("not read", _named(files, found), detail))
+            issues.append(Issue(NOT_READ, _named(files, found), detail))
             continue
         return data, issues
     if layout not in (None, "folder", TEXT_FILES, "features"):
@@ -478,7 +478,7 @@ def _passed_over(files: PictureFolder, kind: _Kind) -> list[Issue]:
     more = f", with {len(found) - 1} more" if len(found) > 1 else ""
     name = min(kind.layouts)
     detail = f"{LAYOUTS[name]}{more}; the collection is read as something else, and as this with the layout {name}"
-    return [Issue("not read", _named(files, found), detail)]
+    return [Issue(NOT_READ, _named(files, found), detail)]
 
 
 def _is_collection(data: ImageCaptions, files: PictureFolder) -> bool:

@@ -238,6 +238,29 @@ def test_an_index_keeps_the_kind_of_collection_that_it_was_made_of(
     assert "5 pictures, 1 captions indexed" in said
 
 
+def test_several_folders_make_one_index_and_none_is_forgotten(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "a.jpg").write_bytes(photos()[2])
+    assert main(["index", "photos", "scans"]) == 2
+    assert "2 folders make one index; name it: --out INDEX" in capsys.readouterr().err
+    assert main(["index", "photos", "scans", "--out", "both", "--model", model]) == 0
+    assert "6 added" in capsys.readouterr().out
+    assert main(["index", "scans", "photos", "--out", "both"]) == 0
+    assert "0 added, 0 changed, 0 removed, 6 unchanged" in capsys.readouterr().out
+    assert main(["index", "photos", "--out", "both"]) == 2
+    assert f"take the pictures of {tmp_path / 'scans'} out of it with --allow-removals" in capsys.readouterr().err
+    shutil.move(tmp_path / "scans", tmp_path / "away")
+    (pictures / "0.jpg").unlink()
+    assert main(["index", "photos", "scans", "--out", "both"]) == commands.WITHHELD
+    said = capsys.readouterr().out
+    assert "0 added, 0 changed, 0 removed, 6 unchanged" in said
+    assert f"{tmp_path / 'scans'} is empty or gone" in said
+    assert main(["index", "photos", "--out", "both", "--allow-removals"]) == 0
+    assert "0 added, 0 changed, 2 removed, 4 unchanged" in capsys.readouterr().out
+
+
 def test_captions_that_are_named_are_an_order_and_are_remembered(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -205,6 +205,11 @@ class _Run:
         given = source_of_files(pictures, layout=layout, captions=asked.captions, key=asked.key, exclude=asked.exclude)
         if before is None or asked.layout == AUTO:
             return given
+        if before.names and not asked.allow_removals and (lacking := sorted({*before.paths} - {*given.paths})):
+            raise UserError(
+                f"{self.place}: was made of {' and '.join(before.paths)}; name all of them, or take the pictures of"
+                f" {' and '.join(lacking)} out of it with --allow-removals"
+            )
         layouts = dict(zip(before.names or ("",), before.layouts, strict=True))
         alone = before.layouts[0] if len(before.layouts) == 1 else ""
         return replace(

@@ -88,13 +88,13 @@ def why_withheld(lost: int, known: int, left: int, collection: str, away: Sequen
     >>> why_withheld(30, 200, 170, "photos", [])
     'that is more than a tenth of the 200 pictures of the index'
     """
-    if not lost:
-        return ""
-    if not left:
+    if lost and not left:
         return f"{collection} is not there or holds no pictures now"
     if away:
         more = f" and {len(away) - 1} more" if len(away) > 1 else ""
         return f"{away[0]}{more} is empty or gone, perhaps not mounted"
+    if not lost:
+        return ""
     if lost == known:
         return "that are all pictures of the index"
     if lost >= FEW_REMOVED and lost > MOST_REMOVED * known:

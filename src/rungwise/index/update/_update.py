@@ -342,12 +342,13 @@ class Update:
     def _why_withheld(self, gone: Mapping[str, Path | None], before: int) -> str:
         """Why rows stay although their pictures are gone; empty where they go.
 
-        A picture that was renamed or moved is not lost: its content stands in the index under another id.
+        A picture that was renamed or moved is not lost: its content stands in the index under another id. Below a
+        folder that is away, all of it stays.
         """
         kept = {source.content for one, source in self._known.items() if source is not None and one not in gone}
         sources = {one: self._known.get(one) for one in gone}
         lost = [one for one, source in sources.items() if source is None or source.content not in kept]
-        files = [file for one in lost if (file := gone[one]) is not None]
+        files = [file for file in gone.values() if file is not None]
         away = [one for one in self._mounts if is_away(one)] + [one for one in self._roots if is_empty(one)]
         away = [one for one in away if any(file.is_relative_to(one) for file in files)]
         return why_withheld(len(lost), before, len(self._data), self._data.name, away)

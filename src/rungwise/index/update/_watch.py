@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError
+from rungwise.data.files import IGNORE_FILE
 from rungwise.index.update._update import Changes
 
-IGNORE_FILE = ".rungwiseignore"
-IGNORE_FILE = ".rungwiseignore"
 _GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
 
 
