@@ -139,7 +139,7 @@ def test_a_week_in_the_life_of_an_index(tmp_path: Path, disk: Path, monkeypatch:
     shutil.rmtree(week.photos / "holidays")
     lost = week.run("Sunday: 60 of 275 are deleted")
     assert (lost.removed, lost.withheld) == (0, 60)
-    assert lost.why == "that is more than a tenth of the 275 pictures of the index"
+    assert lost.why == "they are more than a tenth of the 275 pictures of the index"
     index = Index.open(tmp_path / "index")
     assert index.source is not None
     assert index.update(read_again(index.source), week.model, allow_removals=True).removed == 60

@@ -359,7 +359,7 @@ def test_a_large_share_is_not_removed_by_itself_and_a_small_one_is(photos: Path,
     draw(photos / "new.png", 3)
     changes = index.update(collection(photos), model)
     assert (changes.added, changes.removed, changes.unchanged, changes.withheld) == (1, 0, 180, 20)
-    assert changes.why == "that is more than a tenth of the 180 pictures of the index"
+    assert changes.why == "they are more than a tenth of the 180 pictures of the index"
     assert len(index) == 181
     draw(photos / "20.png", 20)
     changes = index.update(collection(photos), model)

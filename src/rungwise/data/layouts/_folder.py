@@ -62,7 +62,7 @@ PICTURE_SUFFIXES = frozenset(
 _MOST_LOOKED_INTO = 100_000
 """Files without a known ending whose first bytes are looked at; each has to be opened."""
 _INDEX_FILE, _INDEX_FORMAT, _INDEX_BYTES = "index.json", b'"rungwise-index"', 1 << 16
-_FILES_OF_INDEX = frozenset({_INDEX_FILE, "pictures", "captions"})
+_STORES_OF_INDEX = frozenset({"pictures", "pictures.lance"})
 _MOST_OF_INDEX = 100
 _SHOWN_ENDINGS = 4
 _MOST_ENDINGS = 1000
@@ -439,7 +439,7 @@ class _Listing:
                 self.issues.append(Issue("unreadable folder", readable_name(relative), detail))
                 continue
             names = {entry.name for entry in inside} if len(inside) <= _MOST_OF_INDEX else set()
-            if relative != Path() and names >= _FILES_OF_INDEX and self._is_index(relative):
+            if relative != Path() and _INDEX_FILE in names and names & _STORES_OF_INDEX and self._is_index(relative):
                 self._indexes.add(relative, ending=False)
                 continue
             if any(entry.name == IGNORE_FILE for entry in inside):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rungwise.core.disk import mounts_below
+from rungwise.data.files import is_of_programs
 
 MOST_REMOVED = 0.1
 """Largest share of an index that one update removes without being asked to."""
@@ -43,9 +44,9 @@ def mounted_folders(roots: Sequence[Path], folders: Iterable[Path]) -> tuple[Pat
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether a folder is not there, cannot be read, or holds nothing."""
+    """Whether a folder is not there, cannot be read, or holds nothing but what systems and programs keep there."""
     try:
-        return not any(folder.iterdir())
+        return all(is_of_programs(name) or name.startswith(".") for name in os.listdir(folder))
     except OSError:
         return True
 
@@ -84,9 +85,9 @@ def why_withheld(lost: int, known: int, left: int, collection: str, away: Sequen
     >>> why_withheld(3, 21, 18, "photos", [])
     ''
     >>> why_withheld(21, 21, 3, "photos", [])
-    'that are all pictures of the index'
+    'they are all pictures of the index'
     >>> why_withheld(30, 200, 170, "photos", [])
-    'that is more than a tenth of the 200 pictures of the index'
+    'they are more than a tenth of the 200 pictures of the index'
     """
     if lost and not left:
         return f"{collection} is not there or holds no pictures now"
@@ -96,7 +97,7 @@ def why_withheld(lost: int, known: int, left: int, collection: str, away: Sequen
     if not lost:
         return ""
     if lost == known:
-        return "that are all pictures of the index"
+        return "they are all pictures of the index"
     if lost >= FEW_REMOVED and lost > MOST_REMOVED * known:
-        return f"that is more than a tenth of the {known} pictures of the index"
+        return f"they are more than a tenth of the {known} pictures of the index"
     return ""

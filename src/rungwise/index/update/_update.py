@@ -8,7 +8,7 @@ a process which dies leaves an index of all that was acknowledged, and the next 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,12 +173,10 @@ class Update:
         if self._whole:
             before = len(self._known) - self._added
             gone = self._gone_now(sorted(self._gone.union(self._known.keys() - set(self._data.image_ids))))
-            why = "" if self._allow_removals else self._why_withheld(gone, before)
-            if why:
-                withheld = len(gone)
-                self._unchanged += withheld
-            else:
-                self._remove(list(gone))
+            stays, why = ([], "") if self._allow_removals else self._withheld(gone, before)
+            withheld = len(stays)
+            self._unchanged += withheld
+            self._remove([one for one in gone if one not in stays])
         if self._target.thumbnails is not None:
             borne = {source.content for source in self._known.values() if source is not None}
             self._target.thumbnails.remove(self._lost - borne)
@@ -339,19 +337,20 @@ class Update:
         own = None if self._target.folder is None else added_folder(self._target.folder)
         return there is None or (there and file is not None and file.parent == own)
 
-    def _why_withheld(self, gone: Mapping[str, Path | None], before: int) -> str:
-        """Why rows stay although their pictures are gone; empty where they go.
+    def _withheld(self, gone: Mapping[str, Path | None], before: int) -> tuple[Collection[str], str]:
+        """Rows that stay although their pictures are gone, and why; none where all of them go.
 
-        A picture that was renamed or moved is not lost: its content stands in the index under another id. Below a
-        folder that is away, all of it stays.
+        A picture that was renamed or moved is not lost: its content stands in the index under another id, and its old
+        row goes. Below a folder that is away, all of it stays.
         """
         kept = {source.content for one, source in self._known.items() if source is not None and one not in gone}
         sources = {one: self._known.get(one) for one in gone}
-        lost = [one for one, source in sources.items() if source is None or source.content not in kept]
-        files = [file for file in gone.values() if file is not None]
+        lost = {one for one, source in sources.items() if source is None or source.content not in kept}
         away = [one for one in self._mounts if is_away(one)] + [one for one in self._roots if is_empty(one)]
-        away = [one for one in away if any(file.is_relative_to(one) for file in files)]
-        return why_withheld(len(lost), before, len(self._data), self._data.name, away)
+        below = {one for one, file in gone.items() if file and any(file.is_relative_to(folder) for folder in away)}
+        away = [one for one in away if any(file and file.is_relative_to(one) for file in gone.values())]
+        why = why_withheld(len(lost), before, len(self._data), self._data.name, away)
+        return (lost | below, why) if why else ((), "")
 
     def _remove(self, ids: Sequence[str]) -> None:
         for start in range(0, len(ids), _IDS_AT_ONCE):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rungwise.core import UserError
+from rungwise.core import UserError, with_options
 from rungwise.data.files import IGNORE_FILE
 from rungwise.index.update._update import Changes
 
@@ -45,7 +45,7 @@ def follow(
             due = True
             if str(error) != complaint:
                 complaint = str(error)
-                say(complaint)
+                say(with_options(error) if isinstance(error, UserError) else complaint)
             continue
         due = False
         if changes:
