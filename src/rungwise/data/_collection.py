@@ -45,6 +45,8 @@ class CollectionSource:
     Attributes:
         paths: The folders or files that were given, as absolute paths, or as addresses of an object store.
         layouts: Layout of each that was recognised or asked for, such as ``"folder"``; empty where none is known yet.
+        files: Files of captions that were read in each of them, relative to it; empty where there are none, or where a
+            file was given itself.
         names: Name of each of several, which stands before the ids of its pictures; empty where there is only one.
         captions: File of the captions that was asked for; empty where the folder's own were read.
         key: What members of tar archives share that belong to one picture: the name to the first dot or to the last.
@@ -53,6 +55,7 @@ class CollectionSource:
 
     paths: tuple[str, ...]
     layouts: tuple[str, ...] = ()
+    files: tuple[tuple[str, ...], ...] = ()
     names: tuple[str, ...] = ()
     captions: str = ""
     key: Literal["dot", "stem"] = "dot"

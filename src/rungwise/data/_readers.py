@@ -97,6 +97,8 @@ class _Options:
     captions_only: bool
     exclude: tuple[str, ...] = ()
     key: Key = "dot"
+    files: tuple[str, ...] = ()
+    """Files of captions that were read before; others that are found are no part of the collection."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,15 @@ class _Kind:
         packed: The files hold the pictures themselves, or rows in place of them.
     """
 
-    layouts: frozenset[str]
+    layouts: tuple[str, ...]
     find: Callable[[PictureFolder], list[Path]]
     read: Callable[[list[Path], PictureFolder, _Options], ImageCaptions | None]
     packed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The layout by which it is asked for."""
+        return self.layouts[0]
 
 
 def read(
@@ -213,9 +220,9 @@ def source_of_files(
     return CollectionSource(
         tuple(map(_absolute, named.values())),
         (layout or "",) * len(named),
-        () if alone else tuple(named),
-        "" if captions is None else _absolute(user_path(captions)),
-        key,
+        names=() if alone else tuple(named),
+        captions="" if captions is None else _absolute(user_path(captions)),
+        key=key,
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
     )
 
@@ -239,12 +246,18 @@ def _read_source(
     captions = Path(source.captions) if source.captions else None
     parts: dict[str, tuple[Path, ImageCaptions]] = {}
     places: list[Path] = []
-    for path, layout, name in zip(source.paths, source.layouts, source.names or ("",), strict=True):
-        data, place = _read_or_none(Path(path), layout, captions, options, tolerant)
+    files: list[tuple[str, ...]] = []
+    remembered = source.files or ((),) * len(source.paths)
+    for path, layout, kept, name in zip(source.paths, source.layouts, remembered, source.names or ("",), strict=True):
+        data, place = _read_or_none(Path(path), layout, captions, replace(options, files=kept), tolerant)
         parts[name] = Path(path), data
         places.append(place)
+        files.append(kept if data.source is None else data.source.files[0])
     found = replace(
-        source, paths=tuple(map(_absolute, places)), layouts=tuple(data.layout for _, data in parts.values())
+        source,
+        paths=tuple(map(_absolute, places)),
+        layouts=tuple(data.layout for _, data in parts.values()),
+        files=tuple(files) if any(files) else (),
     )
     if source.names:
         there = {name: part for name, part in parts.items() if len(part[1]) or not tolerant}
@@ -294,8 +307,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
             raise UserError(f"{captions}: is a folder; give the file that holds the captions")
     if layout in (None, PRECOMPUTED) and precomputed_splits(path):
         features = read_precomputed(path, options.captions_only)
-        loose = PictureFolder(path).pictures if path.is_dir() and layout is None else []
-        if len(features) > len(loose):
+        beside = PictureFolder(path).pictures if path.is_dir() and layout is None else []
+        if len(features) > len(beside):
             return features, path
     if not path.is_dir():
         _check_kind(path)
@@ -311,8 +324,16 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     inner = replace(options, captions_only=options.captions_only or take_rows)
     data: ImageCaptions | None
     issues: list[Issue] = []
+    used: tuple[str, ...] = ()
     if asked is None:
-        data, issues = _recognised(files, layout, inner)
+        loose = len(files.pictures) or (_rows(rows) if rows is not None and take_rows else 0)
+        packed = next((kind for kind in _KINDS if kind.packed and layout in kind.layouts), None)
+        if packed is not None and not is_rows:
+            inner, take_rows = options, False
+        data, issues, used = _recognised(files, layout, inner, loose)
+        if data is not None and take_rows and not is_rows and _is_packed(data):
+            take_rows = False
+            data, issues, used = _recognised(files, data.layout, options, loose)
     elif is_coco:  # the folder around its own may hold the pictures of other splits too
         data = read_coco([path], files, inner.captions_only, unnamed=path.parent == files.root)
     else:
@@ -356,7 +377,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
             issues += unread_texts(files, data.layout, "the captions are read from elsewhere")
         listed = {issue.where for issue in (*data.issues, *issues)}
         issues += files.not_read(captions_read=not of_folder, listed=listed)
-    return (replace(data, issues=(*data.issues, *issues)) if issues else data), place
+    read_from = CollectionSource((), (), (used,))
+    return replace(data, issues=(*data.issues, *issues), source=read_from), place
 
 
 def _read_objects(address: str, layout: str | None, options: _Options) -> ImageCaptions:
@@ -375,6 +397,18 @@ def _read_objects(address: str, layout: str | None, options: _Options) -> ImageC
         f"{address}: holds neither Parquet files with pictures nor WebDataset shards ({SHARD_SUFFIX}); of an object"
         " store nothing else is read, so pack the pictures into such files, or copy them to a folder"
     )
+
+
+def _is_packed(data: ImageCaptions) -> bool:
+    return any(kind.packed and data.layout in kind.layouts for kind in _KINDS)
+
+
+def _rows(path: Path) -> int:
+    """Number of rows of features in a file that was only found; 0 where it cannot be read."""
+    try:
+        return len(read_features(path))
+    except UserError:
+        return 0
 
 
 def _reads_files(data: ImageCaptions) -> bool:
@@ -425,38 +459,91 @@ def _refuse_file(path: Path) -> None:
 
 
 def _recognised(
-    files: PictureFolder, layout: str | None, options: _Options
-) -> tuple[ImageCaptions | None, list[Issue]]:
-    """The captions that lie in a folder, None if there are none, and what was left out on the way.
+    files: PictureFolder, layout: str | None, options: _Options, loose: int
+) -> tuple[ImageCaptions | None, list[Issue], tuple[str, ...]]:
+    """The captions that lie in a folder, None if there are none, what was left out on the way, and the files read.
 
-    A fault in what was only found, and not asked for, does not stop the reading of pictures that are there.
+    A fault in what was only found, and not asked for, does not stop the reading of pictures that are there. Archives of
+    pictures go before captions of pictures that are not there.
+
+    Args:
+        files: The folder.
+        layout: The layout that was asked for.
+        options: Options of the readers.
+        loose: Number of pictures that lie in the folder as files, or of rows of features in place of them.
     """
     issues: list[Issue] = []
+    taken: list[tuple[_Kind, ImageCaptions, list[Path]]] = []
+    others: list[_Kind] = []
     for kind in _KINDS:
-        if layout is not None and layout not in kind.layouts:
-            issues += _passed_over(files, kind)
+        settled = bool(taken) and (loose or taken[0][0].packed or not kind.packed or options.captions_only)
+        if settled or (layout is not None and layout not in kind.layouts):
+            others.append(kind)
             continue
         found: list[Path] = []
         try:
-            found = kind.find(files)
+            found = _remembered(files, kind.find(files), options, kind)
             data = kind.read(found, files, options) if found else None
         except UserError as error:
-            if layout is not None or not files.pictures:
+            if layout is not None or not loose:
                 raise
             issues.append(_left_out(files, found, str(error)))
             continue
         if data is None:
+            if layout is not None and found:
+                _refuse_faulty(files, found)
             continue
-        if kind.packed and layout is None and files.pictures and not _is_collection(data, files):
+        if kind.packed and layout is None and loose and not _is_collection(data, loose):
             more = f", with {len(found) - 1} more" if len(found) > 1 else ""
             what = "rows of features" if data.features is not None else "pictures"
             detail = f"holds {len(data)} {what}{more}, not read beside pictures; to read it, give it alone"
             issues.append(Issue(NOT_READ, _named(files, found), detail))
             continue
-        return data, issues
-    if layout not in (None, "folder", TEXT_FILES, "features"):
-        _refuse_without(files, layout)
-    return None, issues
+        if taken and not taken[0][0].packed:  # captions of pictures that are not there
+            others.append(taken.pop()[0])
+        taken.append((kind, data, found))
+    if not taken:
+        if layout not in (None, "folder", TEXT_FILES, "features"):
+            _refuse_without(files, layout)
+        return None, issues + [one for kind in others for one in _passed_over(files, kind, ())], ()
+    kind, data, found = taken[0]
+    left = {issue.where for issue in files.issues if issue.kind.endswith(" left out")}
+    names = tuple(name for path in found if (name := _named(files, [path])) not in left)
+    if "labelled_features" not in kind.layouts:  # whose rows and labels are tables themselves
+        issues += [one for other in others for one in _passed_over(files, other, found)]
+    return data, issues, () if kind.packed else names
+
+
+def _remembered(files: PictureFolder, found: list[Path], options: _Options, kind: _Kind) -> list[Path]:
+    """Of files of captions those that were read before, if any were; the others are left out.
+
+    Raises:
+        UserError: If none of them is there any more.
+    """
+    if not options.files or kind.packed:
+        return found
+    kept = [path for path in found if _named(files, [path]) in options.files]
+    if not kept:
+        raise UserError(
+            f"{files.root}: {options.files[0]}, from which the captions came, is not there or holds none any more; put"
+            " it back, or have the folder read anew by layout=auto",
+            parameters={"layout=auto": "layout"},
+        )
+    for path in found:
+        if path not in kept:
+            what = f"{LAYOUTS[kind.name]}, which was not there before; --layout auto looks anew"
+            files.note(Issue(NOT_READ, _named(files, [path]), what))
+            files.take(path.relative_to(files.root))
+    return kept
+
+
+def _refuse_faulty(files: PictureFolder, found: Sequence[Path]) -> NoReturn:
+    """Raise what is wrong with the files of a layout that was asked for."""
+    names = {_named(files, [path]) for path in found}
+    issue = next((one for one in files.issues if one.where in names), None)
+    raise UserError(
+        f"{files.root}: {issue.where}: {issue.detail}" if issue else f"{files.root}: no captions in {names}"
+    )
 
 
 def _refuse_without(files: PictureFolder, layout: str) -> NoReturn:
@@ -467,23 +554,23 @@ def _refuse_without(files: PictureFolder, layout: str) -> NoReturn:
     )
 
 
-def _passed_over(files: PictureFolder, kind: _Kind) -> list[Issue]:
-    """An issue for what lies in a folder of another kind than the one that was asked for."""
+def _passed_over(files: PictureFolder, kind: _Kind, read: Sequence[Path]) -> list[Issue]:
+    """An issue for what lies in a folder of another kind than what was read."""
     try:
-        found = kind.find(files)
+        listed = {issue.where for issue in files.issues}
+        found = [path for path in kind.find(files) if path not in read and _named(files, [path]) not in listed]
     except UserError:
         return []
     if not found:
         return []
     more = f", with {len(found) - 1} more" if len(found) > 1 else ""
-    name = min(kind.layouts)
-    detail = f"{LAYOUTS[name]}{more}; the collection is read as something else, and as this with the layout {name}"
+    detail = f"{LAYOUTS[kind.name]}{more}; not read beside the collection, and in its place with --layout {kind.name}"
     return [Issue(NOT_READ, _named(files, found), detail)]
 
 
-def _is_collection(data: ImageCaptions, files: PictureFolder) -> bool:
+def _is_collection(data: ImageCaptions, loose: int) -> bool:
     """Whether packed pictures are rather the collection than those that lie beside them as files."""
-    return bool(data.captions or data.labels) and len(data) > len(files.pictures)
+    return bool(data.captions or data.labels) and len(data) > loose
 
 
 def _left_out(files: PictureFolder, found: Sequence[Path], reason: str) -> Issue:
@@ -536,14 +623,14 @@ def _table_files(files: PictureFolder) -> list[Path]:
 # In this order a layout is looked for.
 _KINDS = (
     _Kind(
-        frozenset({"flickr8k"}),
+        ("flickr8k",),
         token_files,
         lambda found, files, how: first_sound(
             found, files, partial(read_flickr8k, files=files, captions_only=how.captions_only)
         ),
     ),
     _Kind(
-        frozenset({"karpathy"}),
+        ("karpathy",),
         karpathy_files,
         lambda found, files, how: first_sound(
             found,
@@ -552,18 +639,18 @@ _KINDS = (
         ),
     ),
     _Kind(
-        frozenset({"coco"}),
+        ("coco",),
         coco_files,
         lambda found, files, how: read_coco(found, files, how.captions_only, asked=False),
     ),
     _Kind(
-        frozenset({"wikipedia", "labelled_features"}),
+        ("wikipedia", "labelled_features"),
         labelled_mats,
         lambda found, files, how: read_labelled_mat(_only(found, files.root), how.captions_only),
         packed=True,
     ),
     _Kind(
-        frozenset({"labelled_features"}),
+        ("labelled_features",),
         feature_folders,
         lambda found, files, how: read_feature_folder(
             _only(found, files.root, "folders of features"), how.captions_only
@@ -571,7 +658,7 @@ _KINDS = (
         packed=True,
     ),
     _Kind(
-        frozenset({"parquet"}),
+        ("parquet",),
         picture_tables,
         lambda found, files, how: read_picture_tables(
             found, files.root, join_restval=how.join_restval, captions_only=how.captions_only
@@ -579,13 +666,13 @@ _KINDS = (
         packed=True,
     ),
     _Kind(
-        frozenset({WEBDATASET}),
+        (WEBDATASET,),
         shards,
         lambda found, files, how: read_shards(found, files.root, how.captions_only, how.key),
         packed=True,
     ),
     _Kind(
-        frozenset({"table", "json", "scenes"}),
+        ("table", "json", "scenes"),
         _table_files,
         lambda found, files, how: read_tables(found, files, how.captions_only, asked=False),
     ),

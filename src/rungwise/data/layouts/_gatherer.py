@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import TypeVar
 
 import numpy as np
@@ -169,7 +170,6 @@ def leave_out(
         kind: Kind of the issue.
         instead: It is sound, and another one was read.
     """
-    name = readable_name(path.relative_to(files.root))
     reason = str(why)
     if isinstance(why, UserError):
         fault, _, last = reason.rpartition("; ")
@@ -177,7 +177,7 @@ def leave_out(
     for start in (f"{path}", f"{folder_name(files.root)}: "):
         reason = reason.removeprefix(start).lstrip(":, ")
     remedy = "to read it in place of that" if instead else "if it holds your captions, correct it and give"
-    files.leave_out(path.relative_to(files.root), f"{reason}; {remedy}: --captions {name}", kind)
+    files.leave_out(path.relative_to(files.root), f"{reason}; {remedy}: --captions {quote(str(path))}", kind)
 
 
 def left_out(captions: Iterable[str]) -> str:

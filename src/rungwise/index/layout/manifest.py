@@ -163,7 +163,9 @@ def read_manifest(folder: Path) -> Manifest:
         try:
             stored = read_description(path, FORMAT, VERSION)
         except MissingFileError:
-            raise UserError(f"{at_hand}: no index here; build one with Index.build or `rungwise index`") from None
+            raise UserError(
+                f"{at_hand}: no index here; make one with `rungwise index FOLDER` of a folder of pictures, and name it"
+            ) from None
         try:
             return from_plain(Manifest, stored, str(path))
         except UserError as error:

@@ -46,7 +46,7 @@ def mounted_folders(roots: Sequence[Path], folders: Iterable[Path]) -> tuple[Pat
 def is_empty(folder: Path) -> bool:
     """Whether a folder is not there, cannot be read, or holds nothing but what systems and programs keep there."""
     try:
-        return all(is_of_programs(name) or name.startswith(".") for name in os.listdir(folder))
+        return all(is_of_programs(one.name) or one.name.startswith(".") for one in folder.iterdir())
     except OSError:
         return True
 
