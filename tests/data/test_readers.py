@@ -208,6 +208,24 @@ def test_captions_that_were_only_found_do_not_end_the_reading_of_pictures(tmp_pa
             read(tmp_path, captions=tmp_path / asked)
 
 
+def test_packed_pictures_go_before_captions_of_none_and_before_few_rows(tmp_path: Path) -> None:
+    shard(tmp_path / "0.tar", "c.jpg", "c.txt", "d.jpg")
+    (tmp_path / "dataset_x.json").write_text('{"images": [{"filename": "b.jpg", "sentences": [{"raw": "A dog."}]}]}')
+    np.save(tmp_path / "features.npy", np.ones((1, 2)))
+    data = read(tmp_path)
+    assert (data.layout, data.image_ids) == ("webdataset", ("c", "d"))
+    assert {Path(issue.where).name for issue in data.issues} == {"dataset_x.json", "features.npy"}
+
+
+def test_an_archive_beside_rows_of_features_does_not_take_their_place(tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.ones((2, 2)))
+    (tmp_path / "captions.csv").write_text("image,caption\na,A dog.\nb,A cat.\n")
+    shard(tmp_path / "0.tar", "c.jpg", "c.txt")
+    data = read(tmp_path)
+    assert (data.image_ids, data.captions) == (("a", "b"), ("A dog.", "A cat."))
+    assert [(issue.kind, issue.where) for issue in data.issues] == [("not read", "0.tar")]
+
+
 def test_captions_of_another_place_are_an_order(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").touch()

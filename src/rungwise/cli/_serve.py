@@ -40,6 +40,7 @@ from rungwise.serving.access import (
 )
 
 if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
     from rungwise.index import Index
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
@@ -171,11 +172,12 @@ class _Follower:
 
         follow(self._source.folders, self._folder, self._update, say_now, self._ended.is_set)
 
-    def _update(self) -> Changes:
+    def _update(self) -> tuple[ImageCaptions, Changes]:
         from rungwise.data import read_again
         from rungwise.index import Index
 
-        return Index.open(self._folder).update(read_again(self._source), self._model)
+        data = read_again(self._source)
+        return data, Index.open(self._folder).update(data, self._model)
 
 
 def _reranker(asked: Serve) -> Reranker | None:

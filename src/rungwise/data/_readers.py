@@ -15,7 +15,7 @@ from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
 from rungwise.data._joined_folders import joined, named_folders
-from rungwise.data.files import Exclusions, PackedPicture
+from rungwise.data.files import Exclusions, PackedPicture, map_parts
 from rungwise.data.labelled import (
     MAT_SUFFIX,
     feature_folders,
@@ -330,10 +330,10 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         packed = next((kind for kind in _KINDS if kind.packed and layout in kind.layouts), None)
         if packed is not None and not is_rows:
             inner, take_rows = options, False
-        data, issues, used = _recognised(files, layout, inner, loose)
+        data, issues, used = _recognised(files, layout, inner, loose, not options.captions_only)
         if data is not None and take_rows and not is_rows and _is_packed(data):
             take_rows = False
-            data, issues, used = _recognised(files, data.layout, options, loose)
+            data, issues, used = _recognised(files, data.layout, options, loose, True)
     elif is_coco:  # the folder around its own may hold the pictures of other splits too
         data = read_coco([path], files, inner.captions_only, unnamed=path.parent == files.root)
     else:
@@ -406,7 +406,7 @@ def _is_packed(data: ImageCaptions) -> bool:
 def _rows(path: Path) -> int:
     """Number of rows of features in a file that was only found; 0 where it cannot be read."""
     try:
-        return len(read_features(path))
+        return len(map_parts(path))
     except UserError:
         return 0
 
@@ -459,7 +459,7 @@ def _refuse_file(path: Path) -> None:
 
 
 def _recognised(
-    files: PictureFolder, layout: str | None, options: _Options, loose: int
+    files: PictureFolder, layout: str | None, options: _Options, loose: int, look: bool
 ) -> tuple[ImageCaptions | None, list[Issue], tuple[str, ...]]:
     """The captions that lie in a folder, None if there are none, what was left out on the way, and the files read.
 
@@ -471,12 +471,13 @@ def _recognised(
         layout: The layout that was asked for.
         options: Options of the readers.
         loose: Number of pictures that lie in the folder as files, or of rows of features in place of them.
+        look: Look for pictures at all.
     """
     issues: list[Issue] = []
     taken: list[tuple[_Kind, ImageCaptions, list[Path]]] = []
     others: list[_Kind] = []
     for kind in _KINDS:
-        settled = bool(taken) and (loose or taken[0][0].packed or not kind.packed or options.captions_only)
+        settled = bool(taken) and (bool(files.pictures) or taken[0][0].packed or not (kind.packed and look))
         if settled or (layout is not None and layout not in kind.layouts):
             others.append(kind)
             continue

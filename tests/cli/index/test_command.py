@@ -238,6 +238,31 @@ def test_an_index_keeps_the_kind_of_collection_that_it_was_made_of(
     assert "5 pictures, 1 captions indexed" in said
 
 
+def test_a_table_that_is_dropped_takes_no_captions_away(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pictures / "captions.csv").write_text("image,caption,price\n0.jpg,my dog,7\n1.jpg,my cat,8\n")
+    assert main(["index", "photos", "--model", model]) == 0
+    for name, content in (
+        ("export.csv", "filename,text\n" + "".join(f"{number}.jpg,theirs {number}\n" for number in range(5))),
+        ("a.csv", "image,caption\n0.jpg,theirs\n1.jpg,theirs\n"),
+        ("squares.token.txt", "0.jpg#0\ttheirs\n"),
+        ("dataset_x.json", '{"images": [{"filename": "0.jpg", "split": "train", "sentences": [{"raw": "theirs"}]}]}'),
+        ("words.json", '[{"image": "0.jpg", "caption": "theirs"}, {"image": "1.jpg", "caption": "theirs"}]'),
+    ):
+        (pictures / name).write_text(content)
+        capsys.readouterr()
+        assert main(["index", "photos"]) == 0
+        said = capsys.readouterr().out
+        assert "0 added, 0 changed, 0 removed, 5 unchanged" in said, name
+        assert f"not read: {name} (" in said
+    (pictures / "captions.csv").unlink()
+    assert main(["index", "photos"]) == 2
+    assert "captions.csv, from which the captions came, is not there" in capsys.readouterr().err
+    assert main(["index", "photos", "--layout", "auto"]) == 0
+    assert "changed" in capsys.readouterr().out
+
+
 def test_several_folders_make_one_index_and_none_is_forgotten(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -329,7 +354,12 @@ def test_watching_goes_on_through_errors_until_it_is_ended(
         assert (folders, without) == ((pictures,), Path("photos.index"))
         (pictures / "new.jpg").write_bytes((pictures / "0.jpg").read_bytes())
         yield False  # it came before the watch began
-        assert "1 added, 0 changed, 0 removed, 5 unchanged" in capsys.readouterr().out
+        assert "1 added, 0 changed, 0 removed, 5 unchanged (0 encoded)" in capsys.readouterr().out
+        (pictures / "taxes.csv").write_text("year,sum\n2020,7\n")
+        yield True
+        assert "taxes.csv" in capsys.readouterr().out
+        yield True
+        assert capsys.readouterr().out == ""  # it was said once
         pictures.rename(tmp_path / "away")
         yield False
         assert capsys.readouterr().out == ""

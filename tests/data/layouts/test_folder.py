@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rungwise.core import UserError
-from rungwise.data import Issue
+from rungwise.data import Issue, read
 from rungwise.data.layouts import PictureFolder, read_folder
 from tests.odd_files import on_posix, put
 
@@ -263,3 +263,18 @@ def test_a_folder_that_is_linked_twice_is_read_once_under_its_own_name(tmp_path:
     folder_with(tmp_path, "real/x.jpg")
     (tmp_path / "a link").symlink_to("real")
     assert PictureFolder(tmp_path).pictures == [Path("real/x.jpg")]
+
+
+def test_copies_of_a_folder_make_no_name_ambiguous(tmp_path: Path) -> None:
+    for number in range(3):
+        for folder in ("Images", "Images - Copy"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{number}.jpg").write_bytes(b"picture %d" % number)
+    (tmp_path / "captions.txt").write_text("image,caption\n" + "".join(f"{n}.jpg,mine {n}\n" for n in range(3)))
+    data = read(tmp_path)
+    owners = {data.captions[at]: data.paths[image] for at, image in enumerate(data.image_of_caption.tolist())}
+    assert owners == {f"mine {n}": tmp_path / "Images" / f"{n}.jpg" for n in range(3)}
+    (tmp_path / "Images - Copy" / "1.jpg").write_bytes(b"picture x")
+    data = read(tmp_path)
+    assert data.captions == ("mine 0", "mine 2"), "which of two different ones is meant, nobody knows"
+    assert [issue.kind for issue in data.issues] == ["ambiguous picture"]

@@ -210,15 +210,15 @@ class _Run:
                 f"{self.place}: was made of {' and '.join(before.paths)}; name all of them, or take the pictures of"
                 f" {' and '.join(lacking)} out of it with --allow-removals"
             )
-        layouts = dict(zip(before.names or ("",), before.layouts, strict=True))
-        alone = before.layouts[0] if len(before.layouts) == 1 else ""
+        files = before.files or ((),) * len(before.layouts)
+        known = dict(zip(before.names or ("",), zip(before.layouts, files, strict=True), strict=True))
+        known = {name: known.get(name, ("", ())) for name in given.names or ("",)}
+        if asked.layout is None and not asked.captions:
+            kept = tuple(of_name for _, of_name in known.values())
+            given = replace(given, layouts=tuple(one for one, _ in known.values()), files=kept if any(kept) else ())
         return replace(
             given,
-            layouts=tuple(
-                one or layouts.get(name, alone if not given.names else "")
-                for one, name in zip(given.layouts, given.names or ("",), strict=True)
-            ),
-            captions=given.captions or ("" if given.names else before.captions),
+            captions=given.captions or ("" if given.names or asked.layout else before.captions),
             key=before.key if given.key == MakeIndex.key else given.key,
             exclude=given.exclude or before.exclude,
         )
@@ -303,9 +303,14 @@ class _Run:
 
         assert self.index is not None
         source = self.index.source or self._source()
+
+        def update() -> tuple[ImageCaptions, Changes]:
+            collection = data.read_again(source)
+            return collection, self._changed(collection)
+
         say(f"watching {', '.join(map(str, self.asked.pictures))}; Ctrl-C ends")
         try:
-            follow(source.folders, self.out, lambda: self._changed(data.read_again(source)), say_now)
+            follow(source.folders, self.out, update, say_now)
         except KeyboardInterrupt:
             say(f"ended; what was taken in is kept: {self.place}")
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from rungwise.core import UserError, is_regular, opened_file, unreadable
+from rungwise.core.disk import digest_of
 from rungwise.core.text import normalised
 from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import (
@@ -62,6 +63,8 @@ PICTURE_SUFFIXES = frozenset(
 _MOST_LOOKED_INTO = 100_000
 """Files without a known ending whose first bytes are looked at; each has to be opened."""
 _INDEX_FILE, _INDEX_FORMAT, _INDEX_BYTES = "index.json", b'"rungwise-index"', 1 << 16
+_MOST_COPIES = 16
+"""Pictures that one name may mean whose contents are compared."""
 _STORES_OF_INDEX = frozenset({"pictures", "pictures.lance"})
 _MOST_OF_INDEX = 100
 _SHOWN_ENDINGS = 4
@@ -321,6 +324,22 @@ class PictureFolder:
             return self.root / straight.relative_to(root)
         self._outside.setdefault(outside, reference)
         return outside
+
+
+def one_of_copies(paths: Sequence[Path]) -> Sequence[Path]:
+    """Of pictures whose files are the same, byte for byte, the one of the shortest path; else all of them.
+
+    So a copy of a folder beside it makes no name ambiguous.
+    """
+    if not 2 <= len(paths) <= _MOST_COPIES:
+        return paths
+    try:
+        sizes = {path.stat().st_size for path in paths}
+        if len(sizes) > 1 or sizes == {0} or len({digest_of(path) for path in paths}) > 1:
+            return paths
+    except (OSError, UserError):
+        return paths
+    return [min(paths, key=lambda path: (len(str(path)), str(path)))]
 
 
 def picture_id(relative: Path) -> str:

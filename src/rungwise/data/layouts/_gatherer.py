@@ -16,7 +16,7 @@ from rungwise.core.output import quoted
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data._columns import Column, leaves, own_name, typed, usable
 from rungwise.data.files import PackedPicture, Picture
-from rungwise.data.layouts._folder import PictureFolder, folder_name, picture_id, readable_name
+from rungwise.data.layouts._folder import PictureFolder, folder_name, one_of_copies, picture_id, readable_name
 
 T = TypeVar("T")
 
@@ -286,7 +286,7 @@ class Gatherer:
         if self._files is None:
             return self._add(reference)
         look = find or self._files.find
-        found: Sequence[Path] = next(filter(None, map(look, names)), ())
+        found: Sequence[Path] = one_of_copies(next(filter(None, map(look, names)), ()))
         if len(found) != 1:
             if found:
                 some = ", ".join(map(self._shown, found[:3]))

@@ -17,6 +17,7 @@ from rungwise.data.layouts._folder import (
     PICTURE_SUFFIXES,
     PictureFolder,
     folder_name,
+    one_of_copies,
     picture_id,
     readable_name,
 )
@@ -304,10 +305,10 @@ class _Candidate:
         """The pictures of the whole folder that a name may mean, those of another split's folder left out."""
         found, root = self._files.find(name), self._files.root
         found = [path for path in found if not in_another_split(path, root, self._searched, name)]
-        if len(found) < 2 or self._searched is None:
-            return found
-        inside = [path for path in found if path.is_relative_to(root)]
-        return [path for path in inside if self._searched in _splits(path.relative_to(root).parent)] or found
+        if self._searched is not None and len(found) > 1:
+            inside = [path for path in found if path.is_relative_to(root)]
+            found = [path for path in inside if self._searched in _splits(path.relative_to(root).parent)] or found
+        return one_of_copies(found)
 
 
 def _splits(folder: Path) -> set[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError, with_options
+from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import IGNORE_FILE
 from rungwise.index.update._update import Changes
 
@@ -18,29 +19,30 @@ _GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
 def follow(
     folders: Sequence[Path],
     without: Path,
-    update: Callable[[], Changes],
+    update: Callable[[], tuple[ImageCaptions, Changes]],
     say: Callable[[str], object],
     ended: Callable[[], bool] = lambda: False,
 ) -> None:
     """Update an index whenever something changes below some folders, until ``ended`` says so or an exception ends it.
 
-    What goes wrong, and what is withheld from removal, is said once and tried again.
+    What goes wrong, what is withheld from removal, and what is newly left out of the collection is said once.
 
     Args:
         folders: Folders that are watched with all that is below them.
         without: Folder of the index, whose changes do not count.
-        update: Brings the index up to date.
+        update: Brings the index up to date; gives the collection, and what was changed.
         say: Called with a line for each set of changes, and for each new error.
         ended: Asked every few seconds.
     """
     due, complaint = True, ""  # what changed before the watch began is looked for first
+    told: set[Issue] | None = None
     for changed in changes_below(folders, without):
         if ended():
             return
         if not (due or changed):
             continue
         try:
-            changes = update()
+            data, changes = update()
         except (UserError, OSError) as error:
             due = True
             if str(error) != complaint:
@@ -50,7 +52,11 @@ def follow(
         due = False
         if changes:
             unread = f", {len(changes.issues)} cannot be read" if changes.issues else ""
-            say(f"{changes}{unread}")
+            say(f"{changes} ({changes.encoded} encoded){unread}")
+        for issue in data.issues:
+            if told is not None and issue not in told:
+                say(f"{issue.kind}: {issue.where} ({issue.detail})" if issue.detail else f"{issue.kind}: {issue.where}")
+        told = set(data.issues)
         kept = changes.withheld_line() if changes.withheld else ""
         if kept and kept != complaint:
             say(kept)
