@@ -336,8 +336,49 @@ def test_captions_of_json_are_texts(tmp_path: Path) -> None:
     assert [(issue.kind, issue.where.rpartition("/a.tar, ")[2], issue.detail) for issue in data.issues] == [
         ("malformed text", "b.json, caption", "no text; left out: '3'"),
         ("malformed text", "c.json, caption", """no text; left out: "{'raw': 'x'}\""""),
+        ("malformed text", "f.json", "no text; left out: '3'"),
         *(("empty caption", f"{name}.json", "") for name in "acd"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "captions"),
+    [
+        (["A dog.", "A pup."], ("A dog.", "A pup.")),
+        ("A dog.", ("A dog.",)),
+        ({"Caption": "A dog.", "text": "words on it"}, ("A dog.",)),
+        ({"description": "A dog.", "title": "Rex"}, ("A dog.",)),
+        ({"text": {"language": "en"}, "txt": ["A dog.", "A pup."]}, ("A dog.", "A pup.")),
+        ({"title": "A dog."}, ("A dog.",)),
+        ({"text": 3}, ()),
+    ],
+)
+def test_captions_of_json_of_every_form(tmp_path: Path, said: object, captions: tuple[str, ...]) -> None:
+    write(tmp_path / "a.tar", member("0.jpg", jpeg(4)), member("0.json", json.dumps(said).encode()))
+    data = read(tmp_path)
+    assert (data.captions, data.issues) == (captions, ())
+
+
+def test_further_fields_of_json_are_columns(tmp_path: Path) -> None:
+    notes = {"key": "0", "status": "success", "sha256": "e3b0", "md5": "d41d", "exif": "{}", "error_message": None}
+    fields = {"url": "x.org/0.jpg", "width": 20, "similarity": 0.3, "nsfw": False, "tags": ["dogs"], "title": "Rex"}
+    more = {"attrs": {"season": {"name": "Fall"}}, "boxes": [{"x": 3}]}
+    others = {"key": "1", "caption": "A cat.", "width": 30, "description": "It sleeps."}
+    members = [member(f"{name}.jpg", jpeg(4)) for name in "01"]
+    members += [
+        member("0.json", json.dumps({"caption": "A dog.", **notes, **fields, **more}).encode()),
+        member("0.txt", b"A dog."), member("1.json", json.dumps(others).encode()),
+    ]  # fmt: skip
+    data = read(write(tmp_path / "a.tar", *members))
+    assert data.captions == ("A dog.", "A cat.")
+    assert data.columns == {
+        "url": ("x.org/0.jpg", None), "width": (20, 30), "similarity": (0.3, None), "nsfw": (False, None),
+        "tags": (("dogs",), None), "title": ("Rex", None), "attrs.season.name": ("Fall", None), "key": (None, "1"),
+        "description": (None, "It sleeps."),
+    }  # fmt: skip
+    [issue] = data.issues
+    assert issue.kind == "column left out"
+    assert "'boxes'" in issue.detail
 
 
 def test_an_archive_of_such_names_does_not_displace_pictures(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from ._gatherer import is_torn as is_torn
 from ._gatherer import left_out as left_out
 from ._gatherer import split_in_file_name as split_in_file_name
 from ._gatherer import split_name as split_name
+from ._json_captions import without_notes as without_notes
 from ._karpathy import karpathy_files as karpathy_files
 from ._karpathy import read_karpathy as read_karpathy
 from ._picture_tables import SUFFIX as SUFFIX

@@ -31,6 +31,9 @@ _WORDS_OF_CAPTIONS = frozenset(
     {"annotation", "annotations", "caption", "captions", "description", "descriptions", "metadata", "text", "texts"}
 )
 _WORD = re.compile(r"[a-z]+")
+_IMG2DATASET = frozenset({"key", "status"})
+_NOTES_OF_IMG2DATASET = frozenset({"error_message", "exif", "key", "md5", "sha256", "status"})
+"""What img2dataset writes for itself; nobody searches by it."""
 _OTHERS = "other captions are read; give this file itself to read it"
 
 Rows = list[tuple[str, Mapping[str, object] | str]]
@@ -102,6 +105,16 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
                     cells[name] = cells.pop(other)
     columns = dict.fromkeys(name for _, cells in rows if isinstance(cells, dict) for name in cells)
     return tuple(columns), list(rows)
+
+
+def without_notes(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a picture's JSON object without those that img2dataset writes for itself.
+
+    >>> without_notes({"key": "000", "status": "success", "sha256": "e3b0", "url": "x.org/1.jpg"})
+    {'url': 'x.org/1.jpg'}
+    """
+    notes = _NOTES_OF_IMG2DATASET if said.keys() >= _IMG2DATASET else frozenset()
+    return {name: value for name, value in said.items() if name not in notes}
 
 
 def _first(names: Sequence[str], found: Iterable[str]) -> str | None:

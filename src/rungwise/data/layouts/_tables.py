@@ -49,8 +49,11 @@ IMAGE_COLUMNS = (
 )  # fmt: skip
 """Names of the column of the picture's name; the first present one counts."""
 
-_TITLE = "title"
-CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "raw", _TITLE)
+TITLE = "title"
+"""The name of captions that is a column too, since a filter asks for titles by their name."""
+CAPTION_COLUMNS = (
+    "caption", "captions", "text", "texts", "txt", "sentence", "sentences", "description", "raw", TITLE,
+)  # fmt: skip
 """Names of the column of the caption, or in JSON and Parquet of a list of captions; the first present one counts."""
 
 _OPTIONAL = {
@@ -474,7 +477,7 @@ def _gather(gatherer: Gatherer, candidate: _Candidate) -> None:
     consumed = {image_column, optional["split"], optional["caption_id"]}
     if caption_column == table.column((_COMMENT,)):
         consumed.add(table.column((_NUMBER_OF_COMMENT,)))
-    if caption_column != table.column((_TITLE,)):  # a filter asks for titles by their name
+    if caption_column != table.column((TITLE,)):
         consumed.add(caption_column)
     further = [column for column in dict.fromkeys(table.columns) if column not in consumed]
     for place, cells in table.rows:

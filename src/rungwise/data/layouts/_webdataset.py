@@ -2,8 +2,9 @@
 
 **Layout**: ``00000.tar``, ``00001.tar``, or ``pets-train-000000.tar``. The key of a member is its name to the first dot
 of its last part, or with ``key="stem"`` to the last one. The picture of ``dog`` is ``dog.jpg`` (``.png``, ``.webp``,
-...), and there may be ``dog.txt`` (captions, one a line), ``dog.json`` (``caption`` or ``captions``, a text or a list)
-and ``dog.cls`` (a label). ``dog.depth.png`` is something else of ``dog``, which is left out. So is a key with two
+...), and there may be ``dog.txt`` (captions, one a line), ``dog.json`` and ``dog.cls`` (a label). ``dog.json`` is a text
+or a list of texts, or an object: its ``caption`` and ``captions``, else the first of the other usual names of captions,
+are captions, and all further fields are columns. ``dog.depth.png`` is something else of ``dog``, which is left out. So is a key with two
 pictures or with two texts of one kind, since nobody can tell which belong together. The split is what the archive's
 name says, or that of its folders.
 
@@ -28,6 +29,8 @@ from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import TarMember
 from rungwise.data.layouts._folder import PICTURE_SUFFIXES, PictureFolder, folder_name
 from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
+from rungwise.data.layouts._json_captions import without_notes
+from rungwise.data.layouts._tables import CAPTION_COLUMNS, TITLE
 
 SHARD_SUFFIX = ".tar"
 PACKED_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
@@ -116,6 +119,9 @@ def read_shards(paths: Sequence[Path], root: Path, captions_only: bool = False, 
             if position is not None:
                 gatherer.split(position, split, where)
                 gatherer.label(position, [label for one in sample.texts for label in one.labels], where)
+                for one in sample.texts:
+                    for column, value in one.columns.items():
+                        gatherer.column(position, column, value, one.where)
                 seen: list[str] = []
                 for one in sorted(sample.texts, key=lambda one: one.suffix, reverse=True):  # .txt before .json
                     # Programs that fetch pictures write the caption into the JSON file a second time.
@@ -149,6 +155,7 @@ class _Text:
     suffix: str
     captions: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    columns: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -330,9 +337,10 @@ def _read_text(text: _Text, data: bytes, gatherer: Gatherer) -> None:
     try:
         if text.suffix == ".json":
             said = parse_json(data, where, finite=False, join_texts=True)
-            for name in _CAPTIONS:
-                if isinstance(said, dict) and name in said:
-                    text.captions += _texts(said[name], f"{where}, {name}", gatherer)
+            if isinstance(said, dict):
+                _read_object(text, said, gatherer)
+            else:
+                text.captions = _texts(said, where, gatherer)
             return
         decoded = data.decode("utf-8-sig")
     except (UserError, UnicodeDecodeError) as error:
@@ -347,6 +355,27 @@ def _read_text(text: _Text, data: bytes, gatherer: Gatherer) -> None:
         text.labels = lines
     else:
         text.captions = lines or [""]
+
+
+def _read_object(text: _Text, said: dict[str, Any], gatherer: Gatherer) -> None:
+    """Captions and columns of a ``.json``."""
+    written = {name.strip().lower(): name for name in reversed(said)}
+    captions = [written[name] for name in _CAPTIONS if name in written]
+    if not captions:
+        others = (written[name] for name in CAPTION_COLUMNS if name in written)
+        captions = [name for name in others if _are_words(said[name])][:1]
+    for name in captions:
+        text.captions += _texts(said[name], f"{text.where}, {name}", gatherer)
+    # A title is a column besides, as in tables.
+    left = {name for name in captions if name != written.get(TITLE)}
+    text.columns = {name: value for name, value in without_notes(said).items() if name not in left}
+
+
+def _are_words(value: object) -> bool:
+    """Whether a value is a text or a list of texts, and not empty."""
+    values = value if isinstance(value, list) else [value]
+    texts = [one for one in values if isinstance(one, str)]
+    return len(texts) == len(values) and any(text.strip() for text in texts)
 
 
 def _texts(value: Any, where: str, gatherer: Gatherer) -> list[str]:

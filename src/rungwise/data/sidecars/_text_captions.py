@@ -14,7 +14,7 @@ from typing import Any
 from rungwise.core import UserError, parse_json, read_bytes
 from rungwise.data._collection import NOT_READ, ImageCaptions, Issue
 from rungwise.data.files import read_text
-from rungwise.data.layouts import Gatherer, PictureFolder, folder_name, left_out, readable_name
+from rungwise.data.layouts import Gatherer, PictureFolder, folder_name, left_out, readable_name, without_notes
 from rungwise.data.sidecars._owners import Owners
 from rungwise.data.sidecars._takeout import is_takeout
 
@@ -28,8 +28,6 @@ LONGEST_CAPTION = 2000
 
 _LAYOUTS_OF_JSON = frozenset({"coco", "json", "karpathy"})
 _CAPTIONS = ("caption", "captions")
-_NOTES_OF_IMG2DATASET = frozenset({"error_message", "exif", "key", "md5", "sha256", "status"})
-"""What img2dataset writes for itself; nobody searches by it."""
 _NUMBERS = re.compile(r"[\d\s.,;:+\-eE]*", re.ASCII)
 _DEEPEST = 4
 
@@ -182,8 +180,7 @@ def _gather_fields(gatherer: Gatherer, image: int, said: Mapping[str, Any], held
             gatherer.issue(_NO_CAPTION, where, f"more than {LONGEST_CAPTION} characters{left_out([text])}")
         elif text not in held:
             gatherer.caption(image, text, where)
-    notes = _NOTES_OF_IMG2DATASET if {"key", "status"} <= said.keys() else frozenset()
-    plain = {name: value for name, value in said.items() if name not in notes and name not in _CAPTIONS}
+    plain = {name: value for name, value in without_notes(said).items() if name not in _CAPTIONS}
     for name, value in plain.items():
         if not isinstance(value, dict):
             _gather_value(gatherer, image, name, value, where)
