@@ -1,5 +1,6 @@
 import io
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -221,13 +222,81 @@ def test_a_card_says_which_file_belongs_to_which_split(tmp_path: Path) -> None:
         assert read(tmp_path).issues == ()
 
 
+KINDS = "columns hold texts, numbers, truth values, dates or lists of texts"
+
+
 def test_a_second_column_of_pictures_is_said(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"other": cells(1), "image": cells(2), "caption": ["x"]})
     data = read(tmp_path)
     assert data.image_ids == ("2.jpg",)
     assert [(issue.kind, issue.detail) for issue in data.issues] == [
-        ("columns left out", "other; the pictures are those of image")
+        ("columns left out", f"other; the pictures are those of image, {KINDS}")
     ]
+
+
+def test_further_columns_are_carried(tmp_path: Path) -> None:
+    columns = {
+        "image": cells(1, 2), "caption": ["x", "y"], "mask": cells(3, 4), "vector": [[0.1, 0.2]] * 2,
+        "conversations": [[{"from": "human", "value": "What?"}]] * 2, "price": [3, 4], "sold": [True, None],
+        "day": pa.array([date(2024, 5, 1), None]), "tags": [["a", "b"], []], "kind": [1, 0], "title": ["Rex", None],
+        "attrs": [{"season": {"name": "Fall"}, "boxes": [{"x": 1}]}, {"season": None, "boxes": []}],
+        "noise": [b"x", b"y"], "brand": pa.array(["b", "c"]).dictionary_encode(), "label": [0, 1],
+    }  # fmt: skip
+    names = {"names": ["dogs", "cats"], "_type": "ClassLabel"}
+    write(tmp_path / "a.parquet", columns, features={"label": names, "kind": names}, group=1)
+    data = read(tmp_path)
+    assert data.captions == ("x", "y")
+    assert data.labels == (("dogs",), ("cats",))
+    assert data.columns == {
+        "price": (3, 4), "sold": (True, None), "day": ("2024-05-01", None), "tags": (("a", "b"), None),
+        "kind": ("cats", "dogs"), "title": ("Rex", None), "attrs.season.name": ("Fall", None), "brand": ("b", "c"),
+        "label": ("dogs", "cats"),
+    }  # fmt: skip
+    [issue] = data.issues
+    assert issue.kind == "columns left out"
+    assert issue.detail.startswith("mask, vector, conversations, attrs.boxes, noise; the pictures are those of image")
+    assert read(tmp_path, captions_only=True).columns == data.columns
+
+
+def test_rows_of_one_picture_keep_the_first_value(tmp_path: Path) -> None:
+    columns = {"image": cells(1, 1), "id": [5, 5], "caption": ["x", "y"], "price": [3, 4], "year": [1, 1]}
+    data = read(write(tmp_path / "a.parquet", columns))
+    assert (data.columns, data.captions) == ({"price": (3,), "year": (1,)}, ("x", "y"))
+    assert [(issue.kind, issue.detail) for issue in data.issues] == [
+        ("differing values", "column 'price'; the first of each picture is kept")
+    ]
+
+
+def test_columns_that_cannot_be_read_take_no_picture_away(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", {"image": cells(1, 2), "caption": ["x", "y"], "page": ["word " * 1000] * 2})
+    with limited(text_bytes=2000):
+        data = read(tmp_path)
+    assert (data.captions, data.columns) == (("x", "y"), {})
+    [issue] = data.issues
+    assert (issue.kind, issue.where.rpartition("/")[2]) == ("columns left out", "a.parquet, row 1")
+    assert issue.detail.startswith("from this row on: ")
+    assert "RUNGWISE_MAX_TEXT_BYTES" in issue.detail
+
+
+@pytest.mark.parametrize("column", ["jpg", "jpeg", "PNG", "webp", "image_bytes", "img_bytes", "pixel_values"])
+def test_usual_names_of_columns_of_pictures(tmp_path: Path, column: str) -> None:
+    for name, pictures in (("plain", [jpeg(1), jpeg(2)]), ("structures", cells(1, 2))):
+        columns = {column: pictures, "txt": ["A dog.", "A cat."], "__key__": ["s/0", "s/1"]}
+        data = read(write(tmp_path / f"{name}.parquet", columns))
+        assert (data.image_ids, data.captions, data.issues) == (("s/0", "s/1"), ("A dog.", "A cat."), ())
+        assert seeds(data) == {"s/0": (1, ["A dog."]), "s/1": (2, ["A cat."])}
+
+
+def test_what_img2dataset_writes(tmp_path: Path) -> None:
+    columns = {
+        "url": ["x.org/a", "x.org/b"], "key": ["000", "001"], "status": ["success", "failed_to_download"],
+        "error_message": [None, "HTTP Error 404"], "width": [24, None], "exif": ["{}", None], "sha256": ["e3b0", None],
+        "caption": ["A dog.", "Gone."], "jpg": [jpeg(1), None],
+    }  # fmt: skip
+    data = read(write(tmp_path / "00000.parquet", columns))
+    assert (data.image_ids, data.captions) == (("000", "001"), ("A dog.", "Gone."))
+    assert data.columns == {"url": ("x.org/a", "x.org/b"), "width": (24, None)}
+    assert inspect(data).kinds == {"unreadable picture": 1}
 
 
 def test_texts_of_other_names_are_said(tmp_path: Path) -> None:
@@ -246,7 +315,8 @@ def test_sounds_are_no_pictures(tmp_path: Path) -> None:
         features={"audio": {"_type": "Audio"}, "image": {"_type": "Image"}},
     )
     data = read(tmp_path)
-    assert (data.image_ids, data.issues) == (("2.jpg",), ())
+    assert data.image_ids == ("2.jpg",)
+    assert [(issue.kind, issue.detail.partition(";")[0]) for issue in data.issues] == [("columns left out", "audio")]
     write(tmp_path / "a.parquet", {"audio": cells(1), "caption": ["x"]}, features={"audio": {"_type": "Audio"}})
     with pytest.raises(UserError, match="needs an image column"):
         read(tmp_path)

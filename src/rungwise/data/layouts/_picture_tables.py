@@ -1,9 +1,10 @@
 """Parquet files that hold the pictures themselves, as the library ``datasets`` of Hugging Face writes them.
 
 **Layout**: one row for each picture, or for each caption of one. A column of structures with the fields ``bytes`` and
-``path``, or of plain bytes, holds the pictures. Captions stand in a column of texts or of lists of texts (``caption``,
-``text``, ``sentences``, ...), or in several (``caption_0``, ``caption_1``, ...). An id, a split and a label are read
-where there are columns for them. The split of a file is what the ``README.md`` beside it says, or what its name says
+``path``, or of plain bytes, holds the pictures (``image``, ``jpg``, ...). Captions stand in a column of texts or of
+lists of texts (``caption``, ``text``, ``sentences``, ...), or in several (``caption_0``, ``caption_1``, ...). An id, a
+split and a label are read where there are columns for them, and all further columns of texts, numbers, dates and the
+like are carried. The split of a file is what the ``README.md`` beside it says, or what its name says
 (``train-00000-of-00005.parquet``), or that of its folders.
 
 Rows of one id are one picture only if their pictures are equal, byte for byte: a column that is named like an id may
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -28,11 +29,17 @@ from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import Parquet, ParquetCell, cell_digests, leaf, opened_parquet
 from rungwise.data.layouts._folder import PictureFolder, folder_name
 from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
-from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS
+from rungwise.data.layouts._json_captions import without_notes
+from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS, TITLE, parts_of_column
 
 SUFFIX = ".parquet"
 
-_ID_COLUMNS = ("filename", "file_name", "image_file", "image_name", "image_id", "img_id", "imgid", "cocoid", "id")
+_ID_COLUMNS = (
+    "filename", "file_name", "image_file", "image_name", "image_id", "img_id", "imgid", "cocoid", "id", "key",
+    "__key__",
+)  # fmt: skip
+_MORE_IMAGES = ("jpg", "jpeg", "png", "webp", "image_bytes", "img_bytes", "pixel_values")
+_NAMES_SHOWN = 20
 _CAPTION_ID_COLUMNS = ("caption_id", "caption_ids", "captionid", "sentid", "sentids", "sentences_sentid", "sentence_id")
 _MORE_CAPTIONS = ("sentences_raw", "alt_text")
 _SPLIT_COLUMNS, _LABEL_COLUMNS = ("split", "subset"), ("label", "labels", "class", "category")
@@ -102,7 +109,7 @@ def read_picture_tables(
     caption_ids: set[str] = set()
     repeated = 0
     for table, ids in zip(tables, given, strict=True):
-        for row, image_id in zip(table.rows(), ids, strict=False):
+        for row, image_id in zip(table.rows(gatherer), ids, strict=False):
             texts = [text for text, _ in row.captions]
             if (named := pictures.image_id(table, row.number, image_id)) is None:
                 reason = f"the cell is empty, and {image_id!r} has one{left_out(texts)}"
@@ -114,6 +121,8 @@ def read_picture_tables(
             split = "train" if join_restval and row.split == "restval" else row.split
             gatherer.split(position, split, row.where)
             gatherer.label(position, row.labels, row.where)
+            for column, value in row.columns.items():
+                gatherer.column(position, column, value, row.where)
             for text, caption_id in row.captions:
                 repeated += caption_id in caption_ids
                 gatherer.caption(position, text, row.where, None if caption_id in caption_ids else caption_id)
@@ -200,6 +209,7 @@ class _Row:
     split: str
     labels: list[str]
     captions: list[tuple[str, str | None]]
+    columns: dict[str, Any]
 
 
 class _Table:
@@ -227,7 +237,10 @@ class _Table:
             self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
             self._split_column = _column(file.schema, _SPLIT_COLUMNS)
             self._label = _column(file.schema, _LABEL_COLUMNS)
-            self._label_names = _texts(_field(_field(features, self._label), "names"))
+            self._names_of = {name: _texts(_field(_field(features, name), "names")) for name in file.schema.names}
+            consumed = {self._image, self._id, self._split_column, self._caption_id, *self._captions}
+            consumed -= {name for name in self._captions if name.strip().lower() == TITLE}
+            self._further, left = _further_columns(file.schema, consumed)
             self._sizes = file.group_sizes
             self.has_ids = self._id is not None
             wanted = [self._id, self._split_column]
@@ -235,8 +248,12 @@ class _Table:
         if not self._captions and (others := [name for name in texts if name not in (self._id, self._split_column)]):
             detail = f"of its columns of texts ({', '.join(others[:4])}) none is called caption or the like; rename one"
             gatherer.issue("no captions", str(path), detail)
-        if len(pictures) > 1:
-            detail = f"{', '.join(pictures[1:4])}; the pictures are those of {pictures[0]}"
+        if left:
+            more = f" and {len(left) - _NAMES_SHOWN} more" if len(left) > _NAMES_SHOWN else ""
+            kinds = "texts, numbers, truth values, dates or lists of texts"
+            detail = (
+                f"{', '.join(left[:_NAMES_SHOWN])}{more}; the pictures are those of {self._image}, columns hold {kinds}"
+            )
             gatherer.issue("columns left out", str(path), detail)
 
     def row_name(self, number: int, root: Path) -> str:
@@ -276,12 +293,13 @@ class _Table:
         else:
             yield from ({} for _ in range(sum(self._sizes)))
 
-    def rows(self) -> Iterator[_Row]:
-        """Captions, labels and split of each row, and the place of its picture."""
+    def rows(self, gatherer: Gatherer) -> Iterator[_Row]:
+        """Captions, labels, split and further columns of each row, and the place of its picture."""
         places = ((group, row) for group, size in enumerate(self._sizes) for row in range(size))
         wanted = [*self._captions, self._caption_id, self._split_column, self._label]
         with opened_parquet(self.path) as file:
-            for number, (cells, (group, row)) in enumerate(zip(self._cells(file, wanted), places, strict=False)):
+            rows = zip(self._cells(file, wanted), places, self._further_cells(gatherer), strict=False)
+            for number, (cells, (group, row), further) in enumerate(rows):
                 texts = [text for column in self._captions for text in _captions(cells.get(column))]
                 ids = _texts(cells.get(self._caption_id)) if self._caption_id is not None else []
                 yield _Row(
@@ -291,14 +309,35 @@ class _Table:
                     self._split_of(cells),
                     self._labels(cells),
                     list(zip(texts, ids if len(ids) == len(texts) else [None] * len(texts), strict=True)),
+                    {name: self._named_value(name, value) for name, value in further.items()},
                 )
+
+    def _further_cells(self, gatherer: Gatherer) -> Iterator[dict[str, Any]]:
+        """The further columns of each row; pictures and captions are read also where these cannot be."""
+        number = 0
+        if self._further:
+            try:
+                with opened_parquet(self.path) as file:
+                    for cells in file.rows(self._further):
+                        yield cells
+                        number += 1
+            except UserError as error:
+                reason = str(error).removeprefix(f"{self.path}").lstrip(":, ")
+                gatherer.issue("columns left out", self.place(number), f"from this row on: {reason}")
+        yield from ({} for _ in range(sum(self._sizes) - number))
 
     def _labels(self, cells: dict[str, Any]) -> list[str]:
         given = cells.get(self._label) if self._label is not None else None
-        values = _listed(given)
-        names = self._label_names
-        numbered = [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
-        return [text.strip() for value in numbered for text in _texts(value) if text.strip()]
+        values = _listed(self._named_value(self._label, given))
+        return [text.strip() for value in values for text in _texts(value) if text.strip()]
+
+    def _named_value(self, column: str | None, value: Any) -> Any:
+        """A cell with the name of each class in place of its number, where the file knows the names."""
+        names = self._names_of.get(column or "", [])
+        if isinstance(value, list):
+            return [self._named_value(column, one) for one in value]
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return names[value] if is_number and 0 <= value < len(names) else value
 
 
 class _Splits:
@@ -386,8 +425,23 @@ def _picture_columns(schema: Any, features: Any) -> list[str]:
     """The columns that hold bytes, those with a usual name of pictures first; plain bytes need such a name."""
     kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
     found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
-    called = [name for known in IMAGE_COLUMNS for name in found if name.strip().lower() == known]
+    called = [name for known in (*IMAGE_COLUMNS, *_MORE_IMAGES) for name in found if name.strip().lower() == known]
     return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
+
+
+def _further_columns(schema: Any, consumed: Collection[str | None]) -> tuple[list[str], list[str]]:
+    """The paths of what is carried as columns, and the names of what cannot be."""
+    carried: list[str] = []
+    left: list[str] = []
+    for name in without_notes(dict.fromkeys(schema.names)):
+        if name in consumed:
+            continue
+        if schema.names.count(name) > 1 or leaf(schema, name) is not None:
+            left.append(name)
+            continue
+        for part, is_small in parts_of_column(name, schema.field(name).type):
+            (carried if is_small else left).append(part)
+    return carried, left
 
 
 def _column(schema: Any, names: Sequence[str]) -> str | None:

@@ -671,15 +671,18 @@ def _read_json_lines(path: Path, lenient: bool) -> Table:
     return Table(path, tuple(columns), rows)
 
 
-def _small(name: str, kind: Any) -> Iterator[str]:
-    """The paths of a column of Parquet to texts, numbers, dates and lists of texts, in any encoding."""
+def parts_of_column(name: str, kind: Any) -> Iterator[tuple[str, bool]]:
+    """The paths of a column of Parquet to all that its structures hold, each with whether that may be a column.
+
+    These are texts, numbers, truth values, dates and lists of texts, in any encoding.
+    """
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_struct(kind):
         for at in range(kind.num_fields):
-            yield from _small(f"{name}.{kind.field(at).name}", kind.field(at).type)
+            yield from parts_of_column(f"{name}.{kind.field(at).name}", kind.field(at).type)
         return
     if types.is_list(kind) or types.is_large_list(kind):
         is_small = types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
@@ -689,8 +692,7 @@ def _small(name: str, kind: Any) -> Iterator[str]:
             or types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind)
             or types.is_null(kind)
         )  # fmt: skip
-    if is_small:
-        yield name
+    yield name, is_small
 
 
 def _read_parquet(path: Path) -> Table:
@@ -702,7 +704,8 @@ def _read_parquet(path: Path) -> Table:
             place
             for name, kind in zip(columns, file.schema.types, strict=True)
             if name.strip().lower() in known or columns.count(name) == 1
-            for place in ([name] if name.strip().lower() in known else _small(name, kind))
+            for place, is_small in ([(name, True)] if name.strip().lower() in known else parts_of_column(name, kind))
+            if is_small
         ]
         rows: list[tuple[str, Cells | str]] = [
             (f"row {number}", row) for number, row in enumerate(file.rows(read), start=1)

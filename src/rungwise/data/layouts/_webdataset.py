@@ -2,11 +2,11 @@
 
 **Layout**: ``00000.tar``, ``00001.tar``, or ``pets-train-000000.tar``. The key of a member is its name to the first dot
 of its last part, or with ``key="stem"`` to the last one. The picture of ``dog`` is ``dog.jpg`` (``.png``, ``.webp``,
-...), and there may be ``dog.txt`` (captions, one a line), ``dog.json`` and ``dog.cls`` (a label). ``dog.json`` is a text
-or a list of texts, or an object: its ``caption`` and ``captions``, else the first of the other usual names of captions,
-are captions, and all further fields are columns. ``dog.depth.png`` is something else of ``dog``, which is left out. So is a key with two
-pictures or with two texts of one kind, since nobody can tell which belong together. The split is what the archive's
-name says, or that of its folders.
+...), and there may be ``dog.txt`` (captions, one a line), ``dog.json`` and ``dog.cls`` (a label). ``dog.json`` is a
+text or a list of texts, or an object: its ``caption`` and ``captions``, else the first of the other usual names of
+captions, are captions, and all further fields are columns. ``dog.depth.png`` is something else of ``dog``, which is
+left out. So is a key with two pictures or with two texts of one kind, since nobody can tell which belong together. The
+split is what the archive's name says, or that of its folders.
 
 Nothing is unpacked: a collection holds the place of each picture in its archive
 (:class:`~rungwise.data.files.TarMember`), and names in an archive are names alone. Links, devices and
