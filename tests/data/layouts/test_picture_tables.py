@@ -64,6 +64,7 @@ def test_shards_of_several_splits_as_datasets_saves_them(tmp_path: Path) -> None
     [
         ("caption", ["A dog.", "A cat."], (["A dog."], ["A cat."])),
         ("Captions ", [["A dog.", "A pup."], []], (["A dog.", "A pup."], [])),
+        ("raw", ['["A dog.", "A pup."]', "[A cat]"], (["A dog.", "A pup."], ["[A cat]"])),
         ("sentences_raw", [["A dog."], ["A cat."]], (["A dog."], ["A cat."])),
         ("sentences", [{"raw": "A dog.", "sentid": 4}, {"raw": "A cat.", "sentid": 5}], (["A dog."], ["A cat."])),
         ("sentences", [[{"raw": "A dog."}, {"raw": "A pup."}], None], (["A dog.", "A pup."], [])),

@@ -537,6 +537,31 @@ def test_depth_and_number_of_columns_are_limited(tmp_path: Path) -> None:
     assert (len(data.columns), [issue.kind for issue in data.issues]) == (300, ["columns left out"])
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_a_list_in_json_within_a_cell_is_several_captions(tmp_path: Path, suffix: str) -> None:
+    cells = {
+        "1.jpg": '["Two men.", "They \\"talk\\"."]', "2.jpg": "[Two men]", "3.jpg": "[1, 2]", "4.jpg": ' ["One."] ',
+    }  # fmt: skip
+    frame = {"raw": list(cells.values()), "sentids": ["[0, 1]", "[2]", "[3]", "[4]"], "filename": list(cells)}
+    for name in cells:
+        (tmp_path / name).write_bytes(b"")
+    path = tmp_path / f"flickr_annotations_30k.{suffix}"
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(pytest.importorskip("pyarrow").table(frame), path)
+    else:
+        rows = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
+        with path.open("w", newline="") as file:
+            if suffix == "csv":
+                writer = csv.DictWriter(file, list(frame))
+                writer.writeheader()
+                writer.writerows(rows)
+            else:
+                file.writelines(f"{json.dumps(row)}\n" for row in rows)
+    data = read(tmp_path)
+    assert data.captions == ("Two men.", 'They "talk".', "[Two men]", "[1, 2]", "One.")
+    assert data.image_of_caption.tolist() == [0, 0, 1, 2, 3]
+
+
 FLICKR30K = """image_name| comment_number| comment
 101.jpg| 0| Two men , one tall , talk .
 101.jpg| 1| "They talk .

@@ -107,6 +107,25 @@ def read_json_rows(path: Path, images: Sequence[str], captions: Sequence[str]) -
     return tuple(columns), list(rows)
 
 
+def texts_in(cell: str) -> list[str]:
+    """The captions in a cell of text: those of a list of texts in JSON, or else the cell itself.
+
+    An empty list is an empty caption.
+
+    >>> texts_in('["Two men.", "They talk."]'), texts_in("[Two men]"), texts_in("[1, 2]"), texts_in("[]")
+    (['Two men.', 'They talk.'], ['[Two men]'], ['[1, 2]'], [''])
+    """
+    stripped = cell.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        return [cell]
+    try:
+        values = parse_json(stripped, "", finite=False)
+    except UserError:
+        return [cell]
+    texts = [value for value in values if isinstance(value, str)]
+    return texts or [""] if len(texts) == len(values) else [cell]
+
+
 def without_notes(said: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a picture's JSON object without those that img2dataset writes for itself.
 

@@ -29,7 +29,7 @@ from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import Parquet, ParquetCell, cell_digests, leaf, opened_parquet
 from rungwise.data.layouts._folder import PictureFolder, folder_name
 from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
-from rungwise.data.layouts._json_captions import without_notes
+from rungwise.data.layouts._json_captions import texts_in, without_notes
 from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS, TITLE, parts_of_column
 
 SUFFIX = ".parquet"
@@ -486,7 +486,7 @@ def _captions(cell: object) -> list[str]:
         return [text for one in cell for text in _captions(one)]
     if isinstance(cell, dict):
         return _captions(cell.get("raw"))
-    return [""] if cell is None else _texts(cell)
+    return [""] if cell is None else [text for one in _texts(cell) for text in texts_in(one)]
 
 
 def _texts(cell: object) -> list[str]:

@@ -37,6 +37,7 @@ from rungwise.data.layouts._json_captions import (
     json_files,
     looks_like_captions,
     read_json_rows,
+    texts_in,
     why_not,
 )
 
@@ -488,7 +489,7 @@ def _gather(gatherer: Gatherer, candidate: _Candidate) -> None:
         given = {what: cells.get(column) for what, column in optional.items() if column is not None}
         try:
             reference = _text(cells.get(image_column), image_column)
-            texts = _texts(cells.get(caption_column), caption_column)
+            texts = [text for cell in _texts(cells.get(caption_column), caption_column) for text in texts_in(cell)]
             split = _text(given.get("split"), "split") or candidate.split or ""
             labels = _labels(given)
             caption_id = _text(given.get("caption_id"), "caption_id") or None
