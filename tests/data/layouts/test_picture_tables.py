@@ -288,6 +288,20 @@ def test_usual_names_of_columns_of_pictures(tmp_path: Path, column: str) -> None
         assert seeds(data) == {"s/0": (1, ["A dog."]), "s/1": (2, ["A cat."])}
 
 
+def test_shards_that_were_converted_with_their_json(tmp_path: Path) -> None:
+    said = {"caption": "A dog.", "url": "x.org/a", "key": "0", "status": "success", "sha256": "e3b0", "tags": ["a"]}
+    columns: dict[str, Any] = {"jpg": cells(1), "json": [said], "__key__": ["0"], "__url__": ["00000.tar"]}
+    data = read(write(tmp_path / "a.parquet", columns))
+    assert (data.image_ids, data.captions, data.issues) == (("0",), ("A dog.",), ())
+    assert data.columns == {"json.url": ("x.org/a",), "json.tags": (("a",),), "__url__": ("00000.tar",)}
+    columns["txt"] = ["A pup."]
+    data = read(write(tmp_path / "a.parquet", columns))
+    assert (data.captions, data.columns["json.caption"]) == (("A pup.",), ("A dog.",))
+    for other in (["text"], [3], [["A dog."]], [{"raw": "A dog."}]):
+        data = read(write(tmp_path / "a.parquet", {"jpg": cells(1), "json": other}))
+        assert data.captions == (("A dog.",) if other == [{"raw": "A dog."}] else ())
+
+
 def test_what_img2dataset_writes(tmp_path: Path) -> None:
     columns = {
         "url": ["x.org/a", "x.org/b"], "key": ["000", "001"], "status": ["success", "failed_to_download"],

@@ -39,6 +39,8 @@ _ID_COLUMNS = (
     "__key__",
 )  # fmt: skip
 _MORE_IMAGES = ("jpg", "jpeg", "png", "webp", "image_bytes", "img_bytes", "pixel_values")
+_JSON = "json"
+"""The column of what a ``.json`` said, in WebDataset shards that were converted to Parquet."""
 _NAMES_SHOWN = 20
 _CAPTION_ID_COLUMNS = ("caption_id", "caption_ids", "captionid", "sentid", "sentids", "sentences_sentid", "sentence_id")
 _MORE_CAPTIONS = ("sentences_raw", "alt_text")
@@ -300,7 +302,7 @@ class _Table:
         with opened_parquet(self.path) as file:
             rows = zip(self._cells(file, wanted), places, self._further_cells(gatherer), strict=False)
             for number, (cells, (group, row), further) in enumerate(rows):
-                texts = [text for column in self._captions for text in _captions(cells.get(column))]
+                texts = [text for column in self._captions for text in _captions(_cell(cells, column))]
                 ids = _texts(cells.get(self._caption_id)) if self._caption_id is not None else []
                 yield _Row(
                     self.place(number),
@@ -439,9 +441,33 @@ def _further_columns(schema: Any, consumed: Collection[str | None]) -> tuple[lis
         if schema.names.count(name) > 1 or leaf(schema, name) is not None:
             left.append(name)
             continue
-        for part, is_small in parts_of_column(name, schema.field(name).type):
-            (carried if is_small else left).append(part)
+        kind = schema.field(name).type
+        notes = _notes(name, kind)
+        for part, is_small in parts_of_column(name, kind):
+            if part not in consumed and part not in notes:
+                (carried if is_small else left).append(part)
     return carried, left
+
+
+def _notes(name: str, kind: Any) -> set[str]:
+    """The paths of what img2dataset writes for itself within a column ``json``."""
+    fields = dict(_fields(kind)) if name == _JSON else {}
+    return {f"{name}.{one}" for one in fields.keys() - without_notes(fields).keys()}
+
+
+def _fields(kind: Any) -> list[tuple[str, Any]]:
+    """Names and types of the fields of a structure; none of another type."""
+    from pyarrow.types import is_struct
+
+    return [(kind.field(at).name, kind.field(at).type) for at in range(kind.num_fields)] if is_struct(kind) else []
+
+
+def _cell(cells: dict[str, Any], path: str) -> Any:
+    """The cell of a column, or of a field within the column ``json``."""
+    if path in cells:
+        return cells[path]
+    column, _, inside = path.partition(".")
+    return _field(cells.get(column), inside)
 
 
 def _column(schema: Any, names: Sequence[str]) -> str | None:
@@ -450,9 +476,15 @@ def _column(schema: Any, names: Sequence[str]) -> str | None:
 
 
 def _caption_columns(schema: Any) -> list[str]:
-    """The first column of texts with a usual name of captions, or all that are numbered."""
-    kinds = reversed(list(zip(schema.names, schema.types, strict=True)))
-    written = {name.strip().lower(): name for name, kind in kinds if _is_text(kind)}
+    """The first column of texts with a usual name of captions, or all that are numbered; else those within ``json``."""
+    found = _named_like_captions(list(zip(schema.names, schema.types, strict=True)))
+    if found or schema.names.count(_JSON) != 1:
+        return found
+    return [f"{_JSON}.{name}" for name in _named_like_captions(_fields(schema.field(_JSON).type))]
+
+
+def _named_like_captions(columns: Sequence[tuple[str, Any]]) -> list[str]:
+    written = {name.strip().lower(): name for name, kind in reversed(columns) if _is_text(kind)}
     for known in (*CAPTION_COLUMNS, *_MORE_CAPTIONS):
         if known in written:
             return [written[known]]
