@@ -275,7 +275,7 @@ def test_columns_that_cannot_be_read_take_no_picture_away(tmp_path: Path) -> Non
     assert (data.captions, data.columns) == (("x", "y"), {})
     [issue] = data.issues
     assert (issue.kind, issue.where.rpartition("/")[2]) == ("columns left out", "a.parquet, row 1")
-    assert issue.detail.startswith("from this row on: ")
+    assert issue.detail.startswith("page, from this row on: ")
     assert "RUNGWISE_MAX_TEXT_BYTES" in issue.detail
 
 

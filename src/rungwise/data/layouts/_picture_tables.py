@@ -325,7 +325,8 @@ class _Table:
                         number += 1
             except UserError as error:
                 reason = str(error).removeprefix(f"{self.path}").lstrip(":, ")
-                gatherer.issue("columns left out", self.place(number), f"from this row on: {reason}")
+                names = ", ".join(self._further[:_NAMES_SHOWN])
+                gatherer.issue("columns left out", self.place(number), f"{names}, from this row on: {reason}")
         yield from ({} for _ in range(sum(self._sizes) - number))
 
     def _labels(self, cells: dict[str, Any]) -> list[str]:
