@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted
-from rungwise.data import CollectionSource, Issue
+from rungwise.data import CollectionSource, Issue, is_date
 from rungwise.index._answers import Hit, hits_of
 from rungwise.index._items import CAPTIONS, Item, added_folder, from_record, ids_of_texts, path_of_stored, source_of
 from rungwise.index.filters import (
     ColumnKind,
     Condition,
-    DateError,
     Either,
+    KindError,
     UnderstoodWhere,
     Where,
     check_columns,
@@ -163,19 +163,25 @@ class ReadableIndex:
         values that were looked at are dates: those of the first thousand pictures, and all before a filter is refused.
 
         Raises:
-            UserError: If no picture has a column that the filter names, or a column of dates is compared with what is
-                no date, or could be several.
+            UserError: If no picture has a column that the filter names, or one is compared with a value of another
+                kind than it holds, or that could be several dates.
         """
         if isinstance(where, UnderstoodWhere) or not where.conditions:
             return understood(where, {})
         if self._kinds is None:
             self._kinds = kinds_of(record for _, record in islice(self.picture_store.records(), _ROWS_LOOKED_AT))
         if set(columns_of(where)) <= self._kinds.keys():
-            with suppress(DateError):
+            with suppress(KindError):
                 return understood(where, self._kinds)
         self._kinds = kinds_of(record for _, record in self.picture_store.records())
         check_columns(where, self._kinds)
-        return understood(where, self._kinds)
+        return understood(where, self._kinds, self._example)
+
+    def _example(self, column: str) -> object:
+        """A value of a column; a text that is no date, if there is one, says more than a date."""
+        values = (record.get(column) for _, record in self.picture_store.records())
+        some = list(islice((one for one in values if one is not None), _ROWS_LOOKED_AT))
+        return next((one for one in some if isinstance(one, str) and not is_date(one)), some[0] if some else None)
 
     def found(self, ids: Sequence[str]) -> dict[str, Item]:
         """The pictures with these ids, in the order asked; ids that no picture has are left out."""

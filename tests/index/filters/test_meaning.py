@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.index import Condition, Not, Where, parse_where
-from rungwise.index.filters import Columns, DateError, Operator, kinds_of, understood
+from rungwise.index.filters import ColumnKind, Columns, KindError, Operator, kinds_of, understood
 from tests.index.filters.dates import OPERATORS, ROWS, VALUES, fulfils
 
 KINDS = {"taken": "dates", "modified": "dates in UTC"}
@@ -37,7 +37,6 @@ def test_many_days_that_follow_each_other_are_one_range() -> None:
     days = ", ".join(f"'2020-05-{day:02}'" for day in range(31, 0, -1))
     (condition,) = understood(parse_where(f"taken in ({days}, '2020-06', 2020)"), KINDS).conditions
     assert len(condition.of) == 1
-    assert understood(parse_where("taken in (true)"), KINDS).conditions[0].holds({"taken": "2020"}) is False
 
 
 def test_the_kind_of_a_column_is_seen_in_all_of_its_values() -> None:
@@ -49,8 +48,8 @@ def test_the_kind_of_a_column_is_seen_in_all_of_its_values() -> None:
         {"mixed": "2020-05-31T10:20", "modified": None},
     ]
     assert kinds_of(records) == {
-        "taken": "dates", "modified": "dates in UTC", "day": "others", "n": "others", "folder": "others",
-        "sent": "others", "when": "others", "list": "others", "mixed": "dates",
+        "taken": "dates", "modified": "dates in UTC", "day": "texts", "n": "numbers", "folder": "texts",
+        "sent": "years and months", "when": "others", "list": "lists of texts", "mixed": "dates",
     }  # fmt: skip
 
 
@@ -65,8 +64,14 @@ def test_texts_that_merely_hold_a_date_are_compared_as_texts(operator: Operator)
 
 
 def test_a_date_that_cannot_be_read_is_refused_with_its_column_and_its_parameter() -> None:
-    for text in ("taken >= '01.05.2020'", "taken == 'yesterday'", "not taken in ('2020', 'x')", "taken > 7"):
-        with pytest.raises(DateError, match="filter: 'taken' holds dates, and .*; write ") as raised:
+    for text in (
+        "taken >= '01.05.2020'",
+        "taken == 'yesterday'",
+        "not taken in ('2020', 'x')",
+        "taken > 7",
+        "taken in (true)",
+    ):
+        with pytest.raises(KindError, match="filter: 'taken' holds dates, and .*; write ") as raised:
             understood(parse_where(text), KINDS)
         assert raised.value.parameters == {"filter": "where"}
 
@@ -86,6 +91,68 @@ def test_a_filter_that_was_understood_stays_as_it_is() -> None:
     assert understood(once, KINDS) is once
     left_out = once.and_without(frozenset("a"))
     assert (understood(left_out, KINDS), left_out.without) == (left_out, frozenset("a"))
+
+
+HELD: dict[str, ColumnKind] = {
+    "year": "numbers", "code": "texts", "when": "texts", "ok": "texts", "good": "truth values",
+    "tags": "lists of texts", "sent": "years and months", "folder": "texts", "mixed": "others", "day": "dates",
+}  # fmt: skip
+SHOWN = {"year": 2019, "code": "001", "when": "31.05.2020", "ok": "yes", "good": True, "tags": ["sea"]}
+
+
+@given(st.lists(st.integers(-30, 30).map(lambda tens: tens / 10) | st.none(), max_size=6), st.sampled_from(OPERATORS))
+def test_a_text_that_is_a_number_is_compared_as_that_number(rows: list[float | None], operator: Operator) -> None:
+    records = [{} if row is None else {"year": row} for row in rows]
+    for text, number in (("2", 2), (" -1.5 ", -1.5), ("+.5", 0.5), ("1e0", 1), ("2.", 2)):
+        where = understood(Where((Condition("year", operator, text),)), HELD)
+        expected = [Condition("year", operator, number).holds(record) for record in records]
+        assert [where.holds("", record) for record in records] == expected
+        assert Columns(records).holding(where.conditions).tolist() == expected
+        among = understood(parse_where(f"not year in ('{text}', 3)"), HELD)
+        assert [among.holds("", one) for one in records] == [one.get("year") not in (number, 3) for one in records]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("year >= '2020-05-01'", "'year' holds numbers, such as 2019; write a number in place of '2020-05-01'"),
+        ("year in (2020, 'x')", "'year' holds numbers, such as 2019; write a number in place of 'x'"),
+        ("year == true", "'year' holds numbers, such as 2019; write a number in place of true"),
+        ("year == '1e999'", "'year' holds numbers, such as 2019; write a number in place of '1e999'"),
+        ("year contains '20'", "'year' holds numbers, such as 2019; compare with =="),
+        ("code == 1", "'code' holds texts, such as '001'; write a text in quotes in place of 1"),
+        ("not code between 1 and 3", "'code' holds texts, such as '001'; write a text in quotes in place of 1"),
+        ("ok == true", "'ok' holds texts, such as 'yes'; write a text in quotes in place of true"),
+        ("ok has 'yes'", "'ok' holds texts, such as 'yes'; write contains 'PART OF A TEXT'"),
+        ("good == 'yes'", "'good' holds truth values; write true or false, without quotes, in place of 'yes'"),
+        ("tags == 'sea'", "'tags' holds lists of texts, such as ['sea']; write has 'TEXT', or contains 'PART OF A"),
+        ("sent >= 2020", "'sent' holds texts; write a text in quotes in place of 2020"),
+        ("folder == 2020", "'folder' holds texts; write a text in quotes in place of 2020"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_with_what_the_column_holds(text: str, said: str) -> None:
+    with pytest.raises(KindError) as raised:
+        understood(parse_where(text), HELD, SHOWN.get)
+    assert str(raised.value).startswith(f"filter: {said}")
+    assert raised.value.parameters == {"filter": "where"}
+
+
+@pytest.mark.parametrize("value", ["2020-05-01", "2020-05", "1.5.2020", "01/05/2020", "May 2020", "2020", "20200501"])
+def test_texts_are_not_put_in_order_beside_a_date(value: str) -> None:
+    for text in (f"when >= '{value}'", f"when < '{value}'", f"not when between '{value}' and 'x'"):
+        with pytest.raises(
+            KindError, match="'when' holds texts, such as '31.05.2020'; texts are compared with .* letter"
+        ):
+            understood(parse_where(text), HELD, SHOWN.get)
+
+
+def test_what_a_column_may_hold_is_compared_as_it_stands() -> None:
+    for text in (
+        "year == 2020", "code == '001'", "code < '2'", "code >= '2020'", "when == '31.05.2020'", "good == true",
+        "when contains '2020'", "when > 'x'", "tags has 'sea'", "sent >= '2020-05'", "mixed >= '2020-05-01'",
+        "mixed == 1", "folder >= '2020-05-01'", "ok in ('yes', 'no')",
+    ):  # fmt: skip
+        assert understood(parse_where(text), HELD, SHOWN.get).conditions == parse_where(text).conditions
 
 
 FOLDERS = st.sampled_from(

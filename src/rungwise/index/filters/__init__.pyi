@@ -9,7 +9,7 @@ from ._conditions import Operator as Operator
 from ._conditions import Scalar as Scalar
 from ._conditions import Where as Where
 from ._meaning import ColumnKind as ColumnKind
-from ._meaning import DateError as DateError
+from ._meaning import KindError as KindError
 from ._meaning import UnderstoodWhere as UnderstoodWhere
 from ._meaning import kinds_of as kinds_of
 from ._meaning import understood as understood

@@ -80,7 +80,7 @@ def period(value: Scalar) -> Period:
     rungwise.core.UserError: '01/05/2020' could be 2020-05-01 or 2020-01-05; write the one that is meant
     """
     if not isinstance(value, str) and not (value in range(1000, 10**4) or value in range(10**7, 10**8)):
-        raise UserError(f"that number is no date; {_AS}")
+        raise UserError(f"{'that truth value' if isinstance(value, bool) else 'that number'} is no date; {_AS}")
     shown, text = quoted(str(value)), str(value)
     if len(text) > _LONGEST:
         raise UserError(f"{shown} is no date; {_AS}")
@@ -106,6 +106,20 @@ def period(value: Scalar) -> Period:
     start += int((fraction or "0").ljust(9, "0"))
     covers = 10 ** (9 - len(fraction)) if fraction else _SECOND if second else 60 * _SECOND
     return Period(start, start + covers, None if zone is None else _offset(zone))
+
+
+def is_period(text: str) -> bool:
+    """Whether a text is a date in a spelling that :func:`period` knows, also one that could be several.
+
+    >>> is_period("31.05.2020"), is_period("01/05/2020"), is_period("a dog")
+    (True, True, False)
+    """
+    text = " ".join(normalised(text[: _LONGEST + 1], "NFKC").translate(_DASHES).split()).lower()
+    if len(text) > _LONGEST:
+        return False
+    clock = _CLOCK.search(text) or _COMPACT_CLOCK.search(text)
+    day = text[: clock.start()] if clock else text
+    return any(_exists(*one) for one in _dates(day)) or _SHORT_YEAR.fullmatch(day) is not None
 
 
 def before(column: str, moment: int) -> Expression:

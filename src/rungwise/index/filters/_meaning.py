@@ -1,13 +1,16 @@
-"""What a filter means in an index: a date covers its day, and a folder all that is below it.
+"""What a filter means in an index: a date covers its day, a folder all that is below it, and a number is a number.
 
 Stores compare texts letter by letter. So before a filter comes to a store, its conditions on dates and folders become
-comparisons of texts that say what people mean, alike for every store.
+comparisons of texts that say what people mean, alike for every store. A value of a type that a column does not hold
+would be equal to nothing, in silence: it becomes a value of that type, or is refused.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,20 +19,30 @@ from rungwise.core.output import quoted
 from rungwise.core.text import normalised
 from rungwise.data import is_date
 from rungwise.index.filters._conditions import OWN, Both, Condition, Either, Expression, Not, Scalar, Where
-from rungwise.index.filters._dates import Period, before, period, since
+from rungwise.index.filters._dates import Period, before, is_period, period, since
 
-ColumnKind: TypeAlias = Literal["dates", "dates in UTC", "others"]
-"""Kind of the values of a column, as far as filters care."""
+ColumnKind: TypeAlias = Literal[
+    "dates in UTC", "dates", "years and months", "texts", "numbers", "truth values", "lists of texts", "others"
+]
+"""Kind of the values of a column, as far as filters care; ``others`` are of several kinds."""
+Example: TypeAlias = Callable[[str], object]
+"""Gives a value of a column by its name, which an error shows; None gives none."""
 
 _FOLDER = "folder"
 _ALONE = "/."
 """End of a folder's name in a filter that leaves out the folders below."""
+_TEXTS: tuple[ColumnKind, ...] = ("dates in UTC", "dates", "years and months", "texts")
+"""Kinds of texts; a column whose texts are of two of them is of the later."""
+_IN_ORDER = re.compile(r"\d{4}(?:-\d\d)?", re.ASCII)
+"""Texts whose letters are in the order of time beside dates."""
+_NUMBER = re.compile(r"[+-]?(?:\d{1,64}(?:\.\d{0,64})?|\.\d{1,64})(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_LONGEST = 64
 _UTC = ("Z", "+00:00", "+0000", "+00")
 _OPTION = {"filter": "where"}
 
 
-class DateError(UserError):
-    """A filter compares a column of dates with a value that is no date, or that could be several."""
+class KindError(UserError):
+    """A filter compares a column with a value that is of another kind, or that could be several dates."""
 
     __module__ = "rungwise.index.filters"
 
@@ -53,34 +66,57 @@ def kinds_of(records: Iterable[Mapping[str, Any]]) -> dict[str, ColumnKind]:
     """Kinds of the columns of records; a column holds dates where each of its values does.
 
     >>> kinds_of([{"taken": "2020-05-31T10:20:30", "title": "2020-05-31"}, {"title": "a dog", "rungwise.item": {}}])
-    {'taken': 'dates', 'title': 'others'}
+    {'taken': 'dates', 'title': 'texts'}
     """
     kinds: dict[str, ColumnKind] = {}
     for record in records:
         for name, value in record.items():
-            if kinds.get(name) == "others" or name.startswith(OWN) or value is None:
+            known = kinds.get(name)
+            if known == "others" or name.startswith(OWN) or value is None:
                 continue
-            if not isinstance(value, str) or name == _FOLDER or not is_date(value):
-                kinds[name] = "others"
-            elif kinds.get(name) != "dates":
-                kinds[name] = "dates in UTC" if value.endswith(_UTC) else "dates"
+            if known == "texts" and isinstance(value, str):
+                continue
+            kind = _kind_of(name, value)
+            if known is None or known == kind:
+                kinds[name] = kind
+            else:
+                both_texts = known in _TEXTS and kind in _TEXTS
+                kinds[name] = max(known, kind, key=_TEXTS.index) if both_texts else "others"
     return kinds
 
 
-def understood(where: Where, kinds: Mapping[str, ColumnKind]) -> UnderstoodWhere:
+def _kind_of(name: str, value: object) -> ColumnKind:
+    if isinstance(value, bool):
+        return "truth values"
+    if isinstance(value, int | float):
+        return "numbers"
+    if isinstance(value, list | tuple):
+        return "lists of texts"
+    if not isinstance(value, str):
+        return "others"
+    if name != _FOLDER and is_date(value):
+        return "dates in UTC" if value.endswith(_UTC) else "dates"
+    return "years and months" if _IN_ORDER.fullmatch(value) else "texts"
+
+
+def understood(where: Where, kinds: Mapping[str, ColumnKind], example: Example = lambda name: None) -> UnderstoodWhere:
     """The filter that people mean by this one.
 
     * A value that a column of dates is compared with covers its day, month, year, minute or second. Dates are compared
       as a clock on the wall shows them, with those of a column in UTC as a clock in UTC does; the offset from UTC of a
       value of the filter counts with such a column only, and a note says where it does not.
+    * A text that is a number is that number for a column of numbers.
     * ``folder`` equals a folder in this one and in all below it; with ``/.`` at its end in this one alone.
 
     Args:
         where: Filter as it was typed. One that was understood before is given back as it is.
-        kinds: Kinds of the columns by name; those that are missing hold no dates.
+        kinds: Kinds of the columns by name; those that are missing are compared as the filter says.
+        example: Gives a value of a column, for errors.
 
     Raises:
-        DateError: If a column of dates is compared with what is no date, or could be several.
+        KindError: If a column is compared with a value of another kind: a column of dates with what is no date or could
+            be several, one of numbers with what is none, one of texts with a number or a truth value, or by order with
+            a date.
 
     >>> understood(Where((Condition("taken", "<=", "2020-05-31"),)), {"taken": "dates"}).conditions
     (Condition(column='taken', operator='<', value='2020-06-01'),)
@@ -98,20 +134,95 @@ def understood(where: Where, kinds: Mapping[str, ColumnKind]) -> UnderstoodWhere
             case Either(of=of):
                 return Either(tuple(map(meant, of)))
         kind = kinds.get(expression.column, "others")
-        if kind != "others":
+        of_kind = expression if kind == "others" else _of_kind(expression, kind, example)
+        if kind in ("dates", "dates in UTC"):
             return _of_dates(expression, kind, notes)
-        return _in_folders(expression) if expression.column == _FOLDER else expression
+        return _in_folders(expression) if expression.column == _FOLDER else of_kind
 
     return UnderstoodWhere(tuple(map(meant, where.conditions)), where.without, tuple(notes))
 
 
+def _of_kind(condition: Condition, kind: ColumnKind, example: Example) -> Expression:
+    """The same condition with values that a column of this kind may hold, or an error that says what it holds."""
+    column, operator = condition.column, condition.operator
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+
+    def refused(remedy: str) -> KindError:
+        shown = example(column)
+        such = (
+            ""
+            if shown is None or isinstance(shown, bool)
+            else f", such as {quoted(shown) if isinstance(shown, str) else str(shown)[:80]}"
+        )
+        holds = "texts" if kind in _TEXTS else kind
+        return KindError(f"filter: {quoted(column)} holds {holds}{such}; {remedy}", parameters=_OPTION)
+
+    if kind == "lists of texts":
+        if operator not in ("has", "contains"):
+            raise refused("write has 'TEXT', or contains 'PART OF A TEXT'")
+        return condition
+    if operator == "has" or (operator == "contains" and kind not in _TEXTS):
+        raise refused("write contains 'PART OF A TEXT'" if kind in _TEXTS else "compare with ==")
+    if kind == "truth values":
+        if others := [one for one in values if not isinstance(one, bool)]:
+            raise refused(f"write true or false, without quotes, in place of {_shown(others[0])}")
+    elif kind == "numbers":
+        numbers = tuple(map(_number, values))
+        for one, number in zip(values, numbers, strict=True):
+            if number is None:
+                raise refused(f"write a number in place of {_shown(one)}")
+        if values != numbers:
+            # Rows that were not looked at may hold the text.
+            found = tuple(one for one in numbers if one is not None)
+            given = replace(condition, value=found if isinstance(condition.value, tuple) else found[0])
+            return Either((condition, given))
+    elif kind in ("texts", "years and months"):
+        if others := [one for one in values if not isinstance(one, str)]:
+            raise refused(f"write a text in quotes in place of {_shown(others[0])}")
+        is_order = operator in ("<", "<=", ">", ">=") and column != _FOLDER
+        if is_order and kind == "texts" and _means_a_date(str(values[0]), example(column)):
+            raise refused(
+                f"texts are compared with {_shown(values[0])} letter by letter, not as dates; write contains"
+                " 'PART OF A TEXT', or write the dates of the collection as 2020-05-31"
+            )
+    return condition
+
+
+def _shown(value: Scalar) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)[:80]
+
+
+def _number(value: Scalar) -> int | float | None:
+    """A number, also one that a text is; None where there is none."""
+    if isinstance(value, bool):
+        return None
+    if not isinstance(value, str):
+        return value
+    text = value.strip() if len(value) <= _LONGEST else ""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    if not math.isfinite(number):
+        return None
+    return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _means_a_date(text: str, beside: object) -> bool:
+    """Whether a text is a date; digits alone are one only beside another date."""
+    if text.strip().isdigit():
+        return isinstance(beside, str) and not beside.strip().isdigit() and is_period(beside)
+    return is_period(text)
+
+
 def _of_dates(condition: Condition, kind: ColumnKind, notes: dict[str, None]) -> Expression:
-    """A condition on a column of dates; truth values, and parts of texts, are compared as they stand."""
+    """A condition on a column of dates; parts of texts are compared as they stand."""
     column, values = condition.column, condition.value
-    if condition.operator in ("has", "contains") or isinstance(values, bool):
+    if condition.operator == "contains":
         return condition
     if isinstance(values, tuple):
-        periods = [_period(column, one, kind, notes) for one in values if not isinstance(one, bool)]
+        periods = [_period(column, one, kind, notes) for one in values]
         return Either(tuple(_within(column, start, end) for start, end in _joined(periods)))
     covered = _period(column, values, kind, notes)
     match condition.operator:
@@ -148,7 +259,7 @@ def _period(column: str, value: Scalar, kind: ColumnKind, notes: dict[str, None]
     try:
         found = period(value)
     except UserError as error:
-        raise DateError(f"filter: {quoted(column)} holds dates, and {error}", parameters=_OPTION) from None
+        raise KindError(f"filter: {quoted(column)} holds dates, and {error}", parameters=_OPTION) from None
     if found.offset is None:
         return found
     if kind == "dates in UTC":
