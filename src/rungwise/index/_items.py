@@ -15,7 +15,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.core.network import address_of
-from rungwise.data import ImageCaptions, Value
+from rungwise.data import CollectionSource, ImageCaptions, Value
 from rungwise.data.files import PackedPicture, Picture, packed_picture
 from rungwise.index.filters import OWN
 from rungwise.index.stores import WORDS, Record
@@ -82,6 +82,7 @@ class Item:
         caption_ids: Id of each caption.
         columns: The user's columns and what is known of the file, by name.
         fallbacks: Columns of the collection that count only where the file does not say the same.
+        folder: Folder of the file within the collection; empty at its root, and where the file lies outside of it.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Item:
     caption_ids: tuple[str, ...] = ()
     columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     fallbacks: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    folder: str = ""
 
 
 class Items(Sequence[Item]):
@@ -103,6 +105,7 @@ class Items(Sequence[Item]):
         self._captions = np.argsort(data.image_of_caption, kind="stable")
         counts = np.bincount(data.image_of_caption, minlength=len(data))
         self._starts = np.concatenate(([0], np.cumsum(counts)))
+        self._roots = _roots(data.source)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -124,14 +127,44 @@ class Items(Sequence[Item]):
             {name: value for name, column in some.items() if (value := column[at]) is not None}
             for some in (data.columns, data.fallbacks)
         )
+        path = _absolute(data.paths[at]) if data.paths else None
         return Item(
             id=data.image_ids[at],
-            path=_absolute(data.paths[at]) if data.paths else None,
+            path=path,
             captions=tuple(data.captions[caption] for caption in captions),
             caption_ids=tuple(data.caption_ids[caption] for caption in captions),
             columns=columns,
             fallbacks=fallbacks,
+            folder=_folder_within(self._roots, path),
         )
+
+
+def _roots(source: CollectionSource | None) -> list[tuple[str, str]]:
+    """Folders of a collection, with a slash at their ends, and the names that stand before the ids of each."""
+    if source is None:
+        return []
+    names = source.names or ("",) * len(source.paths)
+    roots = (_absolute(root).as_posix().rstrip("/") for root in source.folders)
+    return [(f"{root}/", name) for root, name in zip(roots, names, strict=True)]
+
+
+def _folder_within(roots: Sequence[tuple[str, str]], path: Picture | None) -> str:
+    if path is None or isinstance(path, PackedPicture):
+        return ""
+    file = path.as_posix()
+    for root, name in roots:
+        if file.startswith(root):
+            below = file[len(root) :].rpartition("/")[0]
+            return f"{name}/{below}".strip("/")
+    return ""
+
+
+@overload
+def _absolute(picture: Path) -> Path: ...
+
+
+@overload
+def _absolute(picture: Picture) -> Picture: ...
 
 
 def _absolute(picture: Picture) -> Picture:
@@ -170,7 +203,7 @@ def item_digest(item: Item, folder: Path | None) -> str:
     """
     said = [
         *(_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())),
-        sorted(FACTS),
+        *(sorted(FACTS), item.folder),
     ]
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 

@@ -220,6 +220,10 @@ def test_folders_never_tell_where_the_collection_is(path: Any, item_id: str, fol
     assert (facts["file"], facts["folder"]) == ("b.jpg", folder)
 
 
+def test_a_folder_within_the_collection_goes_before_that_of_the_id() -> None:
+    assert facts_of_file(Path("/a/photos/2021/rome/b.jpg"), "rome/b.jpg", 1, 0, "2021/rome")["folder"] == "2021/rome"
+
+
 def test_times_beyond_the_calendar_are_left_out() -> None:
     assert "modified" not in facts_of_file(Path("a.jpg"), "a", 1, 1e15)
     assert facts_of_file(Path("caf\udce9.jpg"), "a", 1, 0)["file"] == "caf\\xe9.jpg"

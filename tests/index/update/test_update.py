@@ -611,6 +611,31 @@ def test_facts_stand_where_filters_see_them_and_a_table_wins(photos: Path, model
     assert columns["bytes"] == (photos / "0.png").stat().st_size
 
 
+def test_folders_are_those_of_the_collection_whatever_the_ids_are(
+    photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folders(index: Index) -> dict[str, object]:
+        return {item.id: item.columns["folder"] for item in index.items()}
+
+    for name in ("2020/rome/6.png", "2021/rome/7.png"):
+        draw(photos / name, int(name[-5]))
+    lines = ["filename,caption", "6.png,a dog", "rome/7.png,a cat", "0.png,a cow"]
+    (photos / "captions.csv").write_text("\n".join(lines))
+    data = read(photos, captions=photos / "captions.csv")
+    with monkeypatch.context() as before:
+        before.setattr(items, "_folder_within", lambda roots, path: "")
+        index = made(photos, model, data)
+        assert folders(index)["6.png"] == "rome"
+    changes = index.update(data, model)
+    assert (changes.changed, changes.encoded) == (2, 0)
+    assert index.update(data, model).unchanged == len(data)
+    found = folders(index)
+    assert (found["6.png"], found["rome/7.png"], found["0.png"]) == ("2020/rome", "2021/rome", "photos")
+    both = Index.create(photos.parent / "both", model, store="exact")
+    both.update(read([f"north={photos}"]), model)
+    assert {str(one) for one in folders(both).values()} == {"north", "north/2020/rome", "north/2021/rome"}
+
+
 def test_stores_are_put_in_order_where_much_is_new(
     photos: Path, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

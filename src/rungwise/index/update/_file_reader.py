@@ -172,7 +172,8 @@ def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) 
         return Skipped(item.id, data, replace(source, size=-1))
     content = digest_of_parts([data])
     notes: list[str] = []
-    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9) | facts_of_picture(data, notes.append)
+    facts = facts_of_file(picture, item.id, len(data), source.modified / 1e9, item.folder)
+    facts |= facts_of_picture(data, notes.append)
     small = None
     if thumbnails is not None and not thumbnails.has(content):
         small = thumbnails.make(data)

@@ -47,7 +47,7 @@ _TITLE, _KEYWORDS, _DESCRIPTION, _CODING = (2, 5), (2, 25), (2, 120), (1, 90)
 _UTF_8 = b"\x1b%G"
 
 
-def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) -> dict[str, Value]:
+def facts_of_file(picture: Picture, item_id: str, size: int, modified: float, within: str = "") -> dict[str, Value]:
     """Metadata that needs no file opened: ``file``, ``folder``, ``bytes`` and ``modified``.
 
     Args:
@@ -55,6 +55,7 @@ def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) ->
         item_id: Id of the picture; where the id is its path, ``folder`` is the folder of the id.
         size: Size in bytes.
         modified: Time of the last change in seconds since 1970.
+        within: Folder of the file within the collection, which is ``folder`` then; empty where it is not known.
 
     >>> from pathlib import Path
     >>> facts_of_file(Path("/photos/rome/a.jpg"), "rome/a.jpg", 7, 0)
@@ -67,7 +68,7 @@ def facts_of_file(picture: Picture, item_id: str, size: int, modified: float) ->
         path = PurePosixPath(picture.as_posix())
         inner = PurePosixPath(item_id)
         is_path = bool(inner.parent.name) and path.parts[-len(inner.parts) :] == inner.parts
-        folder = inner.parent.as_posix() if is_path else path.parent.name
+        folder = within or (inner.parent.as_posix() if is_path else path.parent.name)
     facts: dict[str, Value] = {"file": _text(path.name), "folder": _text(folder), "bytes": size}
     with suppress(ValueError, OverflowError, OSError):  # times that the calendar does not have
         moment = datetime.datetime.fromtimestamp(modified, datetime.UTC)

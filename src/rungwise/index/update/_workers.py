@@ -272,6 +272,7 @@ def _plain(asked: FileToRead) -> Plain:
     picture, source = asked.item.path, asked.source
     assert picture is not None
     plain: Plain = {"id": asked.item.id, "position": asked.position, "source": [source.size, source.modified]}
+    plain["folder"] = asked.item.folder
     if isinstance(picture, PackedPicture):
         return plain | {"path": str(picture.file), "place": picture.place}
     return plain | {"path": str(picture)}
@@ -282,7 +283,8 @@ def _asked(plain: Plain) -> FileToRead:
     path, place = Path(plain["path"]), plain.get("place")
     picture: Picture = path if place is None else packed_picture(path, place)
     size, modified = plain["source"]
-    return FileToRead(plain["position"], Item(plain["id"], picture), ItemSource(size, modified, ""))
+    item = Item(plain["id"], picture, folder=plain["folder"])
+    return FileToRead(plain["position"], item, ItemSource(size, modified, ""))
 
 
 def _said(one: FileContent | Skipped) -> Plain:
