@@ -15,7 +15,7 @@ from rungwise.core.text import person_name
 from rungwise.data import ImageCaptions, Issue
 from rungwise.index._items import path_of_stored, source_of, stored_path
 from rungwise.index._reader import ReadableIndex
-from rungwise.index.layout import Grade, GradeName, add_grade, carry_over, now, store_pair, take_back
+from rungwise.index.layout import Grade, GradeName, add_grade, carry_over, move_marks, now, store_pair, take_back
 from rungwise.index.layout import manifest as storage
 from rungwise.index.layout.location import alone, writing_alone
 from rungwise.index.stores import Approximation, factory
@@ -208,6 +208,8 @@ class Index(ReadableIndex):
         in batches, each of which can be searched and survives the end of the process once it is in; after the death of
         a process another update finishes the work.
 
+        Grades and favourites of a picture that was renamed or moved go with it.
+
         Rows of pictures that are gone are removed at the end, except those whose file the system keeps away, as in a
         folder that cannot be read. If they are more than a tenth of the index and at least 20, if nothing is left, or
         if their folder was mounted and is no longer, nothing is removed, and :attr:`Changes.withheld` counts them.
@@ -259,6 +261,8 @@ class Index(ReadableIndex):
             if not allow_removals:
                 self._refuse_another(set(update.known), data)
             changes = update.run()
+            if update.moved and self.folder is not None:
+                move_marks(self.folder, update.moved)
             with self._changing():
                 self._settle(None)
                 if self.folder is None:

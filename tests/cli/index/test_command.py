@@ -238,6 +238,12 @@ def test_an_index_keeps_the_kind_of_collection_that_it_was_made_of(
     assert "5 pictures, 1 captions indexed" in said
 
 
+def test_an_index_is_no_folder_of_pictures(pictures: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "photos", "--model", model]) == 0
+    assert main(["index", "photos.index"]) == 2
+    assert "photos.index: is an index already; search it with rungwise search photos.index" in capsys.readouterr().err
+
+
 def test_a_table_that_is_dropped_takes_no_captions_away(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from rungwise.data.layouts import PictureFolder, read_folder
 from rungwise.data.pictures import _picture_files as door
 from rungwise.index import Index
 from rungwise.index import _items as items
+from rungwise.index.layout import keep_favourite, read_favourites, read_grades
 from rungwise.index.layout.manifest import read_issues, read_manifest
 from rungwise.index.stores.factory import Wished
 from rungwise.index.update import _file_reader as file_reader
@@ -379,6 +380,32 @@ def test_pictures_that_moved_are_not_lost(photos: Path, model: Counting) -> None
     assert len(model.seen) == seen
 
 
+def test_favourites_and_grades_go_with_a_picture_that_moved(photos: Path, model: Counting) -> None:
+    index = made(photos, model)
+    for one in ("1.png", "2.png"):
+        keep_favourite(index.folder, one)
+    index.grade("a dog", "1.png", "right", "Ada")
+    (photos / "1.png").rename(photos / "dog.png")
+    (photos / "2.png").unlink()
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.removed, changes.encoded) == (1, 2, 0)
+    assert [one.id for one in read_favourites(index.folder).pictures] == ["2.png", "dog.png"]
+    assert [(one.id, one.grade, one.who) for one in read_grades(index.folder)] == [("dog.png", "right", "Ada")]
+
+
+def test_while_much_is_gone_what_moved_leaves_no_second_row(photos: Path, model: Counting) -> None:
+    for number in range(6, 60):
+        draw(photos / f"{number}.png", number)
+    index = made(photos, model)
+    for number in range(25):
+        (photos / f"{number}.png").rename(photos / f"new {number}.png")
+    for number in range(25, 50):
+        (photos / f"{number}.png").unlink()
+    changes = index.update(collection(photos), model)
+    assert (changes.added, changes.removed, changes.withheld, changes.encoded) == (25, 25, 25, 0)
+    assert len(ids(index)) == 60
+
+
 def test_files_that_became_unreadable_count_as_gone(photos: Path, model: Counting) -> None:
     """As the placeholders of a program that keeps files in a cloud."""
     for number in range(6, 40):
@@ -424,6 +451,14 @@ def test_what_lay_on_a_disk_that_is_away_stays(photos: Path, elsewhere: Path, mo
         shutil.rmtree(photos / "usb") if (photos / "usb").is_dir() else None
         if not (photos / "usb").is_symlink():
             (photos / "usb").symlink_to(elsewhere / "disk")
+    shutil.rmtree(photos / "usb", ignore_errors=True)
+    (photos / "usb").unlink(missing_ok=True)
+    (photos / "usb").symlink_to(elsewhere / "disk")
+    shutil.move(elsewhere / "disk", elsewhere / "away")
+    (elsewhere / "disk" / ".Trash-1000").mkdir(parents=True)
+    assert Index.open(index.folder).update(read(photos), model).withheld == 3, "only what systems keep is there"
+    shutil.rmtree(elsewhere / "disk")
+    shutil.move(elsewhere / "away", elsewhere / "disk")
     (elsewhere / "disk" / "a.png").unlink()
     changes = Index.open(index.folder).update(read(photos), model)
     assert (changes.removed, changes.withheld) == (2, 0), "the disk is there, and the picture is not"

@@ -18,6 +18,7 @@ from rungwise.cli.frame import (
     MemberKey,
     console,
     parse,
+    pasted,
     program,
     progress_bar,
     say,
@@ -90,11 +91,11 @@ def main(arguments: list[str]) -> int:
 
 def _next(asked: Inspect, data: ImageCaptions) -> Iterator[str]:
     """Next commands for such a collection, to paste, which read it by the same options."""
-    ours, named = program(), " ".join(quote(str(one)) for one in asked.data)
+    ours, named = program(), " ".join(map(pasted, asked.data))
     by_key, trained_by_key = (
         ("", "") if asked.key == Inspect.key else (f" --key {asked.key}", f" --data.key {asked.key}")
     )
-    captions = "" if asked.captions is None else f" --captions {quote(str(asked.captions))}"
+    captions = "" if asked.captions is None else f" --captions {pasted(asked.captions)}"
     exclude = f" --exclude {' '.join(map(quote, asked.exclude))}" if asked.exclude else ""
     index = f"{ours} index {named}{by_key}{captions}{exclude}"
     alone = index if len(asked.data) == 1 else f"{index} --out index"

@@ -42,6 +42,7 @@ from ._terminal import Seldom as Seldom
 from ._terminal import chosen_device as chosen_device
 from ._terminal import console as console
 from ._terminal import messages_apart as messages_apart
+from ._terminal import pasted as pasted
 from ._terminal import program as program
 from ._terminal import progress_bar as progress_bar
 from ._terminal import say as say

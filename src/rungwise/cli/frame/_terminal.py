@@ -103,6 +103,16 @@ def program(here: Path | None = None) -> str:
     return quote(shortest(installed, here))
 
 
+def pasted(path: Path | str) -> str:
+    """A path as it is pasted behind a command: quoted for a shell, and never taken for an option.
+
+    >>> pasted("my photos"), pasted("-old")
+    ("'my photos'", './-old')
+    """
+    text = str(path)
+    return quote(f"./{text}" if text.startswith("-") else text)
+
+
 def shortest(path: Path, here: Path | None = None) -> str:
     """The shortest form of a path to paste: relative where it lies in or beside the current folder.
 

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
@@ -28,6 +27,7 @@ from rungwise.cli.frame import (
     location,
     model_files,
     parse,
+    pasted,
     program,
     progress_bar,
     read_dual_encoder,
@@ -134,6 +134,9 @@ def main(arguments: list[str]) -> int:
     _refuse_what_contradicts(asked)
     from rungwise.index.layout import manifest
 
+    for one in asked.pictures:
+        if manifest.is_index(one):
+            raise UserError(f"{one}: is an index already; search it with rungwise search {pasted(one)} 'a text'")
     out = asked.out or beside(asked.pictures[0])
     if asked.out is None and not address_of(out):
         require_writable_folder(out)
@@ -151,7 +154,7 @@ def main(arguments: list[str]) -> int:
             return 0
     if changes.withheld:
         return WITHHELD
-    ours, where = program(), quote(run.place)
+    ours, where = program(), pasted(run.place)
     say(f'next: {ours} search {where} "a text"   or   {ours} serve {where}')
     return 0
 

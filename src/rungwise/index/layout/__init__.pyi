@@ -7,6 +7,7 @@ from ._favourites import SavedSearch as SavedSearch
 from ._favourites import carry_over as carry_over
 from ._favourites import forget_search as forget_search
 from ._favourites import keep_favourite as keep_favourite
+from ._favourites import move_marks as move_marks
 from ._favourites import read_favourites as read_favourites
 from ._favourites import save_search as save_search
 from ._favourites import why_not_kept as why_not_kept

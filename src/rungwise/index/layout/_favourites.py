@@ -8,9 +8,9 @@ stay, for they may come back.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rungwise.core.disk.locks import GRADES_LOCK
 from rungwise.core.network import address_of
 from rungwise.data import Issue
 from rungwise.index.layout import location
-from rungwise.index.layout._feedback import now
+from rungwise.index.layout._feedback import add_grade, now, read_grades, take_back
 from rungwise.index.layout.manifest import GRADES
 
 FAVOURITES = "favourites.jsonl"
@@ -162,6 +162,23 @@ def carry_over(before: Path, after: Path) -> None:
         if os.path.lexists(before / name):
             with location.writing_alone(before, GRADES_LOCK):
                 (after / name).write_bytes(read_bytes(before / name, "text_bytes"))
+
+
+def move_marks(folder: Path, moved: Mapping[str, str]) -> None:
+    """Let favourites and grades of pictures that were renamed or moved go with them.
+
+    Args:
+        folder: Folder of the index.
+        moved: New ids of pictures by their old ones.
+    """
+    for mark in read_favourites(folder).pictures:
+        if (new := moved.get(mark.id)) is not None:
+            keep_favourite(folder, mark.id, kept=False)
+            keep_favourite(folder, new)
+    for grade in read_grades(folder):
+        if (new := moved.get(grade.id)) is not None:
+            add_grade(folder, replace(grade, id=new))
+            take_back(folder, grade.query, grade.id, grade.who)
 
 
 @contextmanager

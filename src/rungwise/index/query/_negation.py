@@ -71,6 +71,8 @@ def split_negation(text: str) -> tuple[str, tuple[str, ...]]:
     ('a beach at sunset', ('people', 'dogs'))
     >>> split_negation("a dog without a leash without people")
     ('a dog without a leash without people', ())
+    >>> split_negation("Siena no 1")
+    ('Siena no 1', ())
     >>> split_negation("a no parking sign on a t-shirt, not only for dogs")
     ('a no parking sign on a t-shirt, not only for dogs', ())
     """
@@ -108,7 +110,7 @@ def _takes_away(text: str, before: int, cue: tuple[int, int], after: int) -> boo
     (first, *_) = _WORD.findall(text[cue[1] : after + _LONGEST_WORD][-2 * _LONGEST_WORD :].lower())
     if word == "not":
         return first not in _NOT_NEGATED and last not in ("why", "or", "if")
-    if first in _SIGNS:
+    if first in _SIGNS or (word == "no" and first[0].isdigit()):  # a number, as in "Plate No 7"
         return False
     return word == "without" or last not in _SAYING
 

@@ -115,6 +115,10 @@ class Update:
         progress: Called with the number of pictures that are done since the last call.
         stored: Called with the ids of each batch that is in the stores.
         files: Opens the files, and may encode what it finds; threads of this process if None.
+
+    Attributes:
+        left_out: Pictures of the collection that cannot be read, after :meth:`run`.
+        moved: New ids of pictures that were renamed or moved, by their old ids, after :meth:`run`.
     """
 
     def __init__(
@@ -148,6 +152,8 @@ class Update:
         self._gone: set[str] = set()
         self._lost: set[str] = set()
         self._notes: dict[str, list[str]] = {}
+        self._new: dict[str, str] = {}
+        self.moved: dict[str, str] = {}
         self._added = self._changed = self._removed = self._unchanged = self._encoded = 0
         self.left_out: tuple[Skipped, ...] = ()
 
@@ -176,7 +182,9 @@ class Update:
             stays, why = ([], "") if self._allow_removals else self._withheld(gone, before)
             withheld = len(stays)
             self._unchanged += withheld
-            self._remove([one for one in gone if one not in stays])
+            goes = [one for one in gone if one not in stays]
+            self.moved = {one: new for one in goes if (new := self._new.get(self._content(one))) is not None}
+            self._remove(goes)
         if self._target.thumbnails is not None:
             borne = {source.content for source in self._known.values() if source is not None}
             self._target.thumbnails.remove(self._lost - borne)
@@ -248,6 +256,7 @@ class Update:
         """Count a picture, and tell whether its row must be written."""
         if one.item.id not in self._known:
             self._added += 1
+            self._new.setdefault(one.source.content, one.item.id)
             return True
         known = self._known[one.item.id]
         if known is None or (known.content, known.said) != (one.source.content, one.source.said):
@@ -336,6 +345,10 @@ class Update:
         there = _is_there(file)
         own = None if self._target.folder is None else added_folder(self._target.folder)
         return there is None or (there and file is not None and file.parent == own)
+
+    def _content(self, item_id: str) -> str:
+        source = self._known.get(item_id)
+        return "" if source is None else source.content
 
     def _withheld(self, gone: Mapping[str, Path | None], before: int) -> tuple[Collection[str], str]:
         """Rows that stay although their pictures are gone, and why; none where all of them go.
