@@ -217,7 +217,9 @@ class _Run:
         known = dict(zip(before.names or ("",), zip(before.layouts, files, strict=True), strict=True))
         known = {name: known.get(name, ("", ())) for name in given.names or ("",)}
         if asked.layout is None and not asked.captions:
-            kept = tuple(of_name for _, of_name in known.values())
+            # Of another folder than before it is only known what kind of collection it should be.
+            same = [path in before.paths for path in given.paths]
+            kept = tuple(of_name if is_same else () for (_, of_name), is_same in zip(known.values(), same, strict=True))
             given = replace(given, layouts=tuple(one for one, _ in known.values()), files=kept if any(kept) else ())
         return replace(
             given,
