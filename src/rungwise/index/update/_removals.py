@@ -76,7 +76,7 @@ def why_withheld(lost: int, known: int, left: int, collection: str, away: Sequen
     """Why pictures that are gone are not removed from an index; empty where they are.
 
     Args:
-        lost: Number of pictures that are gone and stand nowhere else in the collection.
+        lost: Number of pictures that are gone, without those that came under another id in the same update.
         known: Number of pictures of the index.
         left: Number of pictures that the collection holds now.
         collection: Name of the collection.

@@ -256,7 +256,8 @@ class Update:
         """Count a picture, and tell whether its row must be written."""
         if one.item.id not in self._known:
             self._added += 1
-            self._new.setdefault(one.source.content, one.item.id)
+            if one.source.content:
+                self._new.setdefault(one.source.content, one.item.id)
             return True
         known = self._known[one.item.id]
         if known is None or (known.content, known.said) != (one.source.content, one.source.said):
@@ -353,12 +354,11 @@ class Update:
     def _withheld(self, gone: Mapping[str, Path | None], before: int) -> tuple[Collection[str], str]:
         """Rows that stay although their pictures are gone, and why; none where all of them go.
 
-        A picture that was renamed or moved is not lost: its content stands in the index under another id, and its old
-        row goes. Below a folder that is away, all of it stays.
+        A picture that was renamed or moved is not lost: its content came under another id in this update, and its old
+        row goes. One of which there is a copy from before is gone like any other. Below a folder that is away, all of
+        it stays.
         """
-        kept = {source.content for one, source in self._known.items() if source is not None and one not in gone}
-        sources = {one: self._known.get(one) for one in gone}
-        lost = {one for one, source in sources.items() if source is None or source.content not in kept}
+        lost = {one for one in gone if self._content(one) not in self._new}
         away = [one for one in self._mounts if is_away(one)] + [one for one in self._roots if is_empty(one)]
         below = {one for one, file in gone.items() if file and any(file.is_relative_to(folder) for folder in away)}
         away = [one for one in away if any(file and file.is_relative_to(one) for file in gone.values())]
