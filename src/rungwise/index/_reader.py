@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted
-from rungwise.data import CollectionSource, Issue, is_date
+from rungwise.data import CollectionSource, Issue
 from rungwise.index._answers import Hit, hits_of
 from rungwise.index._items import CAPTIONS, Item, added_folder, from_record, ids_of_texts, path_of_stored, source_of
 from rungwise.index.filters import (
@@ -172,16 +172,15 @@ class ReadableIndex:
             self._kinds = kinds_of(record for _, record in islice(self.picture_store.records(), _ROWS_LOOKED_AT))
         if set(columns_of(where)) <= self._kinds.keys():
             with suppress(KindError):
-                return understood(where, self._kinds)
+                return understood(where, self._kinds, self._examples)
         self._kinds = kinds_of(record for _, record in self.picture_store.records())
         check_columns(where, self._kinds)
-        return understood(where, self._kinds, self._example)
+        return understood(where, self._kinds, self._examples)
 
-    def _example(self, column: str) -> object:
-        """A value of a column; a text that is no date, if there is one, says more than a date."""
+    def _examples(self, column: str) -> list[object]:
+        """The first values of a column."""
         values = (record.get(column) for _, record in self.picture_store.records())
-        some = list(islice((one for one in values if one is not None), _ROWS_LOOKED_AT))
-        return next((one for one in some if isinstance(one, str) and not is_date(one)), some[0] if some else None)
+        return list(islice((one for one in values if one is not None), _ROWS_LOOKED_AT))
 
     def found(self, ids: Sequence[str]) -> dict[str, Item]:
         """The pictures with these ids, in the order asked; ids that no picture has are left out."""

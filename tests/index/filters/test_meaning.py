@@ -97,7 +97,12 @@ HELD: dict[str, ColumnKind] = {
     "year": "numbers", "code": "texts", "when": "texts", "ok": "texts", "good": "truth values",
     "tags": "lists of texts", "sent": "years and months", "folder": "texts", "mixed": "others", "day": "dates",
 }  # fmt: skip
-SHOWN = {"year": 2019, "code": "001", "when": "31.05.2020", "ok": "yes", "good": True, "tags": ["sea"]}
+SHOWN = {"year": [2019], "code": ["2020", "001"], "when": ["2020-05-31", "unknown", "31.05.2020"], "ok": ["yes"],
+         "good": [True], "tags": [["sea"]]}  # fmt: skip
+
+
+def examples(column: str) -> list[object]:
+    return list(SHOWN.get(column, ()))
 
 
 @given(st.lists(st.integers(-30, 30).map(lambda tens: tens / 10) | st.none(), max_size=6), st.sampled_from(OPERATORS))
@@ -120,8 +125,8 @@ def test_a_text_that_is_a_number_is_compared_as_that_number(rows: list[float | N
         ("year == true", "'year' holds numbers, such as 2019; write a number in place of true"),
         ("year == '1e999'", "'year' holds numbers, such as 2019; write a number in place of '1e999'"),
         ("year contains '20'", "'year' holds numbers, such as 2019; compare with =="),
-        ("code == 1", "'code' holds texts, such as '001'; write a text in quotes in place of 1"),
-        ("not code between 1 and 3", "'code' holds texts, such as '001'; write a text in quotes in place of 1"),
+        ("code == 1", "'code' holds texts, such as '2020'; write a text in quotes in place of 1"),
+        ("not code between 1 and 3", "'code' holds texts, such as '2020'; write a text in quotes in place of 1"),
         ("ok == true", "'ok' holds texts, such as 'yes'; write a text in quotes in place of true"),
         ("ok has 'yes'", "'ok' holds texts, such as 'yes'; write contains 'PART OF A TEXT'"),
         ("good == 'yes'", "'good' holds truth values; write true or false, without quotes, in place of 'yes'"),
@@ -132,7 +137,7 @@ def test_a_text_that_is_a_number_is_compared_as_that_number(rows: list[float | N
 )
 def test_a_value_of_another_kind_is_refused_with_what_the_column_holds(text: str, said: str) -> None:
     with pytest.raises(KindError) as raised:
-        understood(parse_where(text), HELD, SHOWN.get)
+        understood(parse_where(text), HELD, examples)
     assert str(raised.value).startswith(f"filter: {said}")
     assert raised.value.parameters == {"filter": "where"}
 
@@ -141,9 +146,10 @@ def test_a_value_of_another_kind_is_refused_with_what_the_column_holds(text: str
 def test_texts_are_not_put_in_order_beside_a_date(value: str) -> None:
     for text in (f"when >= '{value}'", f"when < '{value}'", f"not when between '{value}' and 'x'"):
         with pytest.raises(
-            KindError, match="'when' holds texts, such as '31.05.2020'; texts are compared with .* letter"
+            KindError,
+            match="'when' holds texts, such as 'unknown', which would be compared with .* letter by letter; w",
         ):
-            understood(parse_where(text), HELD, SHOWN.get)
+            understood(parse_where(text), HELD, examples)
 
 
 def test_what_a_column_may_hold_is_compared_as_it_stands() -> None:
@@ -152,7 +158,7 @@ def test_what_a_column_may_hold_is_compared_as_it_stands() -> None:
         "when contains '2020'", "when > 'x'", "tags has 'sea'", "sent >= '2020-05'", "mixed >= '2020-05-01'",
         "mixed == 1", "folder >= '2020-05-01'", "ok in ('yes', 'no')",
     ):  # fmt: skip
-        assert understood(parse_where(text), HELD, SHOWN.get).conditions == parse_where(text).conditions
+        assert understood(parse_where(text), HELD, examples).conditions == parse_where(text).conditions
 
 
 FOLDERS = st.sampled_from(

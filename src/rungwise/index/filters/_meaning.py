@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -25,8 +25,8 @@ ColumnKind: TypeAlias = Literal[
     "dates in UTC", "dates", "years and months", "texts", "numbers", "truth values", "lists of texts", "others"
 ]
 """Kind of the values of a column, as far as filters care; ``others`` are of several kinds."""
-Example: TypeAlias = Callable[[str], object]
-"""Gives a value of a column by its name, which an error shows; None gives none."""
+Examples: TypeAlias = Callable[[str], Sequence[object]]
+"""Gives some values of a column by its name."""
 
 _FOLDER = "folder"
 _ALONE = "/."
@@ -99,7 +99,7 @@ def _kind_of(name: str, value: object) -> ColumnKind:
     return "years and months" if _IN_ORDER.fullmatch(value) else "texts"
 
 
-def understood(where: Where, kinds: Mapping[str, ColumnKind], example: Example = lambda name: None) -> UnderstoodWhere:
+def understood(where: Where, kinds: Mapping[str, ColumnKind], examples: Examples = lambda name: ()) -> UnderstoodWhere:
     """The filter that people mean by this one.
 
     * A value that a column of dates is compared with covers its day, month, year, minute or second. Dates are compared
@@ -111,7 +111,7 @@ def understood(where: Where, kinds: Mapping[str, ColumnKind], example: Example =
     Args:
         where: Filter as it was typed. One that was understood before is given back as it is.
         kinds: Kinds of the columns by name; those that are missing are compared as the filter says.
-        example: Gives a value of a column, for errors.
+        examples: Gives some values of a column: an error shows one, and they tell years from other digits.
 
     Raises:
         KindError: If a column is compared with a value of another kind: a column of dates with what is no date or could
@@ -134,7 +134,7 @@ def understood(where: Where, kinds: Mapping[str, ColumnKind], example: Example =
             case Either(of=of):
                 return Either(tuple(map(meant, of)))
         kind = kinds.get(expression.column, "others")
-        of_kind = expression if kind == "others" else _of_kind(expression, kind, example)
+        of_kind = expression if kind == "others" else _of_kind(expression, kind, examples)
         if kind in ("dates", "dates in UTC"):
             return _of_dates(expression, kind, notes)
         return _in_folders(expression) if expression.column == _FOLDER else of_kind
@@ -142,20 +142,21 @@ def understood(where: Where, kinds: Mapping[str, ColumnKind], example: Example =
     return UnderstoodWhere(tuple(map(meant, where.conditions)), where.without, tuple(notes))
 
 
-def _of_kind(condition: Condition, kind: ColumnKind, example: Example) -> Expression:
+def _of_kind(condition: Condition, kind: ColumnKind, examples: Examples) -> Expression:
     """The same condition with values that a column of this kind may hold, or an error that says what it holds."""
     column, operator = condition.column, condition.operator
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
 
-    def refused(remedy: str) -> KindError:
-        shown = example(column)
+    def refused(remedy: str, but: str = "") -> KindError:
+        some = examples(column)
+        shown = next((one for one in some if isinstance(one, str) and not is_date(one)), some[0] if some else None)
         such = (
             ""
             if shown is None or isinstance(shown, bool)
             else f", such as {quoted(shown) if isinstance(shown, str) else str(shown)[:80]}"
         )
         holds = "texts" if kind in _TEXTS else kind
-        return KindError(f"filter: {quoted(column)} holds {holds}{such}; {remedy}", parameters=_OPTION)
+        return KindError(f"filter: {quoted(column)} holds {holds}{such}{but}; {remedy}", parameters=_OPTION)
 
     if kind == "lists of texts":
         if operator not in ("has", "contains"):
@@ -180,10 +181,10 @@ def _of_kind(condition: Condition, kind: ColumnKind, example: Example) -> Expres
         if others := [one for one in values if not isinstance(one, str)]:
             raise refused(f"write a text in quotes in place of {_shown(others[0])}")
         is_order = operator in ("<", "<=", ">", ">=") and column != _FOLDER
-        if is_order and kind == "texts" and _means_a_date(str(values[0]), example(column)):
+        if is_order and kind == "texts" and _means_a_date(str(values[0]), lambda: examples(column)):
             raise refused(
-                f"texts are compared with {_shown(values[0])} letter by letter, not as dates; write contains"
-                " 'PART OF A TEXT', or write the dates of the collection as 2020-05-31"
+                "write contains 'PART OF A TEXT', or the dates of the collection as 2020-05-31",
+                f", which would be compared with {_shown(values[0])} letter by letter",
             )
     return condition
 
@@ -209,11 +210,12 @@ def _number(value: Scalar) -> int | float | None:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
-def _means_a_date(text: str, beside: object) -> bool:
-    """Whether a text is a date; digits alone are one only beside another date."""
-    if text.strip().isdigit():
-        return isinstance(beside, str) and not beside.strip().isdigit() and is_period(beside)
-    return is_period(text)
+def _means_a_date(text: str, beside: Callable[[], Sequence[object]]) -> bool:
+    """Whether a text is a date; digits alone are one only where the column has dates of more than digits."""
+    if not text.strip().isdigit():
+        return is_period(text)
+    others = (one for one in beside() if isinstance(one, str) and not one.strip().isdigit())
+    return is_period(text) and any(map(is_period, others))
 
 
 def _of_dates(condition: Condition, kind: ColumnKind, notes: dict[str, None]) -> Expression:
