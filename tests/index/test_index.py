@@ -30,6 +30,7 @@ from rungwise.index.stores import _vector_files as vector_files
 from rungwise.index.stores import write_description
 from rungwise.index.stores.exact._segments import SegmentsDescription, State
 from rungwise.index.stores.exact._snapshot import ExactSnapshot, Segment
+from rungwise.index.stores.factory import Wished
 from rungwise.models import EncodedImages
 from rungwise.models.joint import JointEmbedding, VSEConfig
 from rungwise.similarity import Cosine, Order
@@ -623,6 +624,40 @@ def test_columns_hold_dates_where_all_that_was_looked_at_are_dates(
         for ask in (index.items, lambda chosen: index.newest(1, where=chosen), index.understood):
             with pytest.raises(UserError, match=message):
                 ask(parse_where(where))
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_a_value_of_another_kind_finds_what_is_meant_or_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Wished
+) -> None:
+    monkeypatch.setattr("rungwise.index._reader._ROWS_LOOKED_AT", 2)
+    columns = {
+        "year": (2019, 2020, 2021, None),
+        "code": ("001", "002", None, "003"),
+        "when": ("31.05.2019", "1.6.2020", "2020-07-01", None),
+        "ok": ("yes", "no", "no", "no"),
+    }
+    data = replace(colour_pictures(tmp_path / "photos", list(COLOURS)[:4]), columns=columns)
+    index = Index.build(data, ColourModel(), tmp_path / "index", store=store)
+
+    def found(where: str) -> list[str]:
+        return sorted(item.id.partition("-")[0] for item in index.items(parse_where(where)))
+
+    assert (found("year == '2020'"), found("year != '2020'"), found("year > '2019.5'")) == (
+        ["1"],
+        ["0", "2"],
+        ["1", "2"],
+    )
+    assert (found("not year in ('2020')"), found("code >= '002'")) == (["0", "2", "3"], ["1", "3"])
+    for where, message in (
+        ("year >= '2020-05-01'", "'year' holds numbers, such as 2019; write a number in place of '2020-05-01'"),
+        ("code == 1", "'code' holds texts, such as '001'; write a text in quotes in place of 1"),
+        ("ok == true", "'ok' holds texts, such as 'yes'; write a text in quotes in place of true"),
+        ("when >= '2020-05-01'", "'when' holds texts, such as '31.05.2019', which would be compared with '2020-05-01'"),
+        ("when >= '2020'", "'when' holds texts, such as '31.05.2019', which would be compared with '2020' letter"),
+    ):
+        with pytest.raises(UserError, match=message):
+            found(where)
 
 
 def test_the_newest_are_those_taken_last(tmp_path: Path) -> None:
