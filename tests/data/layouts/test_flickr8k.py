@@ -125,3 +125,14 @@ def test_the_real_collection(real_data: Path) -> None:
     assert (np.bincount(data.image_of_caption) == 5).all()
     assert all(path.stem in image_id for path, image_id in zip(data.paths, data.image_ids, strict=True))
     assert data.issues == ()
+
+
+def test_an_empty_list_of_a_split_is_no_fault_of_the_captions(tmp_path: Path) -> None:
+    for name in ("a.jpg", "b.jpg"):
+        (tmp_path / name).touch()
+    (tmp_path / "Flickr8k.token.txt").write_text("a.jpg#0\tA dog .\nb.jpg#0\tA cat .\n")
+    (tmp_path / "Flickr_8k.trainImages.txt").write_text("a.jpg\n")
+    (tmp_path / "Flickr_8k.devImages.txt").touch()
+    data = read(tmp_path)
+    assert (data.captions, data.splits) == (("A dog .", "A cat ."), ("train", "none"))
+    assert [issue.kind for issue in data.issues] == ["list of a split left out"]

@@ -86,7 +86,7 @@ def test_texts_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
     data = read(tmp_path)
     assert captions(data) == {"a.jpg": ["A."]}
-    assert sorted(said(data)) == [("unreadable file", "b.txt"), ("unreadable file", "c.txt")]
+    assert sorted(said(data)) == [("empty caption", "c.txt"), ("unreadable file", "b.txt")]
     with limited(sidecar_bytes=1):
         assert read(tmp_path).captions == ()
 
@@ -204,3 +204,9 @@ def test_no_caption_stands_with_another_picture(tmp_path_factory, pictures, text
     told = " ".join(f"{issue.where} {issue.detail}" for issue in data.issues)
     for stem, suffix in texts:
         assert f"of {stem!a}{suffix}" in data.captions or f"{stem}{suffix}" in told or ".txt" in told
+
+
+def test_an_empty_text_is_an_empty_caption(tmp_path: Path) -> None:
+    data = read(folder(tmp_path, a__jpg=None, b__jpg=None, a__txt="A dog.", b__txt=""))
+    assert (data.layout, data.captions) == ("text-files", ("A dog.",))
+    assert [(issue.kind, issue.where) for issue in data.issues] == [("empty caption", "b.txt")]

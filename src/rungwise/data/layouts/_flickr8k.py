@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rungwise.core import UserError
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_lines
 from rungwise.data.layouts._folder import PictureFolder, folder_name
@@ -65,7 +66,12 @@ def read_flickr8k(path: Path, files: PictureFolder, captions_only: bool = False)
 
 
 def _read_split(gatherer: Gatherer, path: Path, split: str) -> None:
-    for number, line in read_lines(path):
+    try:
+        lines = list(read_lines(path))
+    except UserError as error:  # which is no fault of the captions
+        gatherer.issue("list of a split left out", str(path), str(error).removeprefix(f"{path}: "))
+        return
+    for number, line in lines:
         where = f"{path}, line {number}"
         image = gatherer.image(line.strip(), where)
         if image is not None:

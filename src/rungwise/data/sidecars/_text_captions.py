@@ -116,7 +116,11 @@ def _text(files: PictureFolder, owners: Owners, path: Path) -> tuple[Path, list[
     """The picture of a text and its lines, or why it has none."""
     where, found = readable_name(path), owners.of(path)
     try:
+        if found and not (files.root / path).stat().st_size:
+            return Issue("empty caption", where)
         text = read_text(files.root / path, "sidecar_bytes")
+    except OSError as error:
+        return Issue("unreadable file", where, (error.strerror or str(error)).lower())
     except UserError as error:
         return Issue("unreadable file", where, str(error).removeprefix(f"{files.root / path}: "))
     lines = [line for line in map(str.strip, text.split("\n")) if line]
