@@ -70,8 +70,7 @@ class Serve:
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
-        follow: Index what changes in the folders of the pictures while the page is served, as is done by
-            rungwise index --watch.
+        follow: Index what changes in the folders, too. That is what rungwise index --watch does, in the same process.
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
