@@ -332,7 +332,7 @@ def _of_queries() -> Iterator[Entry]:
 
     yield Entry("column of a filter", columns)
     yield Entry("date of a filter", dates.period, ("1 ", "2020-", "may ", "T10:20:", "1.", " of ", "１", "–"))
-    yield Entry("whether a text is a date", dates.is_period, ("1 ", "2020-", "may ", "T10:20:", "1.", " of ", "１", "–"))
+    yield Entry("a text as a date", dates.is_period, ("1 ", "2020-", "may ", "T10:20:", "1.", " of ", "１", "–"))
     yield Entry("folder of a filter", folder, ("a/", "\\", "./", "/.", "é"))
     yield Entry("words of the full text", bm25.words_of)
     yield Entry("words that hold a text", lambda text: bm25.WordIndex([("a", text)]).best(text[:2000], 5))
