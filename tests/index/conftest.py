@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -69,3 +70,13 @@ def milvus_in_memory(monkeypatch: pytest.MonkeyPatch) -> str:
 def either_milvus(request: pytest.FixtureRequest) -> str:
     """The address of a double of a Milvus server, and in the whole tier of a real one."""
     return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder on another file system than the temporary one."""
+    place = Path("/dev/shm")
+    if not place.is_dir() or place.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+        pytest.skip("there is no second file system that may be written")
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)

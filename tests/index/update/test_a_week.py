@@ -6,8 +6,6 @@ Tests no module of its own: reading, update and manifest together.
 import os
 import shutil
 import tarfile
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,16 +21,6 @@ from tests.index.update.test_update import Counting
 MONDAY = 1_700_000_000
 DAY = 86_400
 IMPORTED = 200
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder on another file system than the temporary one, as a disk that is plugged in."""
-    place = Path("/dev/shm")
-    if not place.is_dir() or place.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
-        pytest.skip("there is no second file system that may be written")
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        yield Path(folder) / "disk"
 
 
 @dataclass
@@ -87,7 +75,8 @@ def counts(changes: Changes) -> tuple[int, int, int, int, int]:
     return changes.added, changes.changed, changes.removed, changes.unchanged, changes.encoded
 
 
-def test_a_week_in_the_life_of_an_index(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_week_in_the_life_of_an_index(tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = elsewhere / "disk"
     week = Week(tmp_path / "photos")
     monkeypatch.setattr(file_reader.time, "time_ns", lambda: int((week.now + 60) * 1e9))
     for number in range(60):

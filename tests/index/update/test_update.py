@@ -6,8 +6,7 @@ rungwise.index.layout.store_pair.
 
 import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -416,16 +415,6 @@ def test_files_that_became_unreadable_count_as_gone(photos: Path, model: Countin
     changes = index.update(collection(photos), model)
     assert (changes.removed, changes.withheld, len(changes.issues)) == (0, 25, 25)
     assert len(index) == 40
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder on another file system than the temporary one."""
-    place = Path("/dev/shm")
-    if not place.is_dir() or place.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
-        pytest.skip("there is no second file system that may be written")
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        yield Path(folder)
 
 
 def test_what_lay_on_a_disk_that_is_away_stays(photos: Path, elsewhere: Path, model: Counting) -> None:
