@@ -152,7 +152,7 @@ def _add_module(path: Path, parts: list[str], names: dict[Path, str], importing:
     exported += _DECLARED.findall(text)
     exported += [name.strip() for found in _LISTED.findall(text) for name in found.split(",")]
     text = _LISTED.sub("", _DECLARED.sub("", text))
-    if other := re.search(r"^(?:import|export)\b.*", text, re.MULTILINE):
+    if other := re.search(r"^(?:import|export|await)\b.*", text, re.MULTILINE):
         raise ValueError(f"{path.name}: cannot be put together with others: {other[0]}")
     names[path] = name = f"module{len(names)}"
     parts.append(f"const {name} = (() => {{\n{text}\nreturn {{ {', '.join(exported)} }};\n}})();\n")

@@ -99,13 +99,18 @@ at('search').addEventListener('submit', (event) => {
 });
 window.addEventListener('popstate', () => search(asked()));
 
-try {
-  about = await answer('demo/about');
-  at('trained').textContent = `${about.trained.toLocaleString('en')} generated`;
-  offer(about.examples);
-  at('tables').replaceChildren(...about.compared.map((one) => tableOf(one, about.titles)));
-  at('averages').hidden = !about.compared.length;
-  search(asked());
-} catch (error) {
-  complain(error.message);
+async function begin() {
+  try {
+    about = await answer('demo/about');
+    at('trained').textContent = `${about.trained.toLocaleString('en')} generated`;
+    offer(about.examples);
+    at('tables').replaceChildren(...about.compared.map((one) => tableOf(one, about.titles)));
+    at('averages').hidden = !about.compared.length;
+    search(asked());
+  } catch (error) {
+    complain(error.message);
+  }
 }
+
+// Pages are put together from modules, each of which becomes a function: none may wait at its top level.
+begin();
