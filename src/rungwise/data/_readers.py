@@ -63,11 +63,10 @@ from rungwise.data.layouts import (
     with_features,
 )
 from rungwise.data.layouts import SUFFIX as PARQUET_SUFFIX
-from rungwise.data.sidecars import read_text_captions, unread_texts, with_descriptions
+from rungwise.data.sidecars import TEXT_FILES, read_text_captions, unread_texts, with_descriptions
 
 _ARROW_SUFFIX = ".arrow"
 PRECOMPUTED = "precomputed"
-TEXT_FILES = "text-files"
 WEBDATASET = "webdataset"
 
 LAYOUTS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -405,8 +406,9 @@ def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] 
         paths=tuple(stored_path(Path(one), folder).as_posix() for one in data.source.paths),
         captions=data.source.captions and stored_path(Path(data.source.captions), folder).as_posix(),
     )
-    files = {file for picture in data.paths if (file := file_of(picture)) is not None and not address_of(file)}
-    found = mounted_folders(data.source.folders, {file.parent for file in files})
+    # A folder is looked at once, and not for each of its pictures.
+    parents = {os.path.dirname(file) for picture in data.paths if (file := file_of(picture)) is not None}  # noqa: PTH120
+    found = mounted_folders(data.source.folders, [Path(one) for one in parents if not address_of(one)])
     return {
         "source": source,
         "mounts": tuple(sorted({*mounts, *(stored_path(one, folder).as_posix() for one in found)})),

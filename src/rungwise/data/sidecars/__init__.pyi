@@ -1,4 +1,5 @@
 from ._descriptions import with_descriptions as with_descriptions
+from ._text_captions import TEXT_FILES as TEXT_FILES
 from ._text_captions import read_text_captions as read_text_captions
 from ._text_captions import unread_texts as unread_texts
 from ._xmp import LONGEST_DESCRIPTION as LONGEST_DESCRIPTION

@@ -18,7 +18,7 @@ from rungwise.data.layouts import Gatherer, PictureFolder, folder_name, left_out
 from rungwise.data.sidecars._owners import Owners
 from rungwise.data.sidecars._takeout import is_takeout
 
-LAYOUT = "text-files"
+TEXT_FILES = "text-files"
 TEXT_SUFFIXES = frozenset({".caption", ".txt"})
 """Lower-case endings of files that may hold captions of a picture."""
 MOST_LINES = 50
@@ -90,7 +90,7 @@ def read_text_captions(files: PictureFolder) -> ImageCaptions | None:
             gatherer.caption(position[picture], line, readable_name(path))
     for path, (picture, said) in fields.items():
         _gather_fields(gatherer, position[picture], said, held.get(picture, []), readable_name(path))
-    return gatherer.collection(folder_name(files.root), LAYOUT, unnamed=False)
+    return gatherer.collection(folder_name(files.root), TEXT_FILES, unnamed=False)
 
 
 def unread_texts(files: PictureFolder, layout: str, why: str) -> list[Issue]:
