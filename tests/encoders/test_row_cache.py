@@ -198,7 +198,7 @@ def test_a_file_of_something_else_is_not_written_into(tmp_path: Path) -> None:
     assert (tmp_path / "s" / "keys.bin").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["rows.bin", "keys.bin", "lock"])
+@pytest.mark.parametrize("name", ["rows.bin", "keys.bin", "lock", "turn.lock"])
 def test_a_planted_link_is_not_followed(tmp_path: Path, name: str) -> None:
     (tmp_path / "s").mkdir()
     victim = tmp_path / "thesis.txt"

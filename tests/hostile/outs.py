@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 from unittest import mock
 
 from rungwise.cli.frame import _process as process
+from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
@@ -537,7 +538,7 @@ def _may_change(attack: Attack, name: str, told: str) -> bool:
     parts = name.split("/")
     if Path(told).name == parts[-1] and len(parts) == 1:
         return True
-    return parts[-1] in ("lock", "update.lock") or parts[0] in ("cache", "kept", ".stdout", ".stderr")
+    return parts[-1] in LOCKS or parts[0] in ("cache", "kept", ".stdout", ".stderr")
 
 
 def _contents(place: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from rungwise.core import UserError
 from rungwise.core.disk import SEAL, check_seal, folders
 from rungwise.core.disk.folders import entries, refuse_strangers, replacing_folder, require_writable_folder
+from rungwise.core.disk.locks import LOCKS
 
 PARTS = {"index.json", "vectors.npy"}
 
@@ -271,7 +272,7 @@ def test_a_folder_below_which_the_system_lays_another_is_filled(tmp_path, monkey
 
 
 def test_entries_are_what_somebody_put_there(tmp_path):
-    for name in ("b", "a", ".DS_Store", "lock"):
+    for name in ("b", "a", ".DS_Store", *LOCKS):
         (tmp_path / name).touch()
     (tmp_path / ".a.0123456789abcdef.partial").mkdir()
     (tmp_path / ".0123456789abcdef.partial").mkdir()

@@ -56,6 +56,27 @@ def test_it_goes_on_as_soon_as_the_other_has_finished(tmp_path):
         assert clock.now == pytest.approx(7, abs=0.1)
 
 
+def test_one_who_writes_without_a_break_keeps_nobody_out(tmp_path):
+    """The second one looks only now and then; the first one is between two writes at no such moment."""
+    writing = ExitStack()
+    writing.enter_context(writing_alone(tmp_path))
+    refused = []
+
+    def writes_again(now: float) -> None:
+        writing.close()
+        mine = Clock()
+        try:
+            writing.enter_context(writing_alone(tmp_path, 0, clock=mine, sleep=mine.sleep))
+        except UserError:
+            refused.append(now)
+
+    clock = Clock(writes_again)
+    with writing_alone(tmp_path, clock=clock, sleep=clock.sleep):
+        assert refused == [clock.now]
+    with writing_alone(tmp_path, 0):
+        pass
+
+
 @pytest.mark.smoke
 def test_a_second_process_is_refused_until_the_first_has_died(tmp_path):
     folder = tmp_path / "run"

@@ -6,6 +6,7 @@ import pytest
 from rungwise.calibration import Calibration
 from rungwise.core import UserError
 from rungwise.core.disk import check_seal, write_seal
+from rungwise.core.disk.locks import LOCKS
 from rungwise.models.io import ModelFolder, keep_calibration
 
 PLAIN = Calibration.unsupervised()
@@ -33,7 +34,7 @@ def test_a_calibration_lies_under_the_seal_of_its_model(folder: Path) -> None:
 def test_a_folder_without_a_seal_gets_none(folder: Path) -> None:
     (folder / "SHA256SUMS").unlink()
     keep_calibration(folder, PLAIN)
-    assert {file.name for file in folder.iterdir()} - {"lock"} == {"config.json", "calibration.json"}
+    assert {file.name for file in folder.iterdir()} - LOCKS == {"config.json", "calibration.json"}
 
 
 def test_a_link_that_leaves_the_folder_is_refused(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

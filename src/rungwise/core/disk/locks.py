@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from rungwise.core._errors import UserError
 from rungwise.core.disk._files import explained, make_folder
 
-__all__ = ["GRADES_LOCK", "LOCK", "LOCKS", "UPDATE_LOCK", "alone", "writing_alone"]
+__all__ = ["GRADES_LOCK", "LOCK", "LOCKS", "TURN_LOCK", "UPDATE_LOCK", "alone", "writing_alone"]
 
 LOCK = "lock"
 """Name of a folder's lock file; it stays when the lock is released."""
@@ -20,7 +20,9 @@ UPDATE_LOCK = "update.lock"
 """Lock of a long piece of work, whose holder lets others write in between."""
 GRADES_LOCK = "grades.lock"
 """Lock for appending to a file that :data:`LOCK` does not guard."""
-LOCKS = frozenset({LOCK, UPDATE_LOCK, GRADES_LOCK})
+TURN_LOCK = "turn.lock"
+"""Held by the one who waits for :data:`LOCK` next."""
+LOCKS = frozenset({LOCK, UPDATE_LOCK, GRADES_LOCK, TURN_LOCK})
 
 _SECONDS_TO_WAIT = 60.0
 _SECONDS_BETWEEN_TRIES = 0.05
@@ -48,7 +50,8 @@ def alone(folder: Path, what: str, name: str = LOCK) -> Iterator[None]:
     Traceback (most recent call last):
     rungwise.core.UserError: ...: a training run writes here now; wait until it has ended, or name another folder
     """
-    with _held(folder, lambda: False, name, f"{what} writes here now; wait until it has ended, or name another folder"):
+    refusal = f"{what} writes here now; wait until it has ended, or name another folder"
+    with _acquired(folder, name, lambda: False, refusal), explained(folder):
         yield
 
 
@@ -62,6 +65,8 @@ def writing_alone(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Hold a folder's lock within the block; others wait for it.
+
+    One who writes again and again keeps nobody out: whoever waits for :data:`LOCK` is the next.
 
     Args:
         folder: Folder to lock, made if missing.
@@ -83,27 +88,26 @@ def writing_alone(
         sleep(_SECONDS_BETWEEN_TRIES)
         return True
 
-    with _held(folder, wait, name, message):
+    # Without turns, one who writes without a break would take the lock again before another, who sleeps, sees it free.
+    with _acquired(folder, TURN_LOCK, wait, message) if name == LOCK else nullcontext():
+        lock = _acquired(folder, name, wait, message)
+    with lock, explained(folder):
         yield
 
 
-@contextmanager
-def _held(folder: Path, wait: Callable[[], bool], name: str, refusal: str) -> Iterator[None]:
-    """Hold the lock within the block; ``wait`` is called while another has it, and returns whether to try again."""
+def _acquired(folder: Path, name: str, wait: Callable[[], bool], refusal: str) -> AcquireReturnProxy[FileLock]:
+    """Take a lock, which is let go at the end of ``with``.
+
+    ``wait`` is called while another has it, and returns whether to try again.
+    """
     with explained(folder):
         make_folder(folder)
         lock = FileLock(folder / name, timeout=0)
         while True:
             try:
-                lock.acquire()
-                break
+                return lock.acquire()
             except Timeout:
                 if not wait():
                     raise UserError(f"{folder}: {refusal}") from None
             except NotImplementedError:
                 raise UserError(f"{folder}: this file system keeps no locks; choose another place") from None
-    try:
-        with explained(folder):
-            yield
-    finally:
-        lock.release()

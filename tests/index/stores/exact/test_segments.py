@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import UserError, limited
+from rungwise.core.disk.locks import LOCKS
 from rungwise.index import ExactStore
 from rungwise.index.stores import write_description
 from rungwise.similarity import Cosine
@@ -79,7 +80,7 @@ def test_what_was_tampered_with_is_refused(store: ExactStore, tamper: Callable[[
 @pytest.mark.parametrize("at", range(8))
 def test_one_flipped_bit_in_any_file_is_noticed(store: ExactStore, at: int) -> None:
     for path in sorted(store.folder.iterdir()):
-        if path.name == "lock":
+        if path.name in LOCKS:
             continue
         before = path.read_bytes()
         head = 128 if path.suffix == ".npy" else 0  # which says shape and type, checked by themselves

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from rungwise.core import UserError
 from rungwise.core.disk import locks as locks_module
+from rungwise.core.disk.locks import LOCKS
 from rungwise.core.formats import NpyWriter
 from rungwise.index import Condition, ExactStore, Where
 from rungwise.index.stores import StoreBatch, write_description
@@ -158,7 +159,7 @@ def assert_tidy(store: ExactStore) -> None:
     parts = json.loads((store.folder / "store.json").read_text())["parts"]
     kinds = (("vectors", "npy"), ("rows", "jsonl"))
     named = {f"{kind}-{part['number']}.{form}" for part in parts for kind, form in kinds}
-    assert {file.name for file in store.folder.iterdir()} - {"lock"} == named | {"store.json"}
+    assert {file.name for file in store.folder.iterdir()} - LOCKS == named | {"store.json"}
 
 
 @pytest.mark.parametrize("change", CHANGE)
