@@ -1,3 +1,8 @@
+"""Tables beside the pictures, whole.
+
+Also tests rungwise.data.layouts._table_files.
+"""
+
 import codecs
 import csv
 import json

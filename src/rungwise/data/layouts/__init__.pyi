@@ -33,12 +33,12 @@ from ._picture_tables import read_picture_tables as read_picture_tables
 from ._precomputed import folders_of_splits as folders_of_splits
 from ._precomputed import precomputed_splits as precomputed_splits
 from ._precomputed import read_precomputed as read_precomputed
+from ._table_files import Table as Table
+from ._table_files import read_table as read_table
 from ._tables import TABLE_SUFFIXES as TABLE_SUFFIXES
-from ._tables import Table as Table
 from ._tables import ignored_files as ignored_files
 from ._tables import is_json_table as is_json_table
 from ._tables import json_tables as json_tables
-from ._tables import read_table as read_table
 from ._tables import read_tables as read_tables
 from ._tables import table_files as table_files
 from ._webdataset import PACKED_SUFFIXES as PACKED_SUFFIXES

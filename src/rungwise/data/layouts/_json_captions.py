@@ -3,7 +3,7 @@ r"""Captions in simple JSON beside the pictures, as people and programs write it
 **Layouts**: a list of objects, ``[{"image": "a.jpg", "caption": "A dog."}]``; the same list under a key of an object,
 ``{"images": [...]}``; or an object whose keys are the pictures, ``{"a.jpg": ["A dog.", "A pet."]}``, each with a text,
 a list of texts, or an object of columns. The keys of an object are named as the columns of a table are
-(:mod:`rungwise.data.layouts._tables`), and those that are neither picture nor captions are further columns.
+(:mod:`rungwise.data.layouts._table_files`), and those that are neither picture nor captions are further columns.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from rungwise.data.files import Parquet, ParquetCell, cell_digests, leaf, opened
 from rungwise.data.layouts._folder import PictureFolder, folder_name
 from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
 from rungwise.data.layouts._json_captions import texts_in, without_notes
-from rungwise.data.layouts._tables import CAPTION_COLUMNS, IMAGE_COLUMNS, TITLE, parts_of_column
+from rungwise.data.layouts._table_files import CAPTION_COLUMNS, IMAGE_COLUMNS, TITLE, parts_of_column
 
 SUFFIX = ".parquet"
 

@@ -30,7 +30,7 @@ from rungwise.data.files import TarMember
 from rungwise.data.layouts._folder import PICTURE_SUFFIXES, PictureFolder, folder_name
 from rungwise.data.layouts._gatherer import Gatherer, left_out, split_in_words
 from rungwise.data.layouts._json_captions import without_notes
-from rungwise.data.layouts._tables import CAPTION_COLUMNS, TITLE
+from rungwise.data.layouts._table_files import CAPTION_COLUMNS, TITLE
 
 SHARD_SUFFIX = ".tar"
 PACKED_SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
