@@ -108,7 +108,7 @@ FAULTS = (
     Fault("data/sidecars/_takeout.py", "path.stem}{edited}{number}{path.suffix", "path.stem}{edited}{path.suffix"),
     Fault(
         "data/layouts/_coco.py",
-        "rival = of_path.get(one) or next((pictures[what] for what in one.named if what in pictures), None)",
+        "rival = rival or next((pictures[picture] for picture in named if picture in pictures), None)",
         "rival = None",
     ),
     Fault(

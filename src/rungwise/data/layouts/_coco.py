@@ -18,12 +18,13 @@ from rungwise.data.files import read_text
 from rungwise.data.layouts._folder import PictureFolder, folder_name, readable_name
 from rungwise.data.layouts._gatherer import (
     Gatherer,
+    claims,
     id_text,
     in_another_split,
     is_path_of,
     leave_out,
     left_out,
-    overshadowed,
+    named_by_path,
     shown,
     split_in_words,
 )
@@ -115,12 +116,12 @@ def read_coco(
             if asked:
                 raise
             leave_out(files, path, error)
-    if not asked:
-        sound = _of_different_pictures(sound, files)
-    if not sound:
+    usable = sound if asked else _of_different_pictures(sound, files)
+    if not usable:
         return None
-    gatherer = Gatherer(files if look else None, strict=False)
-    for one in sound:
+    unread = {readable_name(one.path.relative_to(files.root)): one.named for one in sound if one not in usable}
+    gatherer = Gatherer(files if look else None, strict=False, elsewhere=named_by_path(unread))
+    for one in usable:
         one.gather(gatherer)
     return gatherer.collection(folder_name(files.root), "coco", unnamed=unnamed)
 
@@ -226,12 +227,13 @@ def _of_different_pictures(found: list[_File], files: PictureFolder) -> list[_Fi
 
     A name that only resembles a picture is no rival to its path: of these two the path counts, picture by picture.
     """
-    of_path = overshadowed({one: one.named for one in found})
-    pictures: dict[tuple[object, bool], _File] = {}
+    of_file = claims({one: one.named for one in found})
+    pictures: dict[object, _File] = {}
     ids: set[str] = set()
     taken = []
     for one in sorted(found, key=lambda one: (-len(one.named), len(one.path.parts), len(one.path.name), str(one.path))):
-        rival = of_path.get(one) or next((pictures[what] for what in one.named if what in pictures), None)
+        named, rival = of_file[one]
+        rival = rival or next((pictures[picture] for picture in named if picture in pictures), None)
         if not one.named:
             leave_out(files, one.path, "names no picture of the folder")
         elif rival is not None:
@@ -241,7 +243,7 @@ def _of_different_pictures(found: list[_File], files: PictureFolder) -> list[_Fi
             if not ids.isdisjoint(one.images):
                 one.before = f"{readable_name(one.path.relative_to(files.root).with_suffix(''))}/"
             ids.update(one.images)
-            pictures |= dict.fromkeys(one.named, one)
+            pictures |= dict.fromkeys(named, one)
             taken.append(one)
     return [one for one in found if one in taken]
 

@@ -72,18 +72,29 @@ def is_path_of(name: str, path: Path, *folders: Path) -> bool:
     return any(os.path.abspath(folder / name) == os.path.abspath(path) for folder in folders)  # noqa: PTH100
 
 
-def overshadowed(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[T, T]:
-    """Files of captions that only resemble pictures of which another file has the paths, each with that file.
+def claims(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[T, tuple[set[object], T | None]]:
+    """What each file of captions may say something of: a path counts before all names that only resemble the picture.
 
     Args:
         names: Pictures that each file names, each with whether its name there is the picture's path.
+
+    Returns:
+        The pictures of each file; and where paths in other files leave it none, one of those files.
     """
-    of_path = {picture: file for file, named in names.items() for picture, is_path in named if is_path}
-    found: dict[T, T] = {}
+    of_path = named_by_path(names)
+    found: dict[T, tuple[set[object], T | None]] = {}
     for file, named in names.items():
-        if named and all(not is_path and picture in of_path for picture, is_path in named):
-            found[file] = of_path[next(iter(named))[0]]
+        left = {picture for picture, is_path in named if is_path or picture not in of_path}
+        found[file] = left, of_path[next(iter(named))[0]] if named and not left else None
     return found
+
+
+def named_by_path(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[object, T]:
+    """The pictures whose paths stand in files of captions, each with one such file; the names are as in :func:`claims`.
+
+    A name in another file that only resembles such a picture means something else, whether or not the first is read.
+    """
+    return {picture: file for file, named in names.items() for picture, is_path in named if is_path}
 
 
 def clean_caption(text: str) -> tuple[str, str]:
@@ -209,6 +220,8 @@ class Gatherer:
         files: Folder in which pictures are looked for; None if only captions are wanted, so that any name is taken.
         strict: A caption id that stands twice is an error; otherwise the later caption gets an id of its own, and an
             issue says so.
+        elsewhere: Pictures whose paths stand in files of captions that are not read, each with the name of the file: no
+            other name that only resembles such a picture means it.
 
     >>> gatherer = Gatherer(None)
     >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
@@ -219,7 +232,9 @@ class Gatherer:
     (('A dog.',), (Issue(kind='empty caption', where='captions.csv, line 3', detail=''),))
     """
 
-    def __init__(self, files: PictureFolder | None, *, strict: bool = True) -> None:
+    def __init__(
+        self, files: PictureFolder | None, *, strict: bool = True, elsewhere: Mapping[object, str] | None = None
+    ) -> None:
         self._files = files
         self._strict = strict
         self._ids: list[str] = []
@@ -229,7 +244,9 @@ class Gatherer:
         self._names: dict[tuple[str, ...], int] = {}
         self._guessed: dict[int, str] = {}
         self._dropped: dict[int, str] = {}
-        self._disputed: dict[Path, str] = {}
+        self._disputed: dict[object, str] = {
+            path: f"is what {file} means exactly, which is not read" for path, file in (elsewhere or {}).items()
+        }
         self._further: dict[int, tuple[Path, int]] = {}
         self._named_depths: dict[Path, int] = {}
         self._place_of_guess: dict[int, str] = {}
@@ -515,20 +532,19 @@ class Gatherer:
         """
         known = self._position_of_path.get(path)
         if known is None:
-            return f"{self._disputed[path]} too" if guess is not None and path in self._disputed else ""
+            return f"{self._shown(path)} {self._disputed[path]}" if guess is not None and path in self._disputed else ""
         before = self._guessed.get(known)
         if guess == before:
             return ""
         if before is None:
             return f"{self._shown(path)} is what {self._ids[known]!r} names"
-        said = f"{self._shown(path)} is what {before!r} may be"
+        del self._position_of_path[path]
         if guess is None:
             self._dropped[known] = f"{self._shown(path)} is what another name means exactly"
-        else:
-            self._dropped[known] = f"{self._shown(path)} is what {guess!r} may be too"
-            self._disputed[path] = said
-        del self._position_of_path[path]
-        return "" if guess is None else f"{said} too"
+            return ""
+        self._dropped[known] = f"{self._shown(path)} is what {guess!r} may be too"
+        self._disputed[path] = f"is what {before!r} may be too"
+        return f"{self._shown(path)} {self._disputed[path]}"
 
     def _drop(self) -> None:
         """Leave out the images that were given up, and list their captions."""

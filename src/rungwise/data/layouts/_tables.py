@@ -19,11 +19,12 @@ from rungwise.data.layouts._folder import (
 )
 from rungwise.data.layouts._gatherer import (
     Gatherer,
+    claims,
     in_another_split,
     is_path_of,
     leave_out,
     left_out,
-    overshadowed,
+    named_by_path,
     shown,
     split_in_file_name,
 )
@@ -145,10 +146,13 @@ def read_tables(
     >>> [(issue.kind, issue.where) for issue in files.issues]
     [('table left out', 'taxes.csv')]
     """
-    usable = _asked_for(paths, files) if asked else _goes_together(_sound(paths, files), files, captions_only)
+    candidates = _asked_for(paths, files) if asked else _sound(paths, files)
+    usable = candidates.copy() if asked else _goes_together(candidates, files, captions_only)
     _share_ids(usable, files)
     while usable:
-        gatherer = Gatherer(None if captions_only else files, strict=asked)
+        left = [one for one in candidates if one not in usable]
+        unread = {readable_name(one.table.path.relative_to(files.root)): one.named for one in left}
+        gatherer = Gatherer(None if captions_only else files, strict=asked, elsewhere=named_by_path(unread))
         try:
             for one in usable:
                 _gather(gatherer, one)
@@ -327,23 +331,24 @@ def _goes_together(candidates: list[_Candidate], files: PictureFolder, captions_
                 one.own = bool(one.folder.parts)
         for one in naming:
             one.named = {(one.identify(name), True) for name in one.found}
-    of_path = overshadowed({one: one.named for one in naming})
-    taken: dict[tuple[object, bool], list[_Candidate]] = {}
+    of_table = claims({one: one.named for one in naming})
+    taken: dict[object, list[_Candidate]] = {}
     left = set()
     for one in sorted(naming, key=_precedence):
+        named, rival = of_table[one]
         rivals = [
-            other for what in one.named for other in taken.get(what, ())
+            other for picture in named for other in taken.get(picture, ())
             if one.split is None or other.split is None or one.split == other.split
         ]  # fmt: skip
-        if rival := of_path.get(one) or next(iter(rivals), None):
+        if rival := rival or next(iter(rivals), None):
             left.add(one)
             other = readable_name(rival.table.path.relative_to(files.root))
             leave_out(
                 files, one.table.path, f"names pictures that {other} names too; that one is read", _LEFT, instead=True
             )
             continue
-        for what in one.named:
-            taken.setdefault(what, []).append(one)
+        for picture in named:
+            taken.setdefault(picture, []).append(one)
     return [one for one in naming if one not in left]
 
 
