@@ -344,6 +344,7 @@ every_layout = pytest.mark.parametrize(
 @example([shot(0, "x.jpg"), shot(1, "x.png.jpg"), shot(2, "x.y.jpg"), shot(3, "x.jpg.png", there=False)])
 @example([shot(0, "Zo\u00eb.jpg"), shot(1, "Zoe\u0308.jpg", there=False)])
 @example([shot(0, "train/1.jpg"), shot(1, "test/1.jpg", there=False)])
+@example([shot(0, "train/1.jpg"), shot(1, "1.png", there=False), shot(2, "1.jpg", there=False)])
 @example([shot(0, "x.JPG", there=False), shot(1, "x.jpg"), shot(2, "1.jpg"), shot(3, "X.jpg", there=False)])
 @example([shot(0, "x.JPG", there=False), shot(1, "x.jpg"), shot(2, "1.jpg"), shot(2, "1.jpg"), shot(4, "2.jpg")])
 def test_no_caption_stands_with_a_picture_that_it_was_not_given_with(layout: str, key: Key, shots: list[Shot]) -> None:

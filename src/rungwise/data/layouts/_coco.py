@@ -27,6 +27,7 @@ from rungwise.data.layouts._gatherer import (
     named_by_path,
     shown,
     split_in_words,
+    start_of_names,
 )
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
@@ -143,6 +144,7 @@ class _File:
         self._split = split_in_words(path.stem) or ""
         # As published, the pictures of captions_val2017.json lie in val2017, and names may come again in other folders.
         self._beside = path.stem.rpartition("_")[2]
+        self._base = files.root / self._beside
         self._has_folder = any(self._beside in picture.parts[:-1] for picture in files.pictures)
         images, self._annotations = _lists(path)
         self._texts: dict[str, list[str]] = {}
@@ -174,11 +176,10 @@ class _File:
             del self.images[one]
         self.named: set[tuple[object, bool]] = {((split, name), True) for name, split, _ in self.images.values()}
         if look:
-            found = ((name, self.find(name)) for name, _, _ in self.images.values())
-            self.named = {(paths[0], self._is_path(name, paths[0])) for name, paths in found if len(paths) == 1}
-
-    def _is_path(self, name: str, path: Path) -> bool:
-        return is_path_of(name, path, self._files.root / self._beside, self._files.root)
+            found = {name: self.find(name) for name, _, _ in self.images.values()}
+            self._base = start_of_names(found, self._base, files.root)
+            single = [(name, paths[0]) for name, paths in found.items() if len(paths) == 1]
+            self.named = {(path, is_path_of(name, path, self._base, files.root)) for name, path in single}
 
     def find(self, name: str) -> Sequence[Path]:
         """The pictures that the file may mean by a name: those in the folder of its split, and in no other split's."""
@@ -196,9 +197,8 @@ class _File:
         positions: dict[str, int | None] = {}
         for image_id, (name, split, where) in self.images.items():
             texts = self._texts.get(image_id, ())
-            base = self._files.root / self._beside
             position = gatherer.image(
-                f"{self.before}{image_id}", where, name, find=self.find, base=base, captions=texts
+                f"{self.before}{image_id}", where, name, find=self.find, base=self._base, captions=texts
             )
             positions[image_id] = position
             if position is not None:

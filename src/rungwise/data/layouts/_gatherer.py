@@ -72,6 +72,22 @@ def is_path_of(name: str, path: Path, *folders: Path) -> bool:
     return any(os.path.abspath(folder / name) == os.path.abspath(path) for folder in folders)  # noqa: PTH100
 
 
+def start_of_names(found: Mapping[str, Sequence[Path]], folder: Path, root: Path) -> Path:
+    """The folder from which the names in a file are paths: its own one, or the root if a name is a path from there on.
+
+    Args:
+        found: Each name, with the pictures that it may mean.
+        folder: The folder of the file's own pictures.
+        root: The whole folder.
+
+    >>> pictures = {"val/1.jpg": [Path("x/val/1.jpg")], "1.jpg": [Path("x/val/1.jpg")]}
+    >>> start_of_names(pictures, Path("x/val"), Path("x")).as_posix()
+    'x'
+    """
+    inside = ((name, paths[0]) for name, paths in found.items() if len(paths) == 1 and paths[0].is_relative_to(folder))
+    return root if any(is_path_of(name, path, root) for name, path in inside) else folder
+
+
 def claims(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[T, tuple[set[object], T | None]]:
     """What each file of captions may say something of: a path counts before all names that only resemble the picture.
 

@@ -27,6 +27,7 @@ from rungwise.data.layouts._gatherer import (
     named_by_path,
     shown,
     split_in_file_name,
+    start_of_names,
 )
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import is_json_captions, json_files, looks_like_captions, texts_in, why_not
@@ -212,7 +213,7 @@ class _Candidate:
         inside = {name: find(name) for name in names} if self.folder.parts else {}
         self.own = bool(inside) and (published or any(inside.values()))
         self.found = inside if self.own else {name: self._anywhere(name) for name in names}
-        self.base = self._within.root if self.own else files.root
+        self.base = start_of_names(self.found, self._within.root, files.root) if self.own else files.root
         self.named: set[tuple[object, bool]] = {
             (paths[0], is_path_of(name, paths[0], self.base, files.root))
             for name, paths in self.found.items()
