@@ -406,7 +406,7 @@ def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] 
         paths=tuple(stored_path(Path(one), folder).as_posix() for one in data.source.paths),
         captions=data.source.captions and stored_path(Path(data.source.captions), folder).as_posix(),
     )
-    # A folder is looked at once, and not for each of its pictures.
+    # A folder is looked at once, and no Path is made for each of its pictures.
     parents = {os.path.dirname(file) for picture in data.paths if (file := file_of(picture)) is not None}  # noqa: PTH120
     found = mounted_folders(data.source.folders, [Path(one) for one in parents if not address_of(one)])
     return {

@@ -21,13 +21,12 @@ from rungwise.data.layouts._gatherer import (
     claims,
     id_text,
     in_another_split,
-    is_path_of,
     leave_out,
     left_out,
     named_by_path,
+    pictures_named,
     shown,
     split_in_words,
-    start_of_names,
 )
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
@@ -120,7 +119,7 @@ def read_coco(
     usable = sound if asked else _of_different_pictures(sound, files)
     if not usable:
         return None
-    unread = {readable_name(one.path.relative_to(files.root)): one.named for one in sound if one not in usable}
+    unread = {one.path: one.named for one in sound if one not in usable}
     gatherer = Gatherer(files if look else None, strict=False, elsewhere=named_by_path(unread))
     for one in usable:
         one.gather(gatherer)
@@ -177,9 +176,7 @@ class _File:
         self.named: set[tuple[object, bool]] = {((split, name), True) for name, split, _ in self.images.values()}
         if look:
             found = {name: self.find(name) for name, _, _ in self.images.values()}
-            self._base = start_of_names(found, self._base, files.root)
-            single = [(name, paths[0]) for name, paths in found.items() if len(paths) == 1]
-            self.named = {(path, is_path_of(name, path, self._base, files.root)) for name, path in single}
+            self._base, self.named = pictures_named(found, self._base, files.root)
 
     def find(self, name: str) -> Sequence[Path]:
         """The pictures that the file may mean by a name: those in the folder of its split, and in no other split's."""

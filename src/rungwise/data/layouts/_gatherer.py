@@ -72,20 +72,29 @@ def is_path_of(name: str, path: Path, *folders: Path) -> bool:
     return any(os.path.abspath(folder / name) == os.path.abspath(path) for folder in folders)  # noqa: PTH100
 
 
-def start_of_names(found: Mapping[str, Sequence[Path]], folder: Path, root: Path) -> Path:
-    """The folder from which the names in a file are paths: its own one, or the root if a name is a path from there on.
+def pictures_named(
+    found: Mapping[str, Sequence[Path]], folder: Path, root: Path
+) -> tuple[Path, set[tuple[object, bool]]]:
+    """What a file of captions names, to compare it with others.
 
     Args:
-        found: Each name, with the pictures that it may mean.
+        found: Each name in the file, with the pictures that it may mean.
         folder: The folder of the file's own pictures.
         root: The whole folder.
 
-    >>> pictures = {"val/1.jpg": [Path("x/val/1.jpg")], "1.jpg": [Path("x/val/1.jpg")]}
-    >>> start_of_names(pictures, Path("x/val"), Path("x")).as_posix()
-    'x'
+    Returns:
+        The folder from which its names are paths: its own one, or the root if a name is a path from there on. And the
+        pictures, each with whether its name is its path.
+
+    >>> both = {"val/1.jpg": [Path("x/val/1.jpg")], "1.jpg": [Path("x/val/1.jpg")]}
+    >>> start, named = pictures_named(both, Path("x/val"), Path("x"))
+    >>> start.name, sorted(is_path for _, is_path in named)
+    ('x', [False, True])
     """
-    inside = ((name, paths[0]) for name, paths in found.items() if len(paths) == 1 and paths[0].is_relative_to(folder))
-    return root if any(is_path_of(name, path, root) for name, path in inside) else folder
+    single = [(name, paths[0]) for name, paths in found.items() if len(paths) == 1]
+    whole = any(path.is_relative_to(folder) and is_path_of(name, path, root) for name, path in single)
+    start = root if whole else folder
+    return start, {(path, is_path_of(name, path, start, root)) for name, path in single}
 
 
 def claims(names: Mapping[T, Collection[tuple[object, bool]]]) -> dict[T, tuple[set[object], T | None]]:
@@ -236,8 +245,8 @@ class Gatherer:
         files: Folder in which pictures are looked for; None if only captions are wanted, so that any name is taken.
         strict: A caption id that stands twice is an error; otherwise the later caption gets an id of its own, and an
             issue says so.
-        elsewhere: Pictures whose paths stand in files of captions that are not read, each with the name of the file: no
-            other name that only resembles such a picture means it.
+        elsewhere: Pictures whose paths stand in files of captions that are not read, each with the file: no other name
+            that only resembles such a picture means it.
 
     >>> gatherer = Gatherer(None)
     >>> dog = gatherer.image("dog.jpg", "captions.csv, line 2")
@@ -249,7 +258,7 @@ class Gatherer:
     """
 
     def __init__(
-        self, files: PictureFolder | None, *, strict: bool = True, elsewhere: Mapping[object, str] | None = None
+        self, files: PictureFolder | None, *, strict: bool = True, elsewhere: Mapping[object, Path] | None = None
     ) -> None:
         self._files = files
         self._strict = strict
@@ -260,9 +269,8 @@ class Gatherer:
         self._names: dict[tuple[str, ...], int] = {}
         self._guessed: dict[int, str] = {}
         self._dropped: dict[int, str] = {}
-        self._disputed: dict[object, str] = {
-            path: f"is what {file} means exactly, which is not read" for path, file in (elsewhere or {}).items()
-        }
+        self._elsewhere = elsewhere or {}
+        self._disputed: dict[Path, str] = {}
         self._further: dict[int, tuple[Path, int]] = {}
         self._named_depths: dict[Path, int] = {}
         self._place_of_guess: dict[int, str] = {}
@@ -548,7 +556,11 @@ class Gatherer:
         """
         known = self._position_of_path.get(path)
         if known is None:
-            return f"{self._shown(path)} {self._disputed[path]}" if guess is not None and path in self._disputed else ""
+            if guess is None:
+                return ""
+            if file := self._elsewhere.get(path):
+                return f"{self._shown(path)} is what {self._shown(file)} means exactly, which is not read"
+            return self._disputed.get(path, "")
         before = self._guessed.get(known)
         if guess == before:
             return ""
@@ -559,8 +571,8 @@ class Gatherer:
             self._dropped[known] = f"{self._shown(path)} is what another name means exactly"
             return ""
         self._dropped[known] = f"{self._shown(path)} is what {guess!r} may be too"
-        self._disputed[path] = f"is what {before!r} may be too"
-        return f"{self._shown(path)} {self._disputed[path]}"
+        self._disputed[path] = f"{self._shown(path)} is what {before!r} may be too"
+        return self._disputed[path]
 
     def _drop(self) -> None:
         """Leave out the images that were given up, and list their captions."""

@@ -21,13 +21,12 @@ from rungwise.data.layouts._gatherer import (
     Gatherer,
     claims,
     in_another_split,
-    is_path_of,
     leave_out,
     left_out,
     named_by_path,
+    pictures_named,
     shown,
     split_in_file_name,
-    start_of_names,
 )
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import is_json_captions, json_files, looks_like_captions, texts_in, why_not
@@ -151,8 +150,7 @@ def read_tables(
     usable = candidates.copy() if asked else _goes_together(candidates, files, captions_only)
     _share_ids(usable, files)
     while usable:
-        left = [one for one in candidates if one not in usable]
-        unread = {readable_name(one.table.path.relative_to(files.root)): one.named for one in left}
+        unread = {one.table.path: one.named for one in candidates if one not in usable}
         gatherer = Gatherer(None if captions_only else files, strict=asked, elsewhere=named_by_path(unread))
         try:
             for one in usable:
@@ -213,12 +211,7 @@ class _Candidate:
         inside = {name: find(name) for name in names} if self.folder.parts else {}
         self.own = bool(inside) and (published or any(inside.values()))
         self.found = inside if self.own else {name: self._anywhere(name) for name in names}
-        self.base = start_of_names(self.found, self._within.root, files.root) if self.own else files.root
-        self.named: set[tuple[object, bool]] = {
-            (paths[0], is_path_of(name, paths[0], self.base, files.root))
-            for name, paths in self.found.items()
-            if len(paths) == 1
-        }
+        self.base, self.named = pictures_named(self.found, self._within.root if self.own else files.root, files.root)
         self.common, self.taken, self.by_path = files.root, frozenset[str](), self.own
 
     def find(self, name: str) -> Sequence[Path]:
