@@ -2,6 +2,8 @@
 
 What is given is a small truth: pictures of odd names, some missing, with captions, some without. Each layout is written
 from it, and read.
+
+Also tests rungwise.data.layouts._rivals.
 """
 
 from __future__ import annotations

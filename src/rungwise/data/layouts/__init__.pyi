@@ -18,7 +18,6 @@ from ._folder import readable_name as readable_name
 from ._folder import sort_of_other as sort_of_other
 from ._gatherer import Gatherer as Gatherer
 from ._gatherer import clean_caption as clean_caption
-from ._gatherer import first_sound as first_sound
 from ._gatherer import is_torn as is_torn
 from ._gatherer import left_out as left_out
 from ._gatherer import split_in_file_name as split_in_file_name
@@ -33,6 +32,7 @@ from ._picture_tables import read_picture_tables as read_picture_tables
 from ._precomputed import folders_of_splits as folders_of_splits
 from ._precomputed import precomputed_splits as precomputed_splits
 from ._precomputed import read_precomputed as read_precomputed
+from ._rivals import first_sound as first_sound
 from ._table_files import Table as Table
 from ._table_files import read_table as read_table
 from ._tables import TABLE_SUFFIXES as TABLE_SUFFIXES

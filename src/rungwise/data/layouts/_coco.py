@@ -16,18 +16,8 @@ from rungwise.core import UserError, opened_file, parse_json, unreadable
 from rungwise.data._collection import ImageCaptions
 from rungwise.data.files import read_text
 from rungwise.data.layouts._folder import PictureFolder, folder_name, readable_name
-from rungwise.data.layouts._gatherer import (
-    Gatherer,
-    claims,
-    id_text,
-    in_another_split,
-    leave_out,
-    left_out,
-    named_by_path,
-    pictures_named,
-    shown,
-    split_in_words,
-)
+from rungwise.data.layouts._gatherer import Gatherer, id_text, in_another_split, left_out, shown, split_in_words
+from rungwise.data.layouts._rivals import claims, leave_out, named_by_path, pictures_named
 
 _KEYS = (b'"images"', b'"annotations"', b'"file_name"', b'"image_id"', b'"caption"')
 _END_KEYS = _KEYS[2:]

@@ -17,19 +17,10 @@ from rungwise.data.layouts._folder import (
     picture_id,
     readable_name,
 )
-from rungwise.data.layouts._gatherer import (
-    Gatherer,
-    claims,
-    in_another_split,
-    leave_out,
-    left_out,
-    named_by_path,
-    pictures_named,
-    shown,
-    split_in_file_name,
-)
+from rungwise.data.layouts._gatherer import Gatherer, in_another_split, left_out, shown, split_in_file_name
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
 from rungwise.data.layouts._json_captions import is_json_captions, json_files, looks_like_captions, texts_in, why_not
+from rungwise.data.layouts._rivals import claims, leave_out, named_by_path, pictures_named
 from rungwise.data.layouts._table_files import (
     CAPTION_COLUMNS,
     COMMENT,
