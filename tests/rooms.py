@@ -57,8 +57,9 @@ APART = {
 
 INSIDE: dict[str, tuple[str, ...]] = {
     "calibration": (
-        "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated_standard", "f1_cut",
-        "learning", "baselines", "json_file", "calibration",
+        "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated_texts",
+        "unrelated_standard", "f1_cut",
+        "comparison", "learning", "baselines", "json_file", "calibration", "training_queries",
     ),
     "cli": (
         "frame", "demo", "evaluate", "examine", "grade", "index", "models", "results", "serve", "train", "calibrate",
@@ -93,7 +94,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "scan", "exact", "lance", "milvus", "factory",
     ),
     "language": (
-        "model_folders", "scene_graphs", "tokenisers", "word_vectors", "sentence_models", "stemming", "pair_models",
+        "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",
+        "pair_models",
     ),
     "models": (
         "contracts", "average", "io", "lazy_model", "training_pairs", "resident_rows", "encoder_pair", "dual_encoder",

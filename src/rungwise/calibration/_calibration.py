@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration import _json_file as json_file
+from rungwise.calibration._comparison import KindComparison
 from rungwise.calibration._f1_cut import best_cut
 from rungwise.calibration._false_discovery import belief_from, chance_of_noise, false_discovery_rates
 from rungwise.calibration._judgement import BEYOND, Background, Known, QueryJudgement, Values
 from rungwise.calibration._null_distribution import Null
-from rungwise.calibration._rung_names import names_from
 from rungwise.calibration._unrelated_standard import Standard, checked_unrelated
-from rungwise.calibration.learning import Supervised, checked_pairs, learn, of_hits
+from rungwise.calibration.learning import Supervised, checked_pairs, learn
 from rungwise.core import UserError, digest_of_json
 from rungwise.metrics import Direction, JudgedQueries, Scores
 
@@ -26,6 +26,15 @@ _LOOKED_AT = 1000
 
 _LEAST = 1e-9
 """Lower bound of a belief where something is divided by it."""
+
+_UNJUDGED = (0.95, 0.8)
+"""Smallest degrees of the rungs 1 and 2 where nothing was judged."""
+
+SHORT = 4
+"""Largest number of words of a short query: a phrase, as people type it, and no whole caption."""
+
+_FEWEST_OF_LENGTH = 50
+"""Smallest number of queries with something relevant, short or long, from which something is learnt of their own."""
 
 _BULK = 1.0
 """Standard deviations over the centre within which no hit stands out, even if many have the same score."""
@@ -40,11 +49,12 @@ class Calibration:
     Attributes:
         relevant_from: The smallest degree that counts as relevant.
         scale: Smallest and highest degree, between which expected degrees lie.
-        boundaries: Smallest expected degrees of the rungs 1 and 2 (:mod:`rungwise.calibration._rung_names`).
         source: One line for people on how the calibration was made.
         model_fingerprint: Fingerprint of the model whose scores it reads; empty for any model.
-        learnt: What was learnt from judged pairs; None of an unsupervised calibration.
+        learnt: What was learnt from judged pairs: of all queries, or of those of at most :data:`SHORT` words and of the
+            longer ones; empty of an unsupervised calibration.
         standard: What queries reach that fit nothing; None if it is not known.
+        kinds: How it did on held-out queries of each kind, compared with what judged before; empty if not compared.
 
     >>> rng = np.random.default_rng(0)
     >>> relevance = (rng.random((200, 500)) < 0.02).astype(float)
@@ -60,11 +70,11 @@ class Calibration:
 
     relevant_from: float
     scale: tuple[float, float]
-    boundaries: tuple[float, float]
     source: str
     model_fingerprint: str = ""
-    learnt: Supervised | None = None
+    learnt: tuple[Supervised, ...] = ()
     standard: Standard | None = None
+    kinds: tuple[KindComparison, ...] = ()
 
     @classmethod
     def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
@@ -95,11 +105,11 @@ class Calibration:
         >>> calibration.cut(np.append(rng.normal(0.1, 0.05, 1993), np.full(7, 0.4)))
         7
         """
-        scale, boundaries, source = (0.0, 1.0), (0.95, 0.8), "no judgements: by how far hits stand"
+        scale, source = (0.0, 1.0), "no judgements: by how far hits stand"
         if unrelated is None:
-            return cls(0.5, scale, boundaries, f"{source} out of the bulk", model_fingerprint)
+            return cls(0.5, scale, f"{source} out of the bulk", model_fingerprint)
         standard, source = Standard.of(unrelated), f"{source} above those of unrelated queries"
-        return cls(0.5, scale, boundaries, source, model_fingerprint, standard=standard)
+        return cls(0.5, scale, source, model_fingerprint, standard=standard)
 
     @classmethod
     def fit(
@@ -111,6 +121,7 @@ class Calibration:
         known: Sequence[Known] | None = None,
         unrelated: ArrayLike | None = None,
         unrelated_known: Sequence[Known] | None = None,
+        certainty: ArrayLike | None = None,
         source: str = "judged pairs",
         model_fingerprint: str = "",
     ) -> Calibration:
@@ -124,6 +135,7 @@ class Calibration:
             unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts to which none of these candidates,
                 or of a sample of them, is relevant. They teach to recognise queries to which nothing is relevant.
             unrelated_known: (texts,) what is known of each of these texts.
+            certainty: (queries, candidates) how sure each degree is, above 0 and at most 1; all are sure if None.
             source: One line for people on how pairs were judged.
             model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
                 any.
@@ -143,10 +155,23 @@ class Calibration:
         if unrelated_known is not None and (nothing is None or len(unrelated_known) != len(nothing)):
             texts = 0 if nothing is None else len(nothing)
             raise UserError(f"unrelated_known: {len(unrelated_known)} texts, unrelated {texts}; give one for each")
-        learnt, expected, true = learn(scores, degrees, relevant_from, known, nothing, unrelated_known)
+        sure = None if certainty is None else np.asarray(certainty, np.float64)
+        if sure is not None and (sure.shape != scores.shape or not ((sure > 0) & (sure <= 1)).all()):
+            raise UserError(f"certainty: give numbers above 0 and at most 1, of shape {scores.shape}")
+        learnt = tuple(
+            learn(
+                scores[some],
+                degrees[some],
+                relevant_from,
+                None if known is None else [known[query] for query in some.tolist()],
+                nothing,
+                unrelated_known,
+                None if sure is None else sure[some],
+            )
+            for some in _by_length(degrees, relevant_from, known)
+        )
         scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
-        boundaries = names_from(expected, true, relevant_from, scale[1])
-        return cls(float(relevant_from), scale, boundaries, source, model_fingerprint, learnt)
+        return cls(float(relevant_from), scale, source, model_fingerprint, learnt)
 
     def degrees(self, scores: ArrayLike, known: Known | None = None) -> Values:
         """Expected degree of each candidate of one query.
@@ -165,18 +190,18 @@ class Calibration:
 
     def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
         """Rung of each candidate of a query: 1, 2, 3 as in ``RUNGS``, 4 after the end; arguments of :meth:`degrees`."""
-        degrees, best, cut, _ = self._whole(scores, known)
+        degrees, best, judged = self._whole(scores, known)
         rungs = np.full(len(degrees), BEYOND)
-        rungs[best[:cut]] = self._rungs(degrees[best[:cut]], cut)
+        rungs[best] = judged.rungs
         return rungs
 
     def cut(self, scores: ArrayLike, known: Known | None = None) -> int:
         """Number of best candidates of one query to show, 0 for "nothing relevant"; arguments of :meth:`degrees`."""
-        return self._whole(scores, known)[2]
+        return self._whole(scores, known)[2].cut
 
     def belief(self, scores: ArrayLike, known: Known | None = None) -> float:
         """Belief that any candidate of one query is relevant, 0..1; arguments of :meth:`degrees`."""
-        return self._whole(scores, known)[3]
+        return self._whole(scores, known)[2].belief
 
     def judge(
         self, scores: Scores, direction: Direction, queries: NDArray[np.int64], known: Sequence[Known] | None = None
@@ -193,7 +218,8 @@ class Calibration:
         cuts, beliefs = np.zeros(len(scores), np.int64), np.zeros(len(scores))
         for row, one in enumerate(scores):
             about = known[int(queries[row])] if known is not None else None
-            degrees[row], _, cuts[row], beliefs[row] = self._whole(one, about)
+            degrees[row], _, judged = self._whole(one, about)
+            cuts[row], beliefs[row] = judged.cut, judged.belief
         return JudgedQueries(cuts, beliefs, degrees)
 
     def informed(self, known: Sequence[Known]) -> Informed:
@@ -222,8 +248,15 @@ class Calibration:
         falling = _checked(scores, background.total)
         if len(falling) > 1 and (falling[1:] > falling[:-1]).any():
             raise UserError("scores: a hit scores higher than the one before it; give hits in falling order")
-        degrees, cut, belief = self._judged(falling, Null.of(background), known)
-        return QueryJudgement(degrees, self._rungs(degrees, cut), cut, belief)
+        return self._judged(falling, Null.of(background), known)
+
+    def judge_all(self, scores: ArrayLike, known: Known | None = None) -> tuple[NDArray[np.int64], QueryJudgement]:
+        """Judge one query by the scores of all candidates; arguments of :meth:`degrees`.
+
+        Returns:
+            (hits,) positions of the best candidates by falling score, and the judgement of these hits.
+        """
+        return self._whole(scores, known)[1:]
 
     def check(self, fingerprint: str) -> None:
         """Refuse a model for whose scores this calibration was not made.
@@ -263,57 +296,57 @@ class Calibration:
     def _as_json(self) -> dict[str, object]:
         return json_file.as_json({field.name: getattr(self, field.name) for field in fields(self)})
 
-    def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], int, float]:
-        """Degrees in the given order, positions of the best candidates by falling score, the cut and the belief."""
+    def _whole(self, scores: ArrayLike, known: Known | None) -> tuple[Values, NDArray[np.int64], QueryJudgement]:
+        """Degrees in the given order, positions of the best candidates by falling score, and the judgement of these."""
         values = np.asarray(scores)
         checked = _checked(values, len(values) if values.ndim else 0)
         null = Null.of(Background(checked, len(checked)))
         best = _best_first(checked, _LOOKED_AT)
-        degrees_of_best, cut, belief = self._judged(checked[best], null, of_hits(known, best))
+        judged = self._judged(checked[best], null, known and known.of_hits(best))
+        least = float(judged.degrees.min())
         if self.standard is not None:
             heights = checked - null.centre
             degrees = self.standard.degrees(heights, float(heights[best[0]]), null.total)
-        elif self.learnt is None:
+        elif not self.learnt:
             # Those after them stand out as the last of them does, or less; almost always not at all.
-            degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * degrees_of_best[-1]
+            degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * least
         else:
-            positions = null.positions(checked)
-            degrees = np.minimum(np.clip(self.learnt.curve.degrees_at(positions), *self.scale), degrees_of_best[-1])
-        degrees[best] = degrees_of_best
-        return degrees, best, cut, belief
+            curve = self._learnt_of(known).curve
+            degrees = np.minimum(np.clip(curve.degrees_at(null.positions(checked)), *self.scale), least)
+        degrees[best] = judged.degrees
+        return degrees, best, judged
 
-    def _judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, int, float]:
-        if not len(falling):
-            return np.zeros(0), 0, 0.0
+    def _learnt_of(self, known: Known | None) -> Supervised:
+        """What was learnt from queries of about this length."""
+        short = known is not None and known.words is not None and known.words <= SHORT
+        return self.learnt[0] if short else self.learnt[-1]
+
+    def _judged(self, falling: Values, null: Null, known: Known | None) -> QueryJudgement:
+        hits = len(falling)
+        if not hits:
+            return QueryJudgement(np.zeros(0), np.zeros(0, np.int64), cut=0, belief=0.0)
         if not null.spread and falling[0] <= null.centre:
-            return np.full(len(falling), self.scale[0]), 0, 0.0
+            return QueryJudgement(np.full(hits, self.scale[0]), np.full(hits, BEYOND), cut=0, belief=0.0)
         if self.standard is not None:
             heights = falling - null.centre
             belief = float(self.standard.standing_out(heights[:1], null.total)[0])
             degrees = self.standard.degrees(heights, float(heights[0]), null.total)
-            return degrees, self.standard.cut(heights, null.total), belief
-        if self.learnt is None:
-            positions = null.positions(falling)
-            expected = null.expected_false(positions[positions >= _BULK])
-            belief = belief_from(chance_of_noise(expected))
-            degrees = np.zeros(len(falling))
-            degrees[: len(expected)] = 1 - false_discovery_rates(expected)
-            beyond = max(0.0, null.total - null.irrelevant - float(degrees.sum()))
-            # Of hits and others, if anything is relevant.
-            given = max(belief, _LEAST)
-            probabilities, beyond, shift = np.minimum(degrees / given, 1.0), beyond / given, 0.0
-        else:
-            degrees, probabilities, beyond, belief = self.learnt.judged(falling, null, known)
-            degrees, shift = np.clip(degrees, *self.scale), self.learnt.shift
-        looked_at = probabilities[:_LOOKED_AT]
-        beyond += float(probabilities[_LOOKED_AT:].sum())
-        return degrees, best_cut(looked_at, beyond, belief, shift), belief
-
-    def _rungs(self, degrees: Values, cut: int) -> NDArray[np.int64]:
-        exactly, close = self.boundaries
-        rungs = np.where(degrees >= exactly, 1, np.where(degrees >= close, 2, 3))
-        rungs[cut:] = BEYOND
-        return rungs
+            return _named(degrees, np.arange(hits) < self.standard.cut(heights, null.total), belief, _UNJUDGED)
+        if self.learnt:
+            found = self._learnt_of(known).judged(falling, null, known)
+            degrees, belief = np.clip(found.degrees, *self.scale), found.belief
+            shown = _likeliest(found.probabilities, found.beyond, belief, found.rule.shift)
+            return _named(degrees, shown, belief, (found.rule.exactly, found.rule.close))
+        positions = null.positions(falling)
+        expected = null.expected_false(positions[positions >= _BULK])
+        belief = belief_from(chance_of_noise(expected))
+        degrees = np.zeros(hits)
+        degrees[: len(expected)] = 1 - false_discovery_rates(expected)
+        beyond = max(0.0, null.total - null.irrelevant - float(degrees.sum()))
+        # Of hits and others, if anything is relevant.
+        given = max(belief, _LEAST)
+        shown = _likeliest(np.minimum(degrees / given, 1.0), beyond / given, belief, 0.0)
+        return _named(degrees, shown, belief, _UNJUDGED)
 
 
 @dataclass(frozen=True)
@@ -334,6 +367,35 @@ class Informed:
 
     def __str__(self) -> str:
         return f"{self.calibration}, with what is known of the queries"
+
+
+def _likeliest(probabilities: Values, beyond: float, belief: float, shift: float) -> NDArray[np.bool_]:
+    """(hits,) which hits are shown: the likeliest, since captions may make a hit likelier than one before it."""
+    likeliest = np.argsort(-probabilities, kind="stable")
+    ordered = probabilities[likeliest]
+    beyond += float(ordered[_LOOKED_AT:].sum())
+    shown = np.zeros(len(probabilities), bool)
+    shown[likeliest[: best_cut(ordered[:_LOOKED_AT], beyond, belief, shift)]] = True
+    return shown
+
+
+def _named(degrees: Values, shown: NDArray[np.bool_], belief: float, boundaries: tuple[float, float]) -> QueryJudgement:
+    """The judgement of hits with these degrees; ``boundaries`` are the smallest degrees of the rungs 1 and 2."""
+    first, second = boundaries
+    rungs = np.where(degrees >= first, 1, np.where(degrees >= second, 2, 3))
+    return QueryJudgement(degrees, np.where(shown, rungs, BEYOND), int(np.count_nonzero(shown)), belief)
+
+
+def _by_length(degrees: Values, relevant_from: float, known: Sequence[Known] | None) -> list[NDArray[np.int64]]:
+    """Positions of the short queries and of the long ones, if there are enough of both; else of all."""
+    every = np.arange(len(degrees))
+    if known is None or any(one.words is None for one in known):
+        return [every]
+    is_short = np.array([one.words is not None and one.words <= SHORT for one in known])
+    judged = (degrees >= relevant_from).any(axis=1)
+    if min((judged & is_short).sum(), (judged & ~is_short).sum()) < _FEWEST_OF_LENGTH:
+        return [every]
+    return [every[is_short], every[~is_short]]
 
 
 def _best_first(scores: Values, most: int) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rungwise.calibration._comparison import KindComparison
 from rungwise.calibration._unrelated_standard import Standard
 from rungwise.calibration.learning import Supervised
 from rungwise.core import UserError, parse_json, read_bytes
@@ -18,6 +19,7 @@ _FORMAT, _VERSION = "rungwise-calibration", 1
 _LONGEST = 1000
 """Largest number of characters of a text in the file."""
 _MOST_CANDIDATES = 1 << 53
+_MOST_LEARNT, _MOST_KINDS = 2, 100
 _LARGEST, _LEAST_DEVIATION = 1e30, 1e-12
 
 
@@ -28,9 +30,10 @@ def as_json(fields: Mapping[str, Any]) -> dict[str, object]:
         "format": _FORMAT,
         "version": _VERSION,
         **{name: fields[name] for name in ("source", "model_fingerprint", "relevant_from")},
-        **{name: list(fields[name]) for name in ("scale", "boundaries")},
-        "learnt": None if learnt is None else learnt.to_json(),
+        "scale": list(fields["scale"]),
+        "learnt": [one.to_json() for one in learnt],
         "standard": None if standard is None else asdict(standard),
+        "kinds": [kind.to_json() for kind in fields["kinds"]],
     }
 
 
@@ -63,22 +66,20 @@ def read(path: Path) -> dict[str, Any]:
 
 def _fields(value: dict[str, Any]) -> dict[str, Any]:
     relevant_from = _number(value, "relevant_from")
-    scale, boundaries = _pair(value, "scale"), _pair(value, "boundaries")
+    scale = _pair(value, "scale")
     if not scale[0] < scale[1]:
         raise UserError("'scale' does not rise")
-    if boundaries[0] < boundaries[1]:
-        raise UserError("'boundaries' rise")
-    learnt = value.get("learnt")
-    if learnt is not None and not isinstance(learnt, dict):
-        raise UserError("'learnt' is no object")
+    learnt = _listed(value, "learnt")
+    if len(learnt) > _MOST_LEARNT or not all(isinstance(one, dict) for one in learnt):
+        raise UserError("'learnt' is no list of at most two objects")
     return {
         "relevant_from": relevant_from,
         "scale": scale,
-        "boundaries": boundaries,
         "source": _text(value, "source"),
         "model_fingerprint": _text(value, "model_fingerprint"),
-        "learnt": None if learnt is None else Supervised.from_json(learnt),
+        "learnt": tuple(map(Supervised.from_json, learnt)),
         "standard": None if value.get("standard") is None else _standard(value["standard"]),
+        "kinds": tuple(map(KindComparison.from_json, _listed(value, "kinds"))),
     }
 
 
@@ -89,6 +90,13 @@ def _standard(value: object) -> Standard:
     if not (deviation >= _LEAST_DEVIATION and spread >= 0 and 2 <= total <= _MOST_CANDIDATES and total == int(total)):
         raise UserError("'standard' is out of range")
     return Standard(best, deviation, spread, int(total))
+
+
+def _listed(value: dict[str, Any], name: str) -> list[Any]:
+    listed = value.get(name)
+    if not isinstance(listed, list) or len(listed) > _MOST_KINDS:
+        raise UserError(f"{name!r} is no list, or a long one")
+    return listed
 
 
 def _number(value: dict[str, Any], name: str) -> float:

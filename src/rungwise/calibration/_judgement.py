@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +47,38 @@ class Known:
     Attributes:
         vector: (D,) vector of the query from the model's text side.
         unknown_share: Share of the query's words that the model does not know, 0..1.
+        words: Number of words of the query.
+        bearers: Number of texts of the index, or of a sample of them, that hold all words of the query.
+        texts: Number of texts that were looked at for it.
         caption_scores: (hits,) similarity of the query with the best caption of each hit; NaN without a caption.
+        stated: (hits,) share of the query's words, weighted by rarity, that captions and columns of each hit hold;
+            NaN for a hit without texts.
+        counts: (hits,) number of captions of each hit.
     """
 
     vector: NDArray[np.floating] | None = None
     unknown_share: float | None = None
+    words: int | None = None
+    bearers: int | None = None
+    texts: int = 0
     caption_scores: NDArray[np.floating] | None = None
+    stated: NDArray[np.floating] | None = None
+    counts: NDArray[np.int64] | None = None
+
+    def of_hits(self, hits: NDArray[np.int64]) -> Known:
+        """What is known of the query and of some of its candidates, by their (hits,) positions."""
+        scores, stated, counts = self.caption_scores, self.stated, self.counts
+        return replace(
+            self,
+            caption_scores=None if scores is None else scores[hits],
+            stated=None if stated is None else stated[hits],
+            counts=None if counts is None else counts[hits],
+        )
+
+    @property
+    def of_query(self) -> Known:
+        """What is known of the query alone, whatever texts the candidates have."""
+        return replace(self, bearers=None, caption_scores=None, stated=None, counts=None)
 
 
 @dataclass(frozen=True)

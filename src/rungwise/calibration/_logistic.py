@@ -82,12 +82,18 @@ class Logistic:
 
     @classmethod
     def fit(
-        cls, scaled: Values, target: Values, ridge: float, products: bool, start: Logistic | None = None
+        cls,
+        scaled: Values,
+        target: Values,
+        certainty: Values,
+        ridge: float,
+        products: bool,
+        start: Logistic | None = None,
     ) -> Logistic:
-        """Fit by Newton's method; ``target`` in 0..1 may be fractional."""
+        """Fit by Newton's method; ``target`` in 0..1 may be fractional, and each row counts as ``certainty`` says."""
         if start is None:
             weights = np.zeros(_width(scaled.shape[1], products))
-            mean = float(np.clip(target.mean(), 1e-6, 1 - 1e-6))
+            mean = float(np.clip(np.average(target, weights=certainty), 1e-6, 1 - 1e-6))
             weights[0] = np.log(mean / (1 - mean))
         else:
             weights = start.weights
@@ -96,10 +102,11 @@ class Logistic:
         for _ in range(_STEPS):
             slope, curve = -penalty * weights, np.diag(np.maximum(penalty, 1e-9))
             for begin in range(0, len(target), _BLOCK):
-                table = _terms(scaled[begin : begin + _BLOCK], products)
+                rows = slice(begin, begin + _BLOCK)
+                table, counts = _terms(scaled[rows], products), certainty[rows]
                 expected = sigmoid(table @ weights)
-                slope += table.T @ (target[begin : begin + _BLOCK] - expected)
-                curve += (table * (expected * (1 - expected))[:, None]).T @ table
+                slope += table.T @ (counts * (target[rows] - expected))
+                curve += (table * (counts * expected * (1 - expected))[:, None]).T @ table
             step = np.linalg.solve(curve, slope)
             weights = weights + step * min(1.0, _STRIDE / max(float(np.abs(step).max()), _FLAT))
             if np.abs(step).max() < _SETTLED:
@@ -107,13 +114,15 @@ class Logistic:
         return cls(weights, scaled.shape[1])
 
     @classmethod
-    def fit_rising(cls, scaled: Values, target: Values, ridge: float, rising: Sequence[int]) -> Logistic:
+    def fit_rising(
+        cls, scaled: Values, target: Values, certainty: Values, ridge: float, rising: Sequence[int]
+    ) -> Logistic:
         """Fit without products; a column that must not fall and does is left out."""
-        model = cls.fit(scaled, target, ridge, products=False)
+        model = cls.fit(scaled, target, certainty, ridge, products=False)
         while falls := [one for one in rising if model.weights[1 + one] < 0]:
             scaled = scaled.copy()
             scaled[:, falls] = 0.0
-            model = cls.fit(scaled, target, ridge, products=False)
+            model = cls.fit(scaled, target, certainty, ridge, products=False)
         return model
 
     @cached_property

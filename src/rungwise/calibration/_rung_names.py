@@ -1,47 +1,57 @@
 """The expected degrees from which a hit is called "exactly" or "close".
 
-A name should be right at least half of the times that it is given. A hit is truly close if its degree counts as
-relevant (``relevant_from``), and truly exact if its degree lies in the upper half of the rest of the scale
-(``(relevant_from + highest) / 2``, which is ``relevant_from`` itself where that is the highest degree). Among the hits
-that a calibration was fitted on, the share of truly exact ones rises with the expected degree (made to, by isotonic
-regression); the boundary of "exactly" is where it reaches one half. If it never does, no hit is called so. "Close" is
-bounded likewise, and everything else that is shown is "loosely related".
+A hit is truly exact if its degree lies in the upper half of the scale above ``relevant_from`` (``(relevant_from +
+highest) / 2``, which is ``relevant_from`` itself where that is the highest degree), and truly close if it counts as
+relevant. "Exactly" begins at the smallest expected degree with which :data:`EXACT` of the hits called so are truly exact,
+and "close" at the smallest with which half of the hits called so are truly close. Both are read off hits that were shown
+to queries which the fit did not see. If that is never so, no hit gets the name; everything else that is shown is "loosely
+related".
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rungwise.calibration._judgement import Values
 
-_RIGHT = 0.5
+EXACT, CLOSE = 0.8, 0.5
+"""Shares of the hits with a name for which it is right."""
+_FEWEST = 10
+"""Smallest number of hits by which a name is given."""
 
 
-def names_from(expected: Values, true: Values, relevant_from: float, highest: float) -> tuple[float, float]:
+def names_from(
+    expected: Values, true: Values, relevant_from: float, highest: float, certainty: Values | None = None
+) -> tuple[float, float]:
     """The smallest expected degrees of "exactly" and of "close".
 
     Args:
-        expected: (hits,) degrees that a calibration expects of judged hits.
+        expected: (hits,) degrees that a calibration expects of judged hits that it shows.
         true: (hits,) true degrees.
         relevant_from: The smallest degree that counts as relevant.
         highest: The highest degree of the scale.
+        certainty: (hits,) how sure each true degree is; all are sure if None.
 
     Returns:
         Two numbers, the first not below the second; above ``highest`` where a name is never given.
 
-    >>> expected = np.array([0.1, 0.2, 0.4, 0.5, 0.7, 0.8])
-    >>> names_from(expected, np.array([0.0, 0.1, 0.6, 0.5, 0.6, 1.0]), relevant_from=0.5, highest=1.0)
+    >>> expected = np.repeat([0.1, 0.2, 0.4, 0.5, 0.7, 0.8], 10)
+    >>> names_from(expected, np.repeat([0.0, 0.1, 0.6, 0.5, 0.6, 1.0], 10), relevant_from=0.5, highest=1.0)
     (0.8, 0.4)
     """
-    close = _boundary(expected, true >= relevant_from, highest)
-    return max(close, _boundary(expected, true >= (relevant_from + highest) / 2, highest)), close
+    sure = np.ones(len(expected)) if certainty is None else certainty
+    exactly = _boundary(expected, true >= (relevant_from + highest) / 2, sure, EXACT, highest)
+    rest = expected < exactly
+    return exactly, min(exactly, _boundary(expected[rest], true[rest] >= relevant_from, sure[rest], CLOSE, highest))
 
 
-def _boundary(expected: Values, right: np.ndarray[tuple[int], np.dtype[np.bool_]], highest: float) -> float:
-    from scipy.optimize import isotonic_regression
-
-    levels, place = np.unique(expected, return_inverse=True)
-    counts = np.bincount(place)
-    shares = isotonic_regression(np.bincount(place, right) / counts, weights=counts).x
-    often = np.flatnonzero(shares >= _RIGHT)
-    return float(levels[often[0]]) if len(often) else float(np.nextafter(highest, np.inf))
+def _boundary(expected: Values, right: NDArray[np.bool_], sure: Values, share: float, highest: float) -> float:
+    """The smallest expected degree from which on this share of the hits is right."""
+    order = np.argsort(-expected, kind="stable")
+    falling = expected[order]
+    shares = np.cumsum((right * sure)[order]) / np.cumsum(sure[order])
+    # Equal degrees get the same name.
+    ends = np.append(falling[1:] < falling[:-1], True) if len(falling) else np.zeros(0, bool)
+    often = np.flatnonzero(ends & (shares >= share) & (np.arange(1, len(falling) + 1) >= _FEWEST))
+    return float(falling[often[-1]]) if len(often) else float(np.nextafter(highest, np.inf))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,32 +111,42 @@ class JudgedRanking:
     """The best hits of the whole index, judged.
 
     Attributes:
+        ids: Ids of these hits.
         scores: (hits,) scores, falling.
         judgement: Judgement of these hits.
         relevant_from: The least degree that counts as relevant.
         source: One line that names what they were judged by.
+        by_hit: Whether the judgement knows each hit by more than its score.
     """
 
+    ids: tuple[str, ...]
     scores: NDArray[np.floating]
     judgement: QueryJudgement
     relevant_from: float
     source: str
+    by_hit: bool = False
 
     @property
     def cut(self) -> int:
         """Number of hits of the whole index that are relevant."""
         return self.judgement.cut
 
-    def at(self, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rungs and degrees, (hits,) each, of hits with these scores: those of the best hit that scores no higher.
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {one: place for place, one in enumerate(self.ids)}
 
-        Equal scores are judged alike. A score below all that were judged stands after the end.
+    def of(self, ids: Sequence[str], scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rungs and degrees, (hits,) each, of hits with these scores.
+
+        A hit that was not judged itself is taken for the best judged one that scores no higher. A score below all that
+        were judged stands after the end.
         """
         given = np.asarray(scores, np.float64)
         if not len(self.scores):
             return np.full(len(given), BEYOND, np.int64), np.zeros(len(given))
         near = given + _ROUNDING * np.maximum(1.0, np.abs(given))
         places = np.searchsorted(-self.scores.astype(np.float64), -near, side="left")
+        places = np.array([self._places.get(one, place) for one, place in zip(ids, places.tolist(), strict=True)], int)
         within = np.minimum(places, len(self.scores) - 1)
         rungs = np.where(places < len(self.scores), self.judgement.rungs[within], BEYOND)
         return rungs.astype(np.int64), np.asarray(self.judgement.degrees[within], np.float64)

@@ -34,7 +34,7 @@ from rungwise.index.stores import WORDS, check_k, checked_queries, word_set, wor
 from rungwise.index.update import one_line
 
 if TYPE_CHECKING:
-    from rungwise.calibration import Calibration
+    from rungwise.calibration import Calibration, Comparison
     from rungwise.models import DualEncoder
 
 _MOST_BY_WORDS = 50
@@ -83,7 +83,8 @@ class Searcher:
         self.index = index
         self.model = model
         self._meaning = meaning
-        self._state, self._cutoff = StateCache(index), Cutoff(index, model)
+        self._state = state = StateCache(index)
+        self._cutoff = Cutoff(index, model, lambda: state.rarity)
 
     def search(
         self,
@@ -247,13 +248,18 @@ class Searcher:
 
         return vector
 
-    def calibration_of_grades(self) -> Calibration:
-        """Calibration fitted to people's grades, for :meth:`Index.keep_calibration`.
+    def calibration_of_grades(self) -> tuple[Calibration, Comparison]:
+        """Calibration fitted to people's grades, for :meth:`Index.keep_calibration`, compared with what judges now.
 
         Raises:
             UserError: If too few queries have grades, or nothing can be learnt from them.
         """
-        return refit(self.index, self.model)
+        return refit(self.index, self.model, self._state.rarity, self.judging)
+
+    @property
+    def judging(self) -> Calibration:
+        """What judges texts now: the calibration of the index, else that of the model, else one without judgements."""
+        return self._cutoff.of_texts
 
     def on(self, index: Index) -> Searcher:
         """Searcher with the same model on another index, which it must have built; no weights are read."""
@@ -265,7 +271,8 @@ class Searcher:
             )
         other = copy(self)
         other.index = index
-        other._state, other._cutoff = StateCache(index), self._cutoff.on(index)
+        other._state = state = StateCache(index)
+        other._cutoff = self._cutoff.on(index, lambda: state.rarity)
         return other
 
     def _vector_of(self, query: Query, vectors: Mapping[str, ArrayLike]) -> NDArray[np.float32]:

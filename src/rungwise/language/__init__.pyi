@@ -6,6 +6,11 @@ from ._pair_models import SAID as SAID
 from ._pair_models import PairModel as PairModel
 from ._pair_models import load_pair_model as load_pair_model
 from ._pair_models import said_scale as said_scale
+from ._phrases import JOINING as JOINING
+from ._phrases import Phrases as Phrases
+from ._phrases import phrases_of as phrases_of
+from ._phrases import shared_phrases as shared_phrases
+from ._phrases import typical_phrases as typical_phrases
 from ._stemming import Stemmed as Stemmed
 from ._stemming import stemmed as stemmed
 from ._word_vectors import WordVectors as WordVectors

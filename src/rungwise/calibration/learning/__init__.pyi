@@ -1,5 +1,4 @@
 from ._fitting import FEWEST_QUERIES as FEWEST_QUERIES
 from ._fitting import checked_pairs as checked_pairs
 from ._fitting import learn as learn
-from ._fitting import of_hits as of_hits
 from ._supervised import Supervised as Supervised

@@ -41,7 +41,8 @@ class Belief:
         table = np.asarray(features, np.float64)
         scale = Scale.fit(table)
         up = [names.index(name) for name in rising if name in names]
-        return cls(names, scale, Logistic.fit_rising(scale.of(table), np.asarray(something, np.float64), 1.0, up))
+        wanted = np.asarray(something, np.float64)
+        return cls(names, scale, Logistic.fit_rising(scale.of(table), wanted, np.ones(len(wanted)), 1.0, up))
 
     def predict(self, features: ArrayLike) -> float:
         """Belief in 0..1 from one query's (1, G) or (G,) features."""

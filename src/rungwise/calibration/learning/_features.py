@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rungwise.calibration._judgement import Known, Values
 from rungwise.calibration._null_distribution import Null
 
 DEPTH, _DEEPEST, _DEPTH_SHARE = 200, 1000, 0.1
-"""Number of hits with features: a tenth of the index, within these bounds; later hits are judged by position alone."""
+"""Number of hits with features: a tenth of the index, within these bounds; most later ones are judged by position."""
 
-CAPTIONED = 50
-"""Number of hits whose caption scores are read; a search need not look up more."""
+STATING = 50
+"""Number of later hits with features, whose texts state all words of the query; a search finds them by their words."""
 
 QUERY_NAMES = (
     "best",
@@ -31,7 +32,10 @@ QUERY_NAMES = (
     "best_ten_above",
     "unknown_share",
     "log_rate",
+    "log_words",
+    "log_bearers",
     "caption_best_ten",
+    "stated_best_ten",
 )
 """Columns of features of a query.
 
@@ -40,45 +44,81 @@ candidates, and of as many for each thousand of a larger index. The excess is th
 same rank in a normal distribution of as many candidates. ``centre``, ``spread``: those of
 :class:`rungwise.calibration._null_distribution.Null`. ``best_ten_above``: how high the best ten would stand over the
 centre among 1,000 candidates, in units of the scores. ``unknown_share``: that of :class:`rungwise.calibration.Known`.
-``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``caption_best_ten``: mean
-of the ten best caption scores of the hits.
+``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm of
+the number of the query's words. ``log_bearers``: logarithm of the share of texts of the index that hold all of them.
+``caption_best_ten``, ``stated_best_ten``: means of the ten best caption scores of the hits, and of the ten highest shares
+of words that their texts state.
 """
 
-HIT_NAMES = ("position", "below_best", "log_rank", "density", "caption", "caption_z", "caption_rank")
+HIT_NAMES = (
+    "position",
+    "below_best",
+    "log_rank",
+    "density",
+    "caption",
+    "caption_z",
+    "caption_rank",
+    "stated",
+    "log_texts",
+)
 """Columns of features of a hit; in the table of hits, those of the query follow them.
 
 ``position``: score over the centre, in standard deviations as the scores below the centre show them, which relevant
 candidates do not widen. ``below_best``: ``best`` less its own excess. ``log_rank``: logarithm of (rank / candidates).
 ``density``: its excess less that of the tenth after it, of each thousand. ``caption``: the caption score of
 :class:`rungwise.calibration.Known`. ``caption_z``: the caption score less the mean of the hits that have one, in their
-standard deviations. ``caption_rank``: logarithm of the rank by caption score among them.
+standard deviations. ``caption_rank``: logarithm of the rank by caption score among them. ``stated``: the share of the
+query's words that the texts of the hit state, as in :class:`rungwise.calibration.Known`. ``log_texts``: logarithm of one
+more than their number.
 """
 
 NAMES = HIT_NAMES + QUERY_NAMES
 
-RISING = ("position", "caption", "caption_z")
+RISING = ("position", "caption", "caption_z", "stated")
 """Columns in which a degree must not fall while the others are fixed."""
 
 _BY_SCORES = ("position", "below_best", "log_rank", "density", "best", "best_ten", "best_hundred", "centre", "spread")
+_BY_TEXTS = (
+    "caption",
+    "caption_z",
+    "caption_rank",
+    "stated",
+    "log_texts",
+    "log_bearers",
+    "caption_best_ten",
+    "stated_best_ten",
+)
+"""Columns that the captions and columns of the hits give."""
 
 VIEWS = (
-    (*_BY_SCORES, "log_rate", "caption", "caption_z", "caption_rank", "caption_best_ten"),
-    (*_BY_SCORES, "caption", "caption_z", "caption_rank", "caption_best_ten"),
-    (*_BY_SCORES, "log_rate"),
+    (*_BY_SCORES, "log_rate", "log_words", *_BY_TEXTS),
+    (*_BY_SCORES, "log_rate", "log_words"),
     _BY_SCORES,
 )
 """Sets of columns that a regression of hits reads, for different knowledge; the richest first."""
 
 _OF_QUERY = QUERY_NAMES[:6]
+_OF_TEXTS = ("caption_best_ten",)
 
-QUERY_VIEWS = tuple(
-    (*_OF_QUERY, *words, *rest)
-    for words in (("unknown_share",), ())
-    for rest in (("log_rate", "caption_best_ten"), ("caption_best_ten",), ("log_rate",), ())
+QUERY_VIEWS = (
+    (*_OF_QUERY, "unknown_share", "log_rate", "log_words", *_OF_TEXTS),
+    (*_OF_QUERY, "unknown_share", "log_rate", "log_words"),
+    (*_OF_QUERY, "unknown_share", "log_rate"),
+    (*_OF_QUERY, "unknown_share"),
+    _OF_QUERY,
 )
 """Sets of columns that a belief in a query reads, the richest first; columns of the scores are in each."""
 
-QUERY_RISING = ("best", "best_ten", "best_hundred", "best_ten_above", "log_rate", "caption_best_ten")
+QUERY_RISING = (
+    "best",
+    "best_ten",
+    "best_hundred",
+    "best_ten_above",
+    "log_rate",
+    "log_bearers",
+    "caption_best_ten",
+    "stated_best_ten",
+)
 """Columns of a query in which the belief that anything is relevant must not fall while the others are fixed."""
 
 _BEST, _TEN, _HUNDRED = 1, 10, 100
@@ -88,13 +128,17 @@ _USUAL_TEN = 2.66
 """Mean position of the best ten of 1,000 candidates in a normal distribution."""
 
 _LEAST_SPREAD = 1e-6
+_ALL = 1 - 1e-9
+"""Share of the words from which a text states all of them."""
+_RAREST = 1e-3
+"""Least share of texts; smaller ones depend on how many texts were looked at."""
 
 
 def query_features(falling: Values, null: Null, known: Known | None = None, log_rate: float = np.nan) -> Values:
     """(len(QUERY_NAMES),) features of a query from its best hits; NaN stands for unknown.
 
     Args:
-        falling: (hits,) falling scores of the best hits; the first :func:`depth_of` count.
+        falling: (hits,) falling scores of the best hits.
         null: Null distribution of the query.
         known: What is known of the query and these hits, if anything.
         log_rate: Logarithm of the share of relevant candidates that the query's vector suggests, if it is known.
@@ -105,38 +149,47 @@ def query_features(falling: Values, null: Null, known: Known | None = None, log_
     >>> dict(zip(QUERY_NAMES, query_features(scores[:50], null).round(1).tolist()))["best"]
     0.2
     """
-    falling = falling[: depth_of(null.total)]
-    return _of_query(_Excess.of(falling, null), null, known, _captions(known, len(falling)), log_rate)
+    return hit_features(falling, null, known, log_rate)[2]
 
 
 def hit_features(
     falling: Values, null: Null, known: Known | None = None, log_rate: float = np.nan
-) -> tuple[Values, Values]:
+) -> tuple[NDArray[np.int64], Values, Values]:
     """Features of the best hits of a query, and of the query; arguments are those of :func:`query_features`.
 
     Returns:
-        (hits, len(NAMES)) features of hits, whose last columns repeat those of the query, and (len(QUERY_NAMES),)
-        features of the query.
+        (rows,) positions of the hits that have features: the first :func:`depth_of` ones, and :data:`STATING` later ones
+        whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the query.
+        (len(QUERY_NAMES),) features of the query.
     """
-    falling = falling[: depth_of(null.total)]
-    hits = len(falling)
-    positions = null.low_positions(falling)
-    captions = _captions(known, hits)
-    excess = _Excess.of(falling, null)
-    of_query = _of_query(excess, null, known, captions, log_rate)
-    features = np.full((hits, len(NAMES)), np.nan)
-    features[:, 0] = positions
-    features[:, 1] = of_query[0] - excess.hits
-    features[:, 2] = _log_ranks(hits) - np.log(null.total)
-    features[:, 3] = excess.hits - excess.later(_TEN)
+    known = known or Known()
+    depth = depth_of(null.total)
+    first = falling[:depth]
+    hits = np.arange(len(first))
+    if known.stated is not None:
+        hits = np.append(hits, depth + np.flatnonzero(known.stated[depth : len(falling)] >= _ALL)[:STATING])
+    excess = _Excess.of(first, null)
+    captions, stated = (_of_texts(given, hits) for given in (known.caption_scores, known.stated))
+    of_query = _of_query(excess, null, known, captions, stated, log_rate)
+    features = np.full((len(hits), len(NAMES)), np.nan)
+    features[:, 0] = null.low_positions(falling[hits])
+    ranks = np.minimum(hits, len(first))
+    own = features[:, 0] - _expected_positions(len(first) + 1, null.total)[ranks]
+    features[:, 1] = of_query[0] - own
+    features[:, 2] = _log_ranks(len(first) + 1)[ranks] - np.log(null.total)
+    features[: len(first), 3] = excess.hits - excess.later(_TEN)
+    features[len(first) :, 3] = 0.0
     if captions is not None:
         has_one = np.flatnonzero(~np.isnan(captions))
         some = captions[has_one]
         features[:, 4] = captions
         features[has_one, 5] = (some - some.mean()) / max(float(some.std()), _LEAST_SPREAD)
         features[has_one[np.argsort(-some, kind="stable")], 6] = _log_ranks(len(some))
+    if stated is not None:
+        features[:, 7] = stated
+        features[:, 8] = 0.0 if known.counts is None else np.log1p(known.counts[hits])
     features[:, len(HIT_NAMES) :] = of_query
-    return features, of_query
+    return hits, features, of_query
 
 
 def depth_of(total: int) -> int:
@@ -198,8 +251,9 @@ class _Excess:
         return later
 
 
-def _of_query(excess: _Excess, null: Null, known: Known | None, captions: Values | None, log_rate: float) -> Values:
-    unknown = known.unknown_share if known is not None else None
+def _of_query(
+    excess: _Excess, null: Null, known: Known, captions: Values | None, stated: Values | None, log_rate: float
+) -> Values:
     return np.array(
         [
             excess.mean(_BEST),
@@ -208,21 +262,28 @@ def _of_query(excess: _Excess, null: Null, known: Known | None, captions: Values
             null.centre,
             null.low_spread,
             (excess.mean(_TEN) + _USUAL_TEN) * null.low_spread,
-            np.nan if unknown is None else unknown,
+            np.nan if known.unknown_share is None else known.unknown_share,
             log_rate,
-            np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),
+            np.nan if known.words is None else np.log(max(1, known.words)),
+            np.nan if known.bearers is None else np.log(max(_RAREST, (known.bearers + 0.5) / (known.texts + 1))),
+            _best_ten(captions),
+            _best_ten(stated),
         ]
     )
 
 
-def _captions(known: Known | None, hits: int) -> Values | None:
-    """(hits,) caption scores, NaN without a caption and after the first :data:`CAPTIONED`; None without any."""
-    if known is None or known.caption_scores is None:
+def _best_ten(values: Values | None) -> float:
+    return np.nan if values is None else float(np.sort(values[~np.isnan(values)])[-_TEN:].mean())
+
+
+def _of_texts(given: NDArray[np.floating] | None, hits: NDArray[np.int64]) -> Values | None:
+    """(hits,) values that texts of hits give, NaN without a text; None without any."""
+    if given is None:
         return None
-    scores = np.full(hits, np.nan)
-    read = known.caption_scores[: min(hits, CAPTIONED)]
-    scores[: len(read)] = read
-    return None if np.isnan(scores).all() else scores
+    values = np.full(len(hits), np.nan)
+    inside = hits < len(given)
+    values[inside] = given[hits[inside]]
+    return None if np.isnan(values).all() else values
 
 
 @lru_cache(maxsize=64)

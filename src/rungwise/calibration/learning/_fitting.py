@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration._judgement import Background, Known, Values
 from rungwise.calibration._null_distribution import Null
+from rungwise.calibration._rung_names import names_from
 from rungwise.calibration.learning._belief import Belief
 from rungwise.calibration.learning._features import (
     NAMES,
@@ -23,9 +24,9 @@ from rungwise.calibration.learning._features import (
     query_features,
 )
 from rungwise.calibration.learning._rate import RelevantShare
-from rungwise.calibration.learning._regression import Regression
+from rungwise.calibration.learning._regression import Predicted, Regression
 from rungwise.calibration.learning._shift import JudgedHits, best_shift
-from rungwise.calibration.learning._supervised import PositionCurve, Supervised
+from rungwise.calibration.learning._supervised import PositionCurve, Rule, Supervised
 from rungwise.core import UserError
 
 FEWEST_QUERIES = 20
@@ -34,7 +35,7 @@ FEWEST_QUERIES = 20
 _MOST_QUERIES = 5000
 """Largest number of queries read; more change nothing and take memory."""
 
-_MOST_SHIFTED = 1000
+_MOST_SHIFTED = 200
 """Largest number of these queries by which the shift is chosen; more change little and take time."""
 
 _MOST_ROWS = 400_000
@@ -42,9 +43,6 @@ _MOST_ROWS = 400_000
 
 _NOTHING = 0.05
 """Share of queries assumed to have nothing relevant, if fewer of the given ones have nothing."""
-
-_RATE, _CAPTION = "log_rate", "caption"
-"""The column that a query's vector gives, and the beginning of the names of columns that captions give."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -105,7 +103,8 @@ def learn(
     known: Sequence[Known] | None,
     unrelated: NDArray[np.floating] | None = None,
     unrelated_known: Sequence[Known] | None = None,
-) -> tuple[Supervised, Values, Values]:
+    certainty: Values | None = None,
+) -> Supervised:
     """Learn from checked pairs.
 
     Args:
@@ -115,9 +114,7 @@ def learn(
         known: (queries,) what is known of each query besides its scores, with candidates in the order of ``scores``.
         unrelated: (texts, candidates) scores of texts to which nothing is relevant.
         unrelated_known: (texts,) what is known of each of these texts.
-
-    Returns:
-        The learnt part, the degrees (rows,) that it expects of the best hits, and their true degrees (rows,).
+        certainty: (queries, candidates) how sure each degree is, above 0 and at most 1; None where all are sure.
     """
     usable = np.flatnonzero((~np.isnan(degrees)).any(axis=1) & (scores.max(axis=1) > scores.min(axis=1)))
     if len(usable) > _MOST_QUERIES:
@@ -130,43 +127,42 @@ def learn(
     depth = depth_of(scores.shape[1])
     # Of large indexes, hits of some queries are enough, and all of them would take much memory.
     every = -(-len(usable) * depth // _MOST_ROWS)
-    rows, truths, of_rows, queries, something = [], [], [], [], []
-    looked_at: list[_Looked] = []
-    step = -(-len(usable) // _MOST_SHIFTED)
+    rows: list[_Hits] = []
+    queries, something = [], []
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]
+        counts = np.where(np.isnan(truth), 0.0, 1.0 if certainty is None else certainty[query])
         about, log_rate = known[query] if known is not None else None, np.nan if rate is None else rate.crossed[number]
         order = np.argsort(-one, kind="stable")
         null = Null.of(Background(one, len(one)))
-        best = order[:depth]
-        features, of_query = hit_features(one[best], null, of_hits(about, best), log_rate)
-        seen = ~np.isnan(truth[best])
-        if number % every == 0:
-            rows.append(features[seen])
-            truths.append(truth[best][seen])
-            of_rows.append(np.full(int(seen.sum()), groups[number]))
-        queries.append(of_query)
+        hits, features, of_query = hit_features(one[order], null, about and about.of_hits(order), log_rate)
         relevant = truth >= relevant_from
+        if number % every == 0:
+            last = null, len(hits), float(one[order[depth - 1]]) if depth < len(one) else float(one[order[-1]])
+            rows.append(
+                _Hits(features, truth[order[hits]], counts[order[hits]], int(groups[number]), int(relevant.sum()), last)
+            )
+        queries.append(of_query)
         something.append(bool(relevant.any()))
-        if number % step == 0 and something[-1]:
-            looked_at.append(_Looked(features, one[best[-1]], null, relevant[best], seen, int(relevant.sum())))
         left = order[~relevant[order]]
         if something[-1] and len(left) >= 2 and one[left[0]] > one[left[-1]]:
             emptied = Null.of(Background(one[left], len(left)))
-            queries.append(query_features(one[left], emptied, of_hits(about, left[:depth]), log_rate))
+            gone = about and replace(about.of_hits(left), bearers=None if about.bearers is None else 0)
+            queries.append(query_features(one[left], emptied, gone, log_rate))
             something.append(False)
         judged = ~np.isnan(truth)
         bins = np.searchsorted(_EDGES, null.positions(one[judged]))
-        for column, weights in enumerate((None, truth[judged], relevant[judged])):
-            sums[column] += np.bincount(bins, weights, minlength=sums.shape[1])
-    table, truth = np.concatenate(rows), np.concatenate(truths)
-    if not len(table):
+        for column, weights in enumerate((1.0, truth[judged], relevant[judged])):
+            sums[column] += np.bincount(bins, weights * counts[judged], minlength=sums.shape[1])
+    table, truth = np.concatenate([one.features for one in rows]), np.concatenate([one.degrees for one in rows])
+    if np.isnan(truth).all():
         raise UserError(f"relevance: none of the {depth} best candidates of any query is judged; judge some of them")
-    regression = Regression.fit(
+    regression, crossed = Regression.fit(
         table,
         truth,
-        np.concatenate(of_rows),
+        np.concatenate([np.full(len(one.degrees), one.group) for one in rows]),
+        np.concatenate([one.certainty for one in rows]),
         relevant_from=relevant_from,
         names=NAMES,
         rising=RISING,
@@ -180,9 +176,9 @@ def learn(
             about, log_rate = None if unrelated_known is None else unrelated_known[number], np.nan
             if rate is not None and about is not None and about.vector is not None:
                 log_rate = rate.predict(about.vector)
-            best = np.argsort(-row, kind="stable")[:depth]
-            null, falling = Null.of(Background(row, len(row))), row[best].astype(np.float64)
-            queries += [query_features(falling, null, of_hits(about, best), log_rate)] * times
+            order = np.argsort(-row, kind="stable")
+            null, falling = Null.of(Background(row, len(row))), row[order].astype(np.float64)
+            queries += [query_features(falling, null, about and about.of_hits(order), log_rate)] * times
         something += [False] * (times * len(unrelated))
     some, of_queries = np.array(something), np.stack(queries)
     beliefs = tuple(_belief(of_queries, some, view) for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES))
@@ -190,35 +186,63 @@ def learn(
     nothing = max(_NOTHING, 1 - float(some.sum()) / len(usable))
     odds = nothing / (1 - nothing) * float(some.sum()) / max(1.0, float((~some).sum()))
     curve = _curve(sums)
-    shift = best_shift([one.example(regression, curve) for one in looked_at])
-    learnt = Supervised(regression, beliefs, odds, curve, shift, rate)
-    return learnt, regression.predict(table).degree, truth
+    rules = tuple(_rule(rows, view, curve, relevant_from, float(np.nanmax(degrees))) for view in crossed)
+    return Supervised(regression, rules, beliefs, odds, curve, rate)
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """A query of the fit, from which the shift is learnt.
+class _Hits:
+    """The hits of a query of the fit that have features.
 
     Attributes:
-        features: (hits, F) features of its best hits.
-        last: Score of the last of these hits.
-        null: Null distribution of the query.
-        relevant: (hits,) whether each hit is relevant.
-        judged: (hits,) whether each hit was judged.
-        total: Number of relevant candidates.
+        features: (hits, F) features.
+        degrees: (hits,) true degrees; NaN where nobody judged.
+        certainty: (hits,) how sure each degree is; 0 where nobody judged.
+        group: Group of the query.
+        relevant: Number of relevant candidates of the whole index.
+        last: Null distribution of the query, number of these hits, and score of the last of the best hits.
     """
 
     features: Values
-    last: float
-    null: Null
-    relevant: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
-    total: int
+    degrees: Values
+    certainty: Values
+    group: int
+    relevant: int
+    last: tuple[Null, int, float]
 
-    def example(self, regression: Regression, curve: PositionCurve) -> JudgedHits:
-        beyond = curve.relevant_after(len(self.features), self.last, self.null)
-        probabilities = regression.predict(self.features).probability
-        return JudgedHits(probabilities, beyond, self.relevant, self.judged, self.total)
+
+def _rule(
+    rows: Sequence[_Hits], crossed: Predicted, curve: PositionCurve, relevant_from: float, highest: float
+) -> Rule:
+    """Shift and names for the numbers of one view, by queries that each prediction was made without."""
+    examples: list[JudgedHits] = []
+    expected: list[Values] = []
+    truth: list[Values] = []
+    sure: list[Values] = []
+    at = 0
+    for one in rows:
+        here = slice(at, at := at + len(one.degrees))
+        probabilities, degrees = crossed.probability[here], crossed.degree[here]
+        best = np.argsort(-probabilities, kind="stable")
+        if not one.relevant or np.isnan(probabilities).any():
+            continue
+        null, hits, last = one.last
+        beyond = curve.relevant_after(hits, last, null)
+        relevant = one.degrees >= relevant_from
+        examples.append(JudgedHits(probabilities[best], beyond, relevant[best], one.certainty[best], one.relevant))
+        for whole, part in ((expected, degrees), (truth, one.degrees), (sure, one.certainty)):
+            whole.append(part[best])
+    if not examples:
+        return Rule(best_shift(()), *names_from(np.zeros(0), np.zeros(0), relevant_from, highest))
+    step = -(-len(examples) // _MOST_SHIFTED)
+    shift = best_shift(examples[::step])
+    shown = [example.cut(shift) for example in examples]
+    of_shown = (
+        np.concatenate([one[:cut] for one, cut in zip(each, shown, strict=True)]) for each in (expected, truth, sure)
+    )
+    degrees, true, counts = of_shown
+    judged = counts > 0
+    return Rule(shift, *names_from(degrees[judged], true[judged], relevant_from, highest, counts[judged]))
 
 
 def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:
@@ -244,23 +268,9 @@ def _rate(
 def _worth_fitting(
     views: tuple[tuple[str, ...], ...], table: Values, names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], ...]:
-    """Views whose columns are known in some rows, and the last view.
-
-    Whoever knows the captions of hits also knows the query's vector. So where there are vectors to learn from, views of
-    captions without a vector are not fitted.
-    """
-    unknown = {name for name, column in zip(names, table.T, strict=True) if np.isnan(column).all()}
-    some = [view for view in views if view is views[-1] or not unknown.intersection(view)]
-    if _RATE in unknown:
-        return tuple(some)
-    return tuple(view for view in some if _RATE in view or not any(name.startswith(_CAPTION) for name in view))
-
-
-def of_hits(known: Known | None, hits: NDArray[np.int64]) -> Known | None:
-    """Knowledge restricted to some of the query's candidates."""
-    if known is None or known.caption_scores is None:
-        return known
-    return replace(known, caption_scores=known.caption_scores[hits])
+    """Views without the columns that no row knows, each once."""
+    known = {name for name, column in zip(names, table.T, strict=True) if not np.isnan(column).all()}
+    return tuple(dict.fromkeys(tuple(name for name in view if name in known) for view in views))
 
 
 def _curve(sums: Values) -> PositionCurve:

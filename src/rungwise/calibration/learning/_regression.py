@@ -26,7 +26,7 @@ from rungwise.calibration._logistic import Logistic, Scale, fields_of, folds_of,
 from rungwise.core import UserError
 from rungwise.core.text import evenly_spread
 
-_ROWS = 60_000
+_ROWS = 20_000
 """Largest number of rows of a fit, drawn at random."""
 _MANY, _SOME = 300, 50
 """Numbers of queries from which products are always fitted, and from which the isotonic map is fitted."""
@@ -38,10 +38,17 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Predicted:
-    """(hits,) expected degrees, and (hits,) probabilities that the degree is at least ``relevant_from``."""
+    """What a regression expects of hits.
+
+    Attributes:
+        degree: (hits,) expected degrees.
+        probability: (hits,) probabilities that the degree is at least ``relevant_from``.
+        view: (hits,) number of the view that each was predicted by; None where it is one for all.
+    """
 
     degree: Values
     probability: Values
+    view: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,32 +60,42 @@ class _Fitted:
     meant: Values
 
     @classmethod
-    def fit(cls, scaled: Values, target: Values, groups: NDArray[np.int64], rising: Sequence[int]) -> _Fitted:
+    def fit(
+        cls,
+        scaled: Values,
+        target: Values,
+        certainty: Values,
+        groups: NDArray[np.int64],
+        rising: Sequence[int],
+        some: NDArray[np.int64],
+    ) -> tuple[_Fitted, Values]:
+        """Fit to ``some`` of the rows; gives also the prediction for each row by a fit without its group."""
         fold = folds_of(groups)
         queries = len(np.unique(groups))
         choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
         best: tuple[float, Logistic, Values] | None = None
         for ridge, products in choices:
-            if products:
-                model = Logistic.fit(scaled, target, ridge, products)
-            else:
-                model = Logistic.fit_rising(scaled, target, ridge, rising)
+
+            def fitted(
+                rows: NDArray[np.int64], start: Logistic | None = None, ridge: float = ridge, products: bool = products
+            ) -> Logistic:
+                given = scaled[rows], target[rows], certainty[rows], ridge
+                return Logistic.fit(*given, products, start) if products else Logistic.fit_rising(*given, rising)
+
+            model = fitted(some)
             apart = np.empty(len(target))
             for one in np.unique(fold):
-                out = fold == one
-                if products:
-                    left = Logistic.fit(scaled[~out], target[~out], ridge, products, model)
-                else:
-                    left = Logistic.fit_rising(scaled[~out], target[~out], ridge, rising)
-                apart[out] = left.predict(scaled[out])
+                apart[fold == one] = fitted(some[fold[some] != one], model).predict(scaled[fold == one])
             sure = np.clip(apart, _LEAST, 1 - _LEAST)
-            loss = -float(np.mean(target * np.log(sure) + (1 - target) * np.log(1 - sure)))
+            loss = -float(np.average(target * np.log(sure) + (1 - target) * np.log(1 - sure), weights=certainty))
             if best is None or loss < best[0]:
                 best = (loss, model, apart)
         assert best is not None
         _, model, apart = best
-        given, meant = isotonic(apart, target) if queries >= _SOME else (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-        return cls(model, given, meant)
+        same = np.array([0.0, 1.0])
+        known = certainty > 0
+        given, meant = isotonic(apart[known], target[known], certainty[known]) if queries >= _SOME else (same, same)
+        return cls(model, given, meant), np.asarray(np.interp(apart, given, meant))
 
     def predict(self, scaled: Values) -> Values:
         return np.asarray(np.interp(self.model.predict(scaled), self.given, self.meant))
@@ -120,7 +137,7 @@ class Regression:
     >>> draw = np.random.default_rng(0)
     >>> position = draw.normal(size=(4000, 1))
     >>> degrees = (position[:, 0] + draw.normal(size=4000) > 1).astype(float)
-    >>> fitted = Regression.fit(position, degrees, np.arange(4000) // 10, relevant_from=1, names=("position",))
+    >>> fitted, _ = Regression.fit(position, degrees, np.arange(4000) // 10, relevant_from=1, names=("position",))
     >>> fitted.predict(np.array([[-1.0], [1.0], [3.0]])).probability.round(1)
     array([0. , 0.5, 1. ])
     """
@@ -136,18 +153,22 @@ class Regression:
         features: ArrayLike,
         degrees: ArrayLike,
         groups: ArrayLike,
+        certainty: ArrayLike | None = None,
         *,
         relevant_from: float,
         names: tuple[str, ...],
         rising: tuple[str, ...] = (),
         views: tuple[tuple[str, ...], ...] = (),
-    ) -> Regression:
+    ) -> tuple[Regression, tuple[Predicted, ...]]:
         """Fit to hits of judged queries.
+
+        Gives also what each view predicts for every row by a fit without its group, NaN where the view knows too little.
 
         Args:
             features: (rows, F) features of hits; NaN stands for unknown.
-            degrees: (rows,) degrees of relevance.
+            degrees: (rows,) degrees of relevance; NaN where nobody judged, where something is predicted all the same.
             groups: (rows,) query of each hit.
+            certainty: (rows,) how sure each degree is, above 0 and at most 1; None where all are sure.
             relevant_from: The degree from which a hit is relevant.
             names: (F,) names of the columns.
             rising: Names of columns in which no prediction may fall; with many queries, products bend this.
@@ -159,45 +180,59 @@ class Regression:
         """
         table, wanted = np.asarray(features, np.float64), np.asarray(degrees, np.float64)
         query = np.asarray(groups, np.int64)
-        lowest, highest = float(wanted.min()), float(wanted.max())
+        counts = np.ones(len(wanted)) if certainty is None else np.asarray(certainty, np.float64)
+        judged = ~np.isnan(wanted)
+        counts = np.where(judged, counts, 0.0)
+        lowest, highest = float(wanted[judged].min()), float(wanted[judged].max())
         relevant = (wanted >= relevant_from).astype(np.float64)
-        if lowest == highest or relevant.min() == relevant.max():
-            side = "all" if relevant.min() else "none"
+        if lowest == highest or relevant[judged].min() == relevant[judged].max():
+            side = "all" if relevant[judged].min() else "none"
             raise UserError(
                 f"calibration: {side} of the judged hits reach degree {relevant_from:g}; choose another degree"
             )
-        fitted = []
+        fitted, crossed = [], []
         for view in views or (names,):
             columns = np.array([names.index(name) for name in view])
             rows = np.flatnonzero(np.isfinite(table[:, columns]).all(axis=1)) if views else np.arange(len(table))
-            if len(rows) > _ROWS:
-                rows = np.sort(np.random.default_rng(0).choice(rows, _ROWS, replace=False))
-            if len(rows) == 0 or relevant[rows].min() == relevant[rows].max():
+            some = np.flatnonzero(judged[rows])
+            if len(some) > _ROWS:
+                some = np.sort(np.random.default_rng(0).choice(some, _ROWS, replace=False))
+            if len(some) == 0 or relevant[rows[some]].min() == relevant[rows[some]].max():
                 continue
             kept, up = table[np.ix_(rows, columns)], [view.index(name) for name in rising if name in view]
-            scale = Scale.fit(kept)
-            parts = [
-                _Fitted.fit(scale.of(kept), target[rows], query[rows], up)
-                for target in ((wanted - lowest) / (highest - lowest), relevant)
-            ]
+            scale = Scale.fit(kept[some])
+            scaled, predicted, parts = scale.of(kept), [], []
+            for target in (np.where(judged, (wanted - lowest) / (highest - lowest), 0.0), relevant):
+                part, apart = _Fitted.fit(scaled, target[rows], counts[rows], query[rows], up, some)
+                parts.append(part)
+                predicted.append(np.full(len(table), np.nan))
+                predicted[-1][rows] = apart
             fitted.append(_View(columns, scale, *parts))
+            crossed.append(Predicted(lowest + (highest - lowest) * predicted[0], predicted[1]))
         if not fitted:
             raise UserError("calibration: no judged hit has the features of any view; leave the views out")
-        return cls(names, lowest, highest, tuple(fitted))
+        return cls(names, lowest, highest, tuple(fitted)), tuple(crossed)
+
+    @property
+    def views(self) -> int:
+        """Number of views."""
+        return len(self._views)
 
     def predict(self, features: ArrayLike) -> Predicted:
         """Predictions for (hits, F) features."""
         table = np.asarray(features, np.float64)
         degree, probability = np.empty(len(table)), np.empty(len(table))
+        by = np.zeros(len(table), np.int64)
         left = np.ones(len(table), dtype=bool)
-        for view in self._views:
+        for number, view in enumerate(self._views):
             last = view is self._views[-1]
             rows = left if last else left & np.isfinite(table[:, view.columns]).all(axis=1)
             if rows.any():
                 kept = view.scale.of(table[np.ix_(rows, view.columns)])
                 degree[rows], probability[rows] = view.degree.predict(kept), view.probability.predict(kept)
+                by[rows] = number
                 left &= ~rows
-        return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability)
+        return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability, by)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -233,12 +268,13 @@ class Regression:
         return cls(names, float(lowest), float(highest), tuple(views))
 
 
-def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
+def isotonic(given: ArrayLike, wanted: ArrayLike, certainty: ArrayLike | None = None) -> tuple[Values, Values]:
     """Rising map with the smallest squared error, as points to interpolate between.
 
     Args:
         given: (n,) predictions.
         wanted: (n,) true values.
+        certainty: (n,) how much each value counts; all alike if None.
 
     Returns:
         At most 64 rising values of ``given``, and the value of the map at each.
@@ -250,12 +286,13 @@ def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
 
     order = np.argsort(np.asarray(given, np.float64), kind="stable")
     before, after = np.asarray(given, np.float64)[order], np.asarray(wanted, np.float64)[order]
+    counts = np.ones(len(before)) if certainty is None else np.asarray(certainty, np.float64)[order]
     # Equal shares of the rows first: a block is no single row, so no end of the map stands on one lucky hit.
     blocks = min(len(before), 4 * _KNOTS)
     starts = np.unique(np.linspace(0, len(before), blocks, endpoint=False).astype(np.int64))
-    count = np.diff(np.append(starts, len(before))).astype(np.float64)
-    place, at = np.unique(np.add.reduceat(before, starts) / count, return_inverse=True)
-    size, total = np.bincount(at, count), np.bincount(at, np.add.reduceat(after, starts))
+    count = np.add.reduceat(counts, starts)
+    place, at = np.unique(np.add.reduceat(counts * before, starts) / count, return_inverse=True)
+    size, total = np.bincount(at, count), np.bincount(at, np.add.reduceat(counts * after, starts))
     fitted = isotonic_regression(total / size, weights=size)
     starts = fitted.blocks[:-1]
     places, means = np.add.reduceat(size * place, starts) / np.add.reduceat(size, starts), fitted.x[starts]

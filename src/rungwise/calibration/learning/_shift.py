@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rungwise.calibration._f1_cut import best_cut
 from rungwise.calibration._judgement import Values
 
-_CHOICES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+_CHOICES = (0.0, 1.0, 2.0, 3.0)
 MOST = _CHOICES[-1]
 _USUAL, _FEWEST_QUERIES = 1.0, 50
 """Standard deviation that is taken with fewer queries than these, too few to choose by."""
@@ -26,23 +26,27 @@ class JudgedHits:
     """The best hits of a judged query.
 
     Attributes:
-        probabilities: (hits,) probability that each hit is relevant, in falling order of score.
+        probabilities: (hits,) probability that each hit is relevant, falling.
         beyond: Expected number of relevant candidates that are not among these hits.
         relevant: (hits,) whether each hit is relevant.
-        judged: (hits,) whether each hit was judged; others do not count.
+        certainty: (hits,) how sure it is whether each hit is relevant, 0..1; 0 where nobody judged.
         total: Number of relevant candidates of the whole index.
     """
 
     probabilities: Values
     beyond: float
     relevant: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
+    certainty: Values
     total: int
+
+    def cut(self, shift: float) -> int:
+        """Number of hits that are shown with this shift."""
+        return best_cut(self.probabilities, self.beyond, shift=shift)
 
     def f1(self, shift: float) -> float:
         """F1 of the hits that are shown with this shift."""
-        cut = best_cut(self.probabilities, self.beyond, shift=shift)
-        return 2 * int(self.relevant[:cut].sum()) / (int(self.judged[:cut].sum()) + self.total)
+        cut = self.cut(shift)
+        return 2 * int(self.relevant[:cut].sum()) / (float(self.certainty[:cut].sum()) + self.total)
 
 
 def best_shift(examples: Sequence[JudgedHits]) -> float:
@@ -50,7 +54,7 @@ def best_shift(examples: Sequence[JudgedHits]) -> float:
 
     >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
     >>> def example(relevant):
-    ...     return JudgedHits(hits, 0.0, np.arange(100) < relevant, np.ones(100, dtype=bool), relevant)
+    ...     return JudgedHits(hits, 0.0, np.arange(100) < relevant, np.ones(100), relevant)
     >>> best_shift([example(2)] * 60 + [example(60)] * 20)
     3.0
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rungwise.calibration._judgement import Known, Values
-from rungwise.calibration._logistic import numbers_of
+from rungwise.calibration._logistic import fields_of, numbers_of
 from rungwise.calibration._null_distribution import Null
 from rungwise.calibration.learning._belief import Belief
 from rungwise.calibration.learning._features import NAMES, QUERY_NAMES, QUERY_VIEWS, hit_features
@@ -66,50 +66,82 @@ class PositionCurve:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """What is done with the numbers of one view of a regression.
+
+    Attributes:
+        shift: Standard deviation of the common shift of a query's log-odds
+            (:mod:`rungwise.calibration.learning._shift`).
+        exactly: Smallest expected degree that is called "exactly" (:mod:`rungwise.calibration._rung_names`).
+        close: Smallest expected degree that is called "close".
+    """
+
+    shift: float
+    exactly: float
+    close: float
+
+
+@dataclass(frozen=True)
+class JudgedScores:
+    """What was learnt, said of the hits of one query.
+
+    Attributes:
+        degrees: (hits,) expected degrees.
+        probabilities: (hits,) probability that each is relevant, if anything is.
+        beyond: Expected number of relevant candidates after these hits.
+        belief: Belief that anything is relevant.
+        rule: What is done with these numbers.
+    """
+
+    degrees: Values
+    probabilities: Values
+    beyond: float
+    belief: float
+    rule: Rule
+
+
+@dataclass(frozen=True)
 class Supervised:
-    """Everything that a calibration learns from judged pairs.
+    """Everything that a calibration learns from judged pairs of queries of about one length.
 
     Attributes:
         regression: Regression for the best hits.
+        rules: What is done with the numbers of each view of the regression.
         beliefs: Models of belief for different knowledge of a query, the richest first.
         odds: Prior odds that a query has nothing relevant, relative to the odds among the examples of ``beliefs``.
         curve: Curve for the candidates after the best hits.
-        shift: Standard deviation of the common shift of a query's log-odds
-            (:mod:`rungwise.calibration.learning._shift`).
         rate: Model of the share of relevant candidates by the query's vector; None if no vectors were known.
     """
 
     regression: Regression
+    rules: tuple[Rule, ...]
     beliefs: tuple[Belief, ...]
     odds: float
     curve: PositionCurve
-    shift: float
     rate: RelevantShare | None = None
 
-    def judged(self, falling: Values, null: Null, known: Known | None) -> tuple[Values, Values, float, float]:
-        """Judge the hits of one query.
-
-        Returns:
-            (hits,) degrees, (hits,) probabilities if anything is relevant, the expected number of relevant candidates
-            after these hits, and the belief that anything is relevant.
-        """
+    def judged(self, falling: Values, null: Null, known: Known | None) -> JudgedScores:
+        """Judge the hits of one query."""
         log_rate = np.nan
         if self.rate is not None and known is not None and known.vector is not None:
             log_rate = self.rate.predict(known.vector)
-        features, of_query = hit_features(falling, null, known, log_rate)
+        featured, features, of_query = hit_features(falling, null, known, log_rate)
         predicted = self.regression.predict(features)
+        assert predicted.view is not None
         degrees, probabilities = predicted.degree, predicted.probability
-        if known is None or known.caption_scores is None:
+        if known is None or (known.caption_scores is None and known.stated is None):
             degrees, probabilities = _falling(degrees), _falling(probabilities)
-        positions = null.positions(falling[len(features) :])
-        if len(positions):
-            # Captions are known of the first hits only, and may make one of them less likely than those that follow.
-            degrees = np.concatenate([degrees, np.minimum(self.curve.degrees_at(positions), _last(degrees))])
-            after = np.minimum(self.curve.probabilities_at(positions), _last(probabilities))
-            probabilities = np.concatenate([probabilities, after])
+        if len(featured) < len(falling):
+            # Texts are known of the first hits, and may make one of them less likely than those that follow.
+            positions = null.positions(falling)
+            after = np.minimum(self.curve.degrees_at(positions), _last(degrees))
+            likely = np.minimum(self.curve.probabilities_at(positions), _last(probabilities))
+            after[featured], likely[featured] = degrees, probabilities
+            degrees, probabilities = after, likely
         beyond = self.curve.relevant_after(len(falling), float(falling[-1]), null)
         something = self._belief(of_query)
-        return degrees, probabilities, beyond, something / (something + self.odds * (1 - something))
+        belief = something / (something + self.odds * (1 - something))
+        return JudgedScores(degrees, probabilities, beyond, belief, self.rules[int(predicted.view.min())])
 
     def _belief(self, of_query: Values) -> float:
         for belief in self.beliefs:
@@ -125,7 +157,7 @@ class Supervised:
             "regression": self.regression.to_json(),
             "beliefs": [belief.to_json() for belief in self.beliefs],
             "odds": self.odds,
-            "shift": self.shift,
+            "rules": [asdict(rule) for rule in self.rules],
             "curve": {
                 "positions": list(curve.positions),
                 "degrees": list(curve.degrees),
@@ -144,22 +176,33 @@ class Supervised:
         if not isinstance(beliefs, list) or not 0 < len(beliefs) <= len(QUERY_VIEWS):
             raise UserError(f"'beliefs' is no list of 1 to {len(QUERY_VIEWS)}")
         read = tuple(Belief.from_json(belief, "'beliefs'") for belief in beliefs)
-        if not all(belief.names in QUERY_VIEWS for belief in read) or read[-1].names != QUERY_VIEWS[-1]:
+        if not all(set(belief.names) <= set(QUERY_NAMES) for belief in read) or read[-1].names != QUERY_VIEWS[-1]:
             raise UserError("'beliefs' read features that this version does not make")
-        odds, shift = (float(numbers_of([value.get(name)], f"'{name}'")[0]) for name in ("odds", "shift"))
+        odds = float(numbers_of([value.get("odds")], "'odds'")[0])
         if not 0 <= odds <= _MOST_ODDS:
             raise UserError("'odds' is out of range")
-        if not 0 <= shift <= MOST_SHIFT:
-            raise UserError("'shift' is out of range")
         rate = value.get("rate")
         return cls(
             regression,
+            _rules_of(value.get("rules"), regression.views),
             read,
             odds,
             _curve_of(value.get("curve")),
-            shift,
             None if rate is None else RelevantShare.from_json(rate, "'rate'"),
         )
+
+
+def _rules_of(value: object, views: int) -> tuple[Rule, ...]:
+    if not isinstance(value, list) or len(value) != views:
+        raise UserError("'rules' are not one for each view")
+    rules = []
+    for each in value:
+        parts = fields_of(each, ("shift", "exactly", "close"), "'rules'")
+        rule = Rule(*(float(one) for one in numbers_of(list(parts.values()), "'rules'")))
+        if not 0 <= rule.shift <= MOST_SHIFT or rule.exactly < rule.close:
+            raise UserError("'rules' are out of range")
+        rules.append(rule)
+    return tuple(rules)
 
 
 def _curve_of(value: object) -> PositionCurve:

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, UNRELATED, Calibration, Known
+from rungwise.calibration import (
+    FEWEST_QUERIES,
+    UNRELATED,
+    Calibration,
+    Comparison,
+    Known,
+    TrainingQueries,
+    compared,
+)
 from rungwise.core import UserError
 from rungwise.index._index import Index
-from rungwise.index.cutoff._caption_similarity import LOOKED_AT, CaptionSimilarity
+from rungwise.index.cutoff._hit_texts import HitTexts, known_of
 from rungwise.index.layout import DEGREES
-from rungwise.index.query import Query, Term, Words, combined, parse_query
-from rungwise.index.stores import Row, words_of
+from rungwise.index.query import Query, Rarity, Term, Words, combined, parse_query
+from rungwise.index.stores import Row
 
 if TYPE_CHECKING:
     from rungwise.models import DualEncoder
@@ -47,28 +55,11 @@ def calibration_of_model(index: Index, model: DualEncoder) -> Calibration | None
     return found
 
 
-def known_of(query: Query, vector: NDArray[np.float32], model: DualEncoder) -> Known | None:
-    """Knowledge of a query beside its scores: its (D,) vector and the share of its words unknown to the model.
+def refit(index: Index, model: DualEncoder, rarity: Rarity, old: Calibration) -> tuple[Calibration, Comparison]:
+    """Fit a calibration to people's grades in an index, and compare it with what judges now.
 
-    None for a query without words.
-    """
-    return known_of_texts(query.texts, vector, model)
-
-
-def known_of_texts(texts: Sequence[str], vector: NDArray[np.float32], model: DualEncoder) -> Known | None:
-    """Knowledge of the texts of one query, as by :func:`known_of`; they may be longer than a query may be."""
-    words = {word for text in texts for word in words_of(text)}
-    if not words:
-        return None
-    unknown = {word for text in texts for word in model.unknown_words(text)}
-    return Known(vector=vector, unknown_share=min(1.0, len(unknown) / len(words)))
-
-
-def refit(index: Index, model: DualEncoder) -> Calibration:
-    """Fit a calibration to people's grades in an index: right counts 1, close 0.5, wrong 0.
-
-    Queries are encoded anew and compared with all pictures, or with a part of many. Grades of pictures that are gone do
-    not count. :meth:`Index.keep_calibration` keeps the result.
+    Right counts 1, close 0.5, wrong 0. Queries are encoded anew and compared with all pictures, or with a part of many.
+    Grades of pictures that are gone do not count. :meth:`Index.keep_calibration` keeps the result.
 
     Raises:
         UserError: If too few queries have grades, all grades are alike, or another model built the index.
@@ -88,46 +79,58 @@ def refit(index: Index, model: DualEncoder) -> Calibration:
     for at, grades in enumerate(graded.values()):
         for one, degree in grades.items():
             degrees[at, place[one]] = degree
-    likeness = CaptionSimilarity(index)
+    texts = HitTexts(index, lambda: rarity)
 
-    def seen(asked: Sequence[Query], of: NDArray[np.float32]) -> tuple[NDArray[np.float32], list[Known]]:
+    def seen(asked: Sequence[Query], of: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[Known, ...]]:
         scores = index.similarity.array(rows, of).T
-        known = [
-            replace(
-                known_of(query, vector, model) or Known(),
-                caption_scores=_of_best(likeness, index, vector, row, ids),
-            )
+        return scores, tuple(
+            _of_best(texts, index, model, query, vector, row, ids)
             for query, vector, row in zip(asked, of, scores, strict=True)
-        ]
-        return scores, known
+        )
 
     scores, known = seen(queries, vectors)
     unrelated, unrelated_known = seen(
         [Query((Term(Words(text)),)) for text in UNRELATED], np.asarray(model.encode_text(UNRELATED), np.float32)
     )
-    return Calibration.fit(
+    taught = TrainingQueries(
+        tuple(graded),
+        ("graded",) * len(graded),
+        np.arange(len(graded)),
         scores,
         degrees,
+        np.ones(degrees.shape),
+        known,
         _RELEVANT,
-        known=known,
-        unrelated=unrelated,
-        unrelated_known=unrelated_known,
-        source=f"{sum(map(len, graded.values()))} grades of people for {len(graded)} queries",
-        model_fingerprint=index.manifest.model_fingerprint,
+        unrelated,
+        unrelated_known,
     )
+    source = f"{sum(map(len, graded.values()))} grades of people for {len(graded)} queries"
+    return compared(taught, old, source=source, model_fingerprint=index.manifest.model_fingerprint)
 
 
 def _of_best(
-    likeness: CaptionSimilarity, index: Index, vector: NDArray[np.float32], scores: NDArray[np.float32], ids: list[str]
-) -> NDArray[np.float64] | None:
-    """(candidates,) similarity of a query to the captions of its best hits; NaN for the others, as in a search."""
-    best = np.argsort(-scores, kind="stable")[:LOOKED_AT]
-    found = likeness.scores(vector, index.picture_store.get([ids[at] for at in best.tolist()]))
-    if found is None:
-        return None
-    of_all = np.full(len(ids), np.nan)
-    of_all[best] = found
-    return of_all
+    texts: HitTexts,
+    index: Index,
+    model: DualEncoder,
+    query: Query,
+    vector: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    ids: list[str],
+) -> Known:
+    """What is known of a query and of the texts of its best hits, as in a search; NaN for the other candidates."""
+    known = known_of(query, vector, model) or Known()
+    best = np.argsort(-scores, kind="stable")[:_BEST]
+    found = texts.of(
+        known, " ".join(query.wanted_texts), vector, index.picture_store.get([ids[at] for at in best.tolist()])
+    )
+    if found.stated is None:
+        return found
+    spread = {}
+    for name, empty in (("caption_scores", np.nan), ("stated", np.nan), ("counts", 0)):
+        if (values := getattr(found, name)) is not None:
+            spread[name] = np.full(len(ids), empty, values.dtype)
+            spread[name][best] = values
+    return replace(found, **spread)
 
 
 def _graded(index: Index) -> dict[str, dict[str, float]]:

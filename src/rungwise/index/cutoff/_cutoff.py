@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import BEYOND, UNRELATED, Calibration
+from rungwise.calibration import BEYOND, UNRELATED, Calibration, Known
 from rungwise.core import UserError
 from rungwise.index._answers import End
 from rungwise.index._index import Index
 from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
-from rungwise.index.cutoff._calibration import calibration_of, calibration_of_model, known_of
-from rungwise.index.cutoff._caption_similarity import LOOKED_AT, CaptionSimilarity
-from rungwise.index.cutoff._judge import MOST_JUDGED, Judge, advice, judged
+from rungwise.index.cutoff._calibration import calibration_of, calibration_of_model
+from rungwise.index.cutoff._hit_texts import HitTexts, known_of
+from rungwise.index.cutoff._judge import Judge, advice, judged
 from rungwise.index.cutoff._null_sample import NullSample
-from rungwise.index.query import Query, UnknownWord
+from rungwise.index.query import Query, Rarity, UnknownWord
+from rungwise.index.stores import words_of
 
 if TYPE_CHECKING:
     from rungwise.models import DualEncoder
@@ -28,6 +29,8 @@ _FEWEST = 2
 """Least number of pictures in which hits are judged."""
 
 
+_BY_WORDS = 50
+"""Number of pictures that are judged because their texts hold words of the query, wherever their vectors stand."""
 _JUDGED_HELD = 256
 """Number of queries whose judgement is held."""
 
@@ -44,7 +47,7 @@ class _Looked:
 
     state: tuple[int, int]
     sample: NullSample
-    captions: CaptionSimilarity
+    texts: HitTexts
     exact: bool
     standard: tuple[Calibration | None] | None = None
     judged: dict[object, tuple[Calibration | None, JudgedRanking]] = field(default_factory=dict)
@@ -56,9 +59,10 @@ class Cutoff:
     The sample of pictures and the calibration are read when they are first needed, and kept.
     """
 
-    def __init__(self, index: Index, model: DualEncoder) -> None:
+    def __init__(self, index: Index, model: DualEncoder, rarity: Callable[[], Rarity]) -> None:
         self._index = index
         self._model = model
+        self._rarity = rarity
         self._looked: _Looked | None = None
         self._unrelated: NDArray[np.float32] | None = None
 
@@ -87,29 +91,41 @@ class Cutoff:
         self, query: Query, whole: PictureCandidates, calibration: Calibration | None, looked: _Looked
     ) -> JudgedRanking:
         background = looked.sample.background(whole.vector, whole.metric)
-        known = None
+        words = " ".join(query.wanted_texts)
+        by_words: tuple[str, ...] = ()
         # A standard knows nothing beside the scores.
-        learnt = calibration is not None and calibration.learnt is not None
-        if learnt and (known := known_of(query, whole.vector[0], self._model)) is not None:
-            first = whole.rows(whole.nearest(MOST_JUDGED if looked.exact else POOL)[:LOOKED_AT])
-            known = replace(known, caption_scores=looked.captions.scores(whole.vector[0], first))
-        return judged(whole, POOL, calibration or self._plain, background, known, deeper=looked.exact)
+        learnt = calibration is not None and bool(calibration.learnt)
+        if learnt and words_of(words):
+            by_words = whole.store.find_words(words, _BY_WORDS, whole.where).ids[0]
+
+        def known(ids: Sequence[str]) -> Known | None:
+            of_query = known_of(query, whole.vector[0], self._model) if learnt else None
+            return of_query and looked.texts.of(of_query, words, whole.vector[0], whole.rows(ids))
+
+        judge = calibration or self._plain
+        return judged(whole, POOL, judge, background, known, deeper=looked.exact, by_words=by_words)
 
     def _now(self) -> _Looked:
         """Data read of the index in its present state."""
         state = self._index.manifest.revision, len(self._index)
         if self._looked is None or self._looked.state != state:
             store = self._index.picture_store
-            self._looked = _Looked(state, NullSample.of(store), CaptionSimilarity(self._index), store.about().exact)
+            texts = HitTexts(self._index, self._rarity)
+            self._looked = _Looked(state, NullSample.of(store), texts, store.about().exact)
         return self._looked
+
+    @property
+    def of_texts(self) -> Calibration:
+        """What judges texts now; one that cannot be used is passed over."""
+        return self._of_texts(self._now())[0] or Calibration.unsupervised()
 
     @cached_property
     def _plain(self) -> Judge:
         return Calibration.unsupervised()
 
-    def on(self, index: Index) -> Cutoff:
+    def on(self, index: Index, rarity: Callable[[], Rarity]) -> Cutoff:
         """Cutoff with the same model on another index that it built, or on another version of this one."""
-        other = Cutoff(index, self._model)
+        other = Cutoff(index, self._model, rarity)
         other._unrelated = self._unrelated
         return other
 

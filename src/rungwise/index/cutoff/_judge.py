@@ -6,14 +6,13 @@ those of all pictures, which a filter does not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import Background, Known, QueryJudgement
+from rungwise.calibration import BEYOND, Background, Known, QueryJudgement
 from rungwise.index._ranking import JudgedRanking
 from rungwise.index.query import UnknownWord
 
@@ -44,13 +43,28 @@ class Judge(Protocol):
 class IndexScores(Protocol):
     """Scores of the whole index for a query, as :class:`rungwise.index._ranking.PictureCandidates` gives them."""
 
+    def nearest(self, depth: int) -> tuple[str, ...]:
+        """Ids of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
+        ...
+
     def nearest_scores(self, depth: int) -> NDArray[np.float32]:
         """Scores of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
         ...
 
+    def scores(self, ids: Sequence[str]) -> list[float]:
+        """Scores of these pictures."""
+        ...
+
 
 def judged(
-    whole: IndexScores, depth: int, judge: Judge, background: Background, known: Known | None, *, deeper: bool
+    whole: IndexScores,
+    depth: int,
+    judge: Judge,
+    background: Background,
+    known_of: Callable[[Sequence[str]], Known | None],
+    *,
+    deeper: bool,
+    by_words: Sequence[str] = (),
 ) -> JudgedRanking:
     """Judge the best hits of the whole index, without any filter; more of them where all are relevant.
 
@@ -59,15 +73,29 @@ def judged(
         depth: Number of hits that are judged at first.
         judge: Judges the hits.
         background: The query's scores with the sample of the index.
-        known: What else is known of the query, and of the first hits.
+        known_of: Gives what else is known of the query and of these hits.
         deeper: Ask for all that may be judged at once, where that costs no more than asking for the first ones.
+        by_words: Further pictures that are judged: those whose texts hold words of the query.
     """
-    scores = whole.nearest_scores(MOST_JUDGED if deeper else depth)[:depth]
-    found = _judgement(judge, scores, background, known)
-    if found.cut == len(scores) == depth:
-        scores = whole.nearest_scores(MOST_JUDGED)
-        found = _judgement(judge, scores, background, known)
-    return JudgedRanking(scores, found, judge.relevant_from, judge.source)
+
+    def among(ids: Sequence[str], scores: NDArray[np.float32]) -> JudgedRanking:
+        others = [one for one in by_words if one not in set(ids)]
+        of_all = np.append(scores, np.array(whole.scores(others), np.float32)) if others else scores
+        order = np.argsort(-of_all, kind="stable")
+        every, falling = [*ids, *others], of_all[order]
+        judged_ids = tuple(every[place] for place in order.tolist())
+        known = known_of(judged_ids)
+        found = _judgement(judge, falling, background, known)
+        by_hit = known is not None and known.stated is not None
+        return JudgedRanking(judged_ids, falling, found, judge.relevant_from, judge.source, by_hit)
+
+    if deeper:
+        whole.nearest(MOST_JUDGED)
+    ids = whole.nearest(depth)
+    found = among(ids, whole.nearest_scores(depth))
+    if len(ids) == depth and (found.judgement.rungs < BEYOND).all():
+        found = among(whole.nearest(MOST_JUDGED), whole.nearest_scores(MOST_JUDGED))
+    return found
 
 
 def _judgement(
@@ -75,10 +103,6 @@ def _judgement(
 ) -> QueryJudgement:
     if not len(scores):
         return QueryJudgement(np.zeros(0), np.zeros(0, np.int64), cut=0, belief=0.0)
-    if known is not None and known.caption_scores is not None:
-        of_all = np.full(len(scores), np.nan)
-        of_all[: len(known.caption_scores)] = known.caption_scores
-        known = replace(known, caption_scores=of_all)
     return judge.judge_hits(scores, background, known)
 
 

@@ -6,6 +6,7 @@ from ._query import Like as Like
 from ._query import Query as Query
 from ._query import Term as Term
 from ._query import Words as Words
+from ._rarity import Rarity as Rarity
 from ._unknown_words import Meaning as Meaning
 from ._unknown_words import UnknownWord as UnknownWord
 from ._unknown_words import frequent_words as frequent_words

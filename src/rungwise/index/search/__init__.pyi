@@ -1,5 +1,4 @@
 from ._fusion import MOST_OF as MOST_OF
-from ._fusion import Rarity as Rarity
 from ._fusion import fused as fused
 from ._pipeline import groups_of as groups_of
 from ._reranking import reranked as reranked

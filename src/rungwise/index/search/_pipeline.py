@@ -3,8 +3,9 @@
 Every step looks at a part of the ranking whose length does not depend on how much is asked for. So the ranking of a
 longer answer begins with that of a shorter one, and pages follow each other without doubles.
 
-Where relevance ends is part of the ranking: what stands before the end comes first. The judgement says how many
-pictures of each rung there are; the ranking, which also knows full text and reranking, says which.
+Where relevance ends is part of the ranking: what stands before the end comes first, rung by rung. A calibration that was
+learnt from judgements knows the texts of the hits, and says for each picture on which rung it stands. Without one, and
+where a reranker read the pictures, the judgement says how many pictures of each rung there are, and the ranking which.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def groups_of(
         groups = _diversified(candidates, ids, groups, diversity)
     if judged is None:
         return [RankedGroup(ids[first], tuple(ids[place] for place in others)) for first, *others in groups]
-    rungs, degrees = _judgements(candidates, ids, before, judged, certain)
+    rungs, degrees = _judgements(candidates, ids, before, judged, certain, by_hit=judged.by_hit and reorder is None)
     groups.sort(key=lambda group: int(rungs[group[0]]))  # variety within each rung
     return [
         RankedGroup(ids[first], tuple(ids[place] for place in others), int(rungs[first]), float(degrees[first]))
@@ -89,7 +90,7 @@ def _ended(
     # No more pass a filter than are relevant in the whole index.
     nearest = candidates.nearest(max(POOL, judged.cut))
     given = list(dict.fromkeys([*head, *nearest]))
-    rungs, _ = judged.at(candidates.scores(given))
+    rungs, _ = judged.of(given, candidates.scores(given))
     is_before = [rung < BEYOND or one in certain for one, rung in zip(given, rungs.tolist(), strict=True)]
     before = [one for one, is_in in zip(given, is_before, strict=True) if is_in]
     after = [one for one, is_in in zip(given, is_before, strict=True) if not is_in]
@@ -97,16 +98,23 @@ def _ended(
 
 
 def _judgements(
-    candidates: PictureCandidates, ids: Sequence[str], before: int, judged: JudgedRanking, certain: Collection[str]
+    candidates: PictureCandidates,
+    ids: Sequence[str],
+    before: int,
+    judged: JudgedRanking,
+    certain: Collection[str],
+    *,
+    by_hit: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(ids,) rungs and degrees: before the end, both are handed out in the order of the ranking."""
-    rungs, degrees = judged.at(candidates.scores(ids))
+    """(ids,) rungs and degrees: of each hit itself, or handed out in the order of the ranking."""
+    rungs, degrees = judged.of(ids, candidates.scores(ids))
     sure = np.array([one in certain for one in ids], bool)
     rungs[sure] = np.minimum(rungs[sure], BEYOND - 1)
     degrees[sure] = np.maximum(degrees[sure], judged.relevant_from)
     rungs[before:] = BEYOND
-    rungs[:before].sort()
-    degrees[:before] = -np.sort(-degrees[:before])
+    if not by_hit:
+        rungs[:before].sort()
+        degrees[:before] = -np.sort(-degrees[:before])
     return rungs, degrees
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from rungwise.index._index import Index
-from rungwise.index.query import frequent_words
-from rungwise.index.search._fusion import Rarity
+from rungwise.index.query import Rarity, frequent_words
 from rungwise.index.stores import WORDS
 
 

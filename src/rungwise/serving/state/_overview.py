@@ -19,10 +19,11 @@ import numpy as np
 
 from rungwise.index import FACTS, Row
 from rungwise.index.filters import OWN
+from rungwise.language import phrases_of, typical_phrases
 from rungwise.serving.schemas.responses import IndexColumn
 from rungwise.serving.state._facets import columns_of
-from rungwise.serving.state._phrases import phrases_of, texts_of, typical_phrases
 from rungwise.serving.state._served_index import ServedIndex
+from rungwise.serving.state._texts_of_items import texts_of
 
 _SAMPLE = 2_000
 _DRAWN_FROM = 200_000

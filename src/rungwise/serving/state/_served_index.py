@@ -20,10 +20,11 @@ from rungwise.core import digest_of_parts
 from rungwise.core.output import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
+from rungwise.language import phrases_of, shared_phrases
 from rungwise.serving.schemas.responses import IndexColumn
 from rungwise.serving.state._facets import columns_of
-from rungwise.serving.state._phrases import phrases_of, shared_phrases, texts_of
 from rungwise.serving.state._picture_cache import PictureCache
+from rungwise.serving.state._texts_of_items import texts_of
 
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0

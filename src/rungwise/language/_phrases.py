@@ -1,4 +1,4 @@
-"""Phrases that the texts of several pictures share, by which a page says what there is to be found.
+"""Phrases of texts, and those that the texts of several pictures share.
 
 A phrase is one to four words that stand beside each other in a text. Words with digits, and what stands behind a comma
 or another mark, belong to no phrase: neither a product's number nor the name of a file becomes one. In scripts without
@@ -12,8 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-
-from rungwise.index import FACTS, Item
 
 _MOST_WORDS, _MOST_CHARACTERS = 4, 6
 _MOST_TEXTS, _LONGEST_TEXT = 20, 400
@@ -53,7 +51,8 @@ til sig
 """
 # English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Russian; particles of Japanese and
 # Chinese. Of other languages only length and how often a word stands decide.
-_EDGES = frozenset(_JOINING.split())
+JOINING = frozenset(_JOINING.split())
+"""Words that join others and name nothing."""
 
 Phrases = Mapping[tuple[str, ...], str]
 """Phrases of one picture: their words without case, and how they are written."""
@@ -132,26 +131,6 @@ def typical_phrases(
     return {_written(words, members): words for words in sorted(worth, key=lambda words: (-worth[words], words))}
 
 
-def texts_of(items: Iterable[Item]) -> tuple[list[Sequence[str]], ...]:
-    """Texts in which phrases are looked for, of each picture: captions; texts of the user's columns; names of folders.
-
-    Names of files are none of them.
-    """
-    captions: list[Sequence[str]] = []
-    columns: list[Sequence[str]] = []
-    folders: list[Sequence[str]] = []
-    for item in items:
-        captions.append(item.captions)
-        own = [value for name, value in item.columns.items() if name not in FACTS]
-        columns.append([text for value in own if isinstance(value, str | tuple) for text in _each(value)])
-        folders.append(str(item.columns.get("folder", "")).split("/"))
-    return captions, columns, folders
-
-
-def _each(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
-
-
 def _runs(text: str) -> Iterator[list[str]]:
     """Words of a text that stand beside each other with nothing but blanks between them; names of files are none."""
     run: list[str] = []
@@ -180,7 +159,7 @@ def _is_drawn(word: str) -> bool:
 
 
 def _is_edge(word: str) -> bool:
-    return word.casefold() in _EDGES or (len(word) < _SHORTEST and not _is_drawn(word))
+    return word.casefold() in JOINING or (len(word) < _SHORTEST and not _is_drawn(word))
 
 
 def _lift(words: tuple[str, ...], many: int, counts: Mapping[tuple[str, ...], int], of: int) -> float:
