@@ -74,6 +74,9 @@ class Serve:
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
+        keep_queries: Keep what people search for so many days, in queries.jsonl of the index, for rungwise calibrate.
+            The words, how often and the day are kept, and nothing of who asked. The page says so. Remove the file to
+            forget them, at any time.
         log: Write a line of JSON for every request to the standard error.
         log_queries: Write what was searched for into these lines, too.
     """
@@ -91,6 +94,7 @@ class Serve:
     follow: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
+    keep_queries: Annotated[int | None, tyro.conf.arg(metavar="DAYS")] = None
     log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
     log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
@@ -105,6 +109,7 @@ def main(arguments: list[str]) -> int:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
     token, beyond = _token(asked)
     from rungwise.index import Index
+    from rungwise.index.layout import require_kept
     from rungwise.serving import RequestLog, ServerSettings, serve
 
     place: Any = asked.index if "://" in asked.index else Path(asked.index)
@@ -116,6 +121,8 @@ def main(arguments: list[str]) -> int:
     reranker = _reranker(asked)
     if beyond:
         say(_exposed(index, token))
+    if asked.keep_queries is not None:
+        say(_kept(require_kept(index.folder), asked.keep_queries))
     follower = _Follower(asked, index, model) if asked.follow else None
     serve(
         index,
@@ -127,6 +134,7 @@ def main(arguments: list[str]) -> int:
             open_to_all=asked.open,
             allowed_hosts=asked.allowed_host,
             limits=asked.limits,
+            keep_queries=asked.keep_queries,
             log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
         ),
         open_browser=asked.browser,
@@ -217,6 +225,14 @@ def _say_ready(pictures: int, address: str, host: str, token: str | None) -> Non
     say(f"{pictures} pictures at {with_token(address, token)}   (Ctrl-C ends)")
     for other in addresses(host, bound_address(host), urlsplit(address).port or 80)[1:]:
         say(f"from other machines: {with_token(other, token)}")
+
+
+def _kept(folder: Path, days: int) -> str:
+    """What is kept of queries, and how it is removed."""
+    from rungwise.index.layout import QUERIES
+
+    file = folder / QUERIES
+    return f"what people search for is kept for {days} day{'s' * (days > 1)} in {file}; remove the file to forget it"
 
 
 def _exposed(index: Index, token: str | None) -> str:

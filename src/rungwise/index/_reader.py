@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -29,7 +29,7 @@ from rungwise.index.filters import (
     kinds_of,
     understood,
 )
-from rungwise.index.layout import Grades, read_grades, store_pair
+from rungwise.index.layout import Grades, read_grades, read_queries, store_pair
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import Record, Store, checked_queries, damaged, named
 from rungwise.index.update import Skipped, Thumbnails
@@ -248,6 +248,13 @@ class ReadableIndex:
     def grades(self) -> Grades:
         """People's grades of hits of this index, oldest first; none where it is not in a folder."""
         return Grades(()) if self.folder is None else read_grades(self.folder)
+
+    def asked_queries(self) -> Mapping[str, int]:
+        """Queries that people typed and a server kept, with how often they were asked; the most asked first.
+
+        Empty where no server was asked to keep any. Damaged lines are left out, and `rungwise verify` lists them.
+        """
+        return {one.text: one.times for one in read_queries(self.folder).kept}
 
     def search(
         self,

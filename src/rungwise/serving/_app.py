@@ -22,9 +22,9 @@ from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings
-from rungwise.serving.routes import favourites, feedback, pictures, readiness, search, why
+from rungwise.serving.routes import favourites, feedback, pictures, queries, readiness, search, why
 from rungwise.serving.schemas import json_answer, refusals, responses
-from rungwise.serving.state import Current, KeptPictures, Overviews, Reranker
+from rungwise.serving.state import AskedQueries, Current, KeptPictures, Overviews, Reranker
 
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
@@ -59,8 +59,11 @@ def create_app(
         queues: Queues for the work, which applications of the same server share; their limits take the place of those
             of ``settings``. None makes new ones.
 
+    Queries that are kept (``settings.keep_queries``) are written while the application's lifespan runs, as it does under
+    any server but within another application.
+
     Raises:
-        UserError: If another model built the index, or the token is too short.
+        UserError: If another model built the index, the token is too short, or queries cannot be kept with this index.
     """
     settings = settings or ServerSettings()
     queues = queues or WorkQueues(settings.limits)
@@ -76,13 +79,19 @@ def create_app(
     work = Workload(queues, sent, metrics)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     places = {} if index.folder is None else {index.folder: "the index"}
-    app = new_app("rungwise", settings, metrics=metrics, places=places)
-    app.include_router(search.routes(current, work, overviews, reranker, only_here=only_here))
+    asked = None
+    if settings.keep_queries is not None:
+        asked = AskedQueries(index.folder, settings.keep_queries, limits.kept_queries)
+    lifespan = None if asked is None else lambda _: asked.written_at_times()
+    app = new_app("rungwise", settings, metrics=metrics, places=places, lifespan=lifespan)
+    note = None if asked is None else asked.note
+    app.include_router(search.routes(current, work, overviews, reranker, only_here=only_here, note=note))
     app.include_router(why.routes(current, work, reranker))
     app.include_router(pictures.routes(current, work, writable=writable))
     gradable = writable or only_here
     app.include_router(feedback.routes(current, work, limits, allowed=gradable))
     app.include_router(favourites.routes(current, work, limits, allowed=gradable))
+    app.include_router(queries.routes(current, work, asked, allowed=gradable))
     app.include_router(readiness.routes(current))
 
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
@@ -111,6 +120,7 @@ def create_app(
                 writable=writable and served.index.folder is not None,
                 gradable=gradable and served.index.folder is not None,
                 not_kept=favourites.reason_not_kept(current, allowed=gradable),
+                queries_kept_days=0 if asked is None else asked.days,
                 reranked_by="" if reranker is None else reranker.name,
                 rerank_top=0 if reranker is None else reranker.top,
                 explains=reranker is not None and reranker.model.explains,

@@ -203,6 +203,10 @@ class Client:
         """Remove a saved search; returns the others."""
         return self._json("DELETE", f"searches/{_in_path(name)}")
 
+    def forget_queries(self) -> dict[str, Any]:
+        """Remove the queries that were kept beside the index; returns how many."""
+        return self._json("DELETE", "queries")
+
     def calibrate(self) -> dict[str, Any]:
         """Fit the end of relevance to the grades; the answer says what changed."""
         return self._json("POST", "calibration")

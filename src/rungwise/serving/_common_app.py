@@ -9,6 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -42,6 +43,7 @@ def new_app(
     *,
     metrics: Metrics | None = None,
     places: Mapping[Path, str] | None = None,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """Application without operations.
 
@@ -50,6 +52,7 @@ def new_app(
         settings: Who is let in, and the log of requests; the rest is not read.
         metrics: Counters of requests, if any.
         places: Files and folders that errors may name, with the names that visitors read instead.
+        lifespan: Context in which the server runs, if any.
 
     Raises:
         UserError: If the token is too short.
@@ -60,6 +63,7 @@ def new_app(
         version=version("rungwise"),
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan,
         dependencies=[Depends(known_parameters)],
     )
     _answer_errors_in_one_line(app, partial(without_places, places=places or {}))

@@ -38,6 +38,7 @@ class ServingLimits:
         characters_together: Characters of the queries encoded in one call, besides the one that has waited longest.
         kept_bytes: Bytes kept on disk of pictures that were sent; those unused for longest are dropped first.
         kept_seconds: Time for which they are kept after their last use.
+        kept_queries: Number of queries kept by a server that is asked to; those asked longest ago are dropped first.
 
     Raises:
         UserError: If a value is not positive.
@@ -69,6 +70,7 @@ class ServingLimits:
     characters_together: int = 4096
     kept_bytes: int = 256 * 1024 * 1024
     kept_seconds: float = 30 * 24 * 3600.0
+    kept_queries: int = 10_000
 
     def __post_init__(self) -> None:
         for field in fields(self):

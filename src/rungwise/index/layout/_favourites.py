@@ -98,7 +98,7 @@ class Favourites:
 
 
 def why_not_kept(folder: Path | None) -> str:
-    """Why favourites and saved searches are not kept with an index; empty where they are.
+    """Why favourites, saved searches and queries are not kept with an index; empty where they are.
 
     >>> why_not_kept(Path("photos.index"))
     ''
@@ -155,10 +155,10 @@ def forget_search(folder: Path, name: str) -> bool:
 
 
 def carry_over(before: Path, after: Path) -> None:
-    """Copy what people keep and said of hits from an index to the one that takes its place."""
+    """Copy what people keep, asked and said of hits from an index to the one that takes its place."""
     if address_of(before):
         return
-    for name in (FAVOURITES, GRADES):
+    for name in (FAVOURITES, GRADES, "queries.jsonl"):
         if os.path.lexists(before / name):
             with location.writing_alone(before, GRADES_LOCK):
                 (after / name).write_bytes(read_bytes(before / name, "text_bytes"))

@@ -16,7 +16,7 @@ from rungwise.data import Issue
 from rungwise.data.pictures import picture_bytes
 from rungwise.index._index import Index
 from rungwise.index._items import ids_of_texts, source_of
-from rungwise.index.layout import FAVOURITES, location, read_favourites, read_grades
+from rungwise.index.layout import FAVOURITES, QUERIES, location, read_favourites, read_grades, read_queries
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import damaged, factory
 from rungwise.index.update import FOLDER as THUMBNAILS
@@ -57,6 +57,8 @@ def verify_index(
         yield checked(storage.GRADES, lambda: _grades(folder))
     if not address_of(folder) and _is_there(folder, FAVOURITES):
         yield checked(FAVOURITES, lambda: _favourites(folder))
+    if not address_of(folder) and _is_there(folder, QUERIES):
+        yield checked(QUERIES, lambda: _queries(folder))
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
     if model is not None:
@@ -102,6 +104,13 @@ def _grades(folder: Path) -> str:
 def _favourites(folder: Path) -> str:
     found = read_favourites(folder)
     said = f"{len(found.pictures)} favourites, {len(found.searches)} saved searches"
+    _refuse_damaged(found.issues, said)
+    return said
+
+
+def _queries(folder: Path) -> str:
+    found = read_queries(folder)
+    said = f"{len(found.kept)} queries"
     _refuse_damaged(found.issues, said)
     return said
 

@@ -24,6 +24,8 @@ class ServerSettings:
             elsewhere can have its name resolved to this machine and read the answers.
         limits: Limits of what clients may hold.
         log: Log of requests; None for no log.
+        keep_queries: Days for which queries that people type are kept beside the index, for ``rungwise calibrate``;
+            None keeps none.
 
     >>> ServerSettings(port=0, limits=ServingLimits(connections=8)).host
     '127.0.0.1'
@@ -36,3 +38,4 @@ class ServerSettings:
     allowed_hosts: Sequence[str] | None = None
     limits: ServingLimits = field(default_factory=ServingLimits)
     log: RequestLog | None = None
+    keep_queries: int | None = None

@@ -108,11 +108,19 @@ class SearchParameters(BaseModel):
     ] = "auto"
     end: Ends = True
     favourites: Annotated[bool, Query(description="Whether favourites alone may be found.")] = False
+    typed: Annotated[
+        bool, Query(description="Whether a person typed the words; a server that keeps queries keeps no others.")
+    ] = True
 
     @property
     def has_pictures(self) -> bool:
         """Whether results are to be like pictures, or unlike them."""
         return bool(self.like or self.unlike or self.picture)
+
+    @property
+    def is_new_text(self) -> bool:
+        """Whether a person typed words and nothing else, and asks for the first answer."""
+        return self.typed and not self.has_pictures and self.offset == 0
 
     def picture_terms(self, served: ServedIndex, kept: KeptPictures) -> list[Term]:
         """Terms of the query that are pictures of the index, or were sent."""
@@ -130,8 +138,12 @@ def routes(
     reranker: Reranker | None = None,
     *,
     only_here: bool = False,
+    note: Callable[[str], None] | None = None,
 ) -> APIRouter:
-    """Operations that read; where only this machine reaches the server, they say where files lie."""
+    """Operations that read; where only this machine reaches the server, they say where files lie.
+
+    ``note`` is told the words of every search that a person typed and that was answered.
+    """
     router = APIRouter()
 
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
@@ -155,7 +167,10 @@ def routes(
         if asked.favourites:
             where = await work.read(request, partial(only_favourites, served, where))
         search = PendingSearch(served, query, asked.k, asked.offset, where, options)
-        return json_answer(responses.FoundPictures(**await _found(request, work, search, asked.q)))
+        found = await _found(request, work, search, asked.q)
+        if note is not None and asked.is_new_text:
+            note(asked.q)
+        return json_answer(responses.FoundPictures(**found))
 
     @router.get("/similar", response_model=responses.FoundSimilar, responses=refusals(404, 422), tags=["search"])
     async def similar(

@@ -124,6 +124,8 @@ class About:
         writable: Whether pictures can be added and deleted.
         gradable: Whether people may grade how well pictures fit.
         not_kept: Why favourites and saved searches are not kept; empty where they are.
+        queries_kept_days: Days for which words that people search for are kept beside the index after they were asked
+            last; 0 where none are kept.
         reranked_by: Kind of the model that reranks the first hits of searches with words; empty without one.
         rerank_top: Number of hits that it reranks; 0 without one.
         explains: Whether that model says which regions answered which words (``/why``).
@@ -149,6 +151,7 @@ class About:
     writable: bool
     gradable: bool
     not_kept: str
+    queries_kept_days: int
     reranked_by: str
     rerank_top: int
     explains: bool
@@ -504,6 +507,17 @@ class SavedSearches:
     """
 
     searches: tuple[ListedSearch, ...]
+
+
+@dataclass(frozen=True)
+class ForgottenQueries:
+    """That the kept queries were removed.
+
+    Attributes:
+        forgotten: Number of queries that were removed.
+    """
+
+    forgotten: int
 
 
 @dataclass(frozen=True)

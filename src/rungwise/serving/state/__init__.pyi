@@ -1,3 +1,4 @@
+from ._asked_queries import AskedQueries as AskedQueries
 from ._kept_pictures import THUMBNAIL as THUMBNAIL
 from ._kept_pictures import KeptPictures as KeptPictures
 from ._overview import Overviews as Overviews

@@ -1,7 +1,8 @@
 // What is searched, as an object and as an address that can be shared.
 //
 // A search is {q, pictures: [{kind: "like" | "picture", id, weight}], where, fold, diversity, words, end, favourites}; `by` says with what
-// the start page begins, `show` which picture is shown large. The address and the server's /search take the same names.
+// the start page begins, `show` which picture is shown large,
+// `typed` that the words were typed just now. The address and the server's /search take the same names.
 
 import { LESS } from "./terms.js";
 

@@ -308,7 +308,7 @@ async function describeCollection() {
 element("search").onsubmit = (event) => {
   event.preventDefault();
   const q = element("query").value.trim();
-  if (q || asksForSomething(current)) go({ ...current, q, show: "", by: "" });
+  if (q || asksForSomething(current)) go({ ...current, q, typed: true, show: "", by: "" });
   else element("query").focus();
 };
 element("clear").onclick = () => {

@@ -196,5 +196,6 @@ function page(search, offset, k, signal) {
   const asked = parametersOf(search);
   asked.set("k", Math.min(k, 500));
   if (offset) asked.set("offset", offset);
+  if (search.q && !search.typed) asked.set("typed", "false");
   return ask("search", asked, { signal });
 }

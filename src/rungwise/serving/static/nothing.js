@@ -97,5 +97,6 @@ function mentions(word, { hits, more }) {
 
 function count(asked, signal) {
   asked.set("k", COUNTED);
+  asked.set("typed", "false");
   return ask("search", asked, { signal }).catch(() => null); // then there is nothing to offer
 }

@@ -15,6 +15,8 @@ const AGAIN = 1500; // milliseconds until themes that are still being computed a
 // Fingers drop nothing: a phone is offered a button that chooses a picture, or takes one.
 const HOW = matchMedia("(hover: hover) and (pointer: fine)").matches ? "Write a few words, or drop a picture anywhere on this page." : "Write a few words, or search with a picture.";
 
+const days = ({ queries_kept_days: count }) => (count === 1 ? "1 day" : `${number(count)} days`);
+
 /** @param on As for tiles, and {search(search), address(search)}. */
 export function makeStart(on) {
   let timer;
@@ -29,11 +31,34 @@ export function makeStart(on) {
         return make("li", {}, button);
       }),
     );
+    sayWhatIsKept(about);
     if (about.captions) parts.push(`${number(about.captions)} captions`);
     if (about.skipped) parts.push(`${number(about.skipped)} unreadable files left out`);
     parts.push(`model ${about.model}`, `rungwise ${about.version}`);
+    if (about.queries_kept_days) parts.push(`words that are searched for are kept for ${days(about)}`);
     if (about.problem) parts.push(`a newer index is not shown: ${about.problem}`);
     element("about").textContent = parts.join(" · ");
+  }
+
+  function sayWhatIsKept(about) {
+    element("kept-queries").hidden = !about.queries_kept_days;
+    if (!about.queries_kept_days) return;
+    element("kept-queries-note").textContent =
+      `The words that you search for are kept beside this collection (in queries.jsonl), with how often and the day, and without who asked. ` +
+      `They are used to judge better where relevance ends, and go ${days(about)} after they were last asked.`;
+    const button = element("forget-queries");
+    button.hidden = Boolean(about.not_kept);
+    button.onclick = async () => {
+      button.disabled = true;
+      try {
+        const { forgotten } = await ask("queries", undefined, { method: "DELETE" });
+        toast(forgotten === 1 ? "1 kept query was deleted." : `${number(forgotten)} kept queries were deleted.`);
+      } catch (error) {
+        toast(error.message);
+      } finally {
+        button.disabled = false;
+      }
+    };
   }
 
   function head(by) {
