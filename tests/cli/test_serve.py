@@ -188,3 +188,18 @@ def test_a_model_that_gives_no_vectors_is_told_so(
     monkeypatch.setattr("rungwise.models._loading.read_stored", lambda *_, **__: Pairs())
     assert main(["serve", str(folder), "--model", str(folder), "--device", "cpu"]) == 2
     assert "scores pairs and gives no vectors, so that nothing is indexed" in capsys.readouterr().err
+
+
+def test_queries_are_kept_where_that_is_asked_for_and_said(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", str(folder), "--device", "cpu"]) == 0
+    assert asked[0]["keep_queries"] is None
+    assert "kept" not in capsys.readouterr().out
+    assert main(["serve", str(folder), "--device", "cpu", "--keep-queries", "30"]) == 0
+    assert asked[1]["keep_queries"] == 30
+    said = f"what people search for is kept for 30 days in {folder / 'queries.jsonl'}; remove the file to forget it"
+    assert said in capsys.readouterr().out
+    (folder / "queries.jsonl").mkdir()
+    assert main(["serve", str(folder), "--device", "cpu", "--keep-queries", "30"]) == 2
+    assert "queries.jsonl: a folder stands here; name a file" in capsys.readouterr().err

@@ -59,7 +59,7 @@ class Kind:
 
 def kinds() -> list[Kind]:
     """Of each family of folders one, of those that differ in their files several."""
-    said = ("calibration.json", "grades.jsonl", "favourites.jsonl")
+    said = ("calibration.json", "grades.jsonl", "favourites.jsonl", "queries.jsonl")
     return [
         Kind("index, exact store", "made/exact", _of_index, said),
         Kind("index, LanceDB", "made/lance", _of_index, said),
@@ -108,7 +108,7 @@ def _make(root: Path) -> None:
     """Indexes with everything that an index may hold, a run with results, and a fit."""
     from rungwise.data import read
     from rungwise.index import Index
-    from rungwise.index.layout import Grade, SavedSearch, add_grade, keep_favourite, save_search
+    from rungwise.index.layout import Grade, SavedSearch, add_grade, add_queries, keep_favourite, save_search
     from rungwise.index.stores.lance import store as lance
     from rungwise.training.fit import fit_run
     from tests.models.regions.aligned_models import small_model
@@ -129,6 +129,7 @@ def _make(root: Path) -> None:
         for at, text in enumerate(world.CAPTIONS[1:4]):
             add_grade(made / store, Grade(text, world.NAMES[at], "right", "2024-05-01T12:00:00Z"))
             keep_favourite(made / store, world.NAMES[at])
+        add_queries(made / store, world.CAPTIONS[:2], days=3650, most=10)
         save_search(made / store, SavedSearch("dogs", world.CAPTIONS[1], "", "2024-05-01T12:00:00Z"))
     shutil.copytree(root / "run", made / "run")
     fit_run(of("cca", dimension=(2, 3)), labelled(), made / "fit")

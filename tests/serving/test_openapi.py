@@ -54,8 +54,9 @@ OPERATIONS = (
     ("GET", "/searches"),
     SAVE,
     ("DELETE", "/searches/{name}"),
+    ("DELETE", "/queries"),
 )
-WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration", "/favourites", "/searches")
+WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration", "/favourites", "/searches", "/queries")
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",

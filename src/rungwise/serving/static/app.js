@@ -242,6 +242,7 @@ async function showFound(search, before, place, signal) {
   if (!before?.found) chips.show(search, termsAsked(search), false);
   if (before?.found) grid.restore(before.found);
   const answer = before?.found?.first ?? (await grid.show(search, asBefore(place), signal));
+  search.typed = false; // what follows from it was not typed anew
   chips.show(search, answer.terms, answer.hits.some((hit) => hit.has_file));
   describe(search, answer, signal);
 }

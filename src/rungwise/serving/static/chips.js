@@ -105,7 +105,7 @@ export function makeChips(on) {
   element("adder").onsubmit = (event) => {
     event.preventDefault();
     const text = element("adding").value.trim();
-    if (text) on.open(withTerms(search, [...terms, { kind: "words", text, weight: adding }]));
+    if (text) on.open({ ...withTerms(search, [...terms, { kind: "words", text, weight: adding }]), typed: true });
   };
 
   return { show, hide };

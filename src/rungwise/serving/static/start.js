@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { nothing } from "./address.js";
 import { element, make, wantsNewTab } from "./dom.js";
 import { heading, number } from "./facts.js";
+import { toast } from "./say.js";
 import { tile } from "./tile.js";
 
 const GROUPS = 8;
