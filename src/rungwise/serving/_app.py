@@ -59,8 +59,8 @@ def create_app(
         queues: Queues for the work, which applications of the same server share; their limits take the place of those
             of ``settings``. None makes new ones.
 
-    Queries that are kept (``settings.keep_queries``) are written while the application's lifespan runs: under any server,
-    but not within another application.
+    Queries that are kept (``settings.keep_queries``) are written while the application's lifespan runs, which it does
+    under any server, but not within another application.
 
     Raises:
         UserError: If another model built the index, the token is too short, or queries cannot be kept with this index.

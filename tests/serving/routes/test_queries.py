@@ -61,15 +61,21 @@ def test_they_are_removed_by_those_who_may(index: Index) -> None:
         assert answer.status_code == 403
         assert "other machines may reach it" in answer.json()["error"]
     assert index.asked_queries() == {"red": 1}
-    with background(index, ColourModel(), settings=ServerSettings(token=TOKEN)) as address:  # which keeps none itself
-        assert Client(address, TOKEN).forget_queries() == {"forgotten": 1}
+    with_token = TestClient(create_app(index, ColourModel(), settings=ServerSettings(token=TOKEN)))  # keeps none itself
+    assert with_token.delete("/queries").status_code == 401
+    answer = with_token.delete("/queries", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json() == {"forgotten": 1}
     assert index.asked_queries() == {}
 
 
-def test_a_server_writes_them_when_it_ends(index: Index) -> None:
+@pytest.mark.slow  # listens on a socket
+def test_a_server_writes_them_when_it_ends_and_the_client_removes_them(index: Index) -> None:
     with background(index, ColourModel(), settings=KEEPING) as address:
         Client(address).search("red")
     assert index.asked_queries() == {"red": 1}
+    with background(index, ColourModel(), settings=KEEPING) as address:
+        assert Client(address).forget_queries() == {"forgotten": 1}
+    assert index.asked_queries() == {}
 
 
 def test_a_place_that_cannot_keep_them_is_refused_at_the_start(index: Index) -> None:
