@@ -87,16 +87,18 @@ class AskedQueries:
     async def written_at_times(self) -> AsyncIterator[None]:
         """Write once a minute while the block runs, and at its end."""
 
+        ended = asyncio.Event()
+
         async def again_and_again() -> None:
-            while True:
+            while not ended.is_set():
                 await asyncio.to_thread(self.write)
-                await asyncio.sleep(_SECONDS_BETWEEN)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), _SECONDS_BETWEEN)
 
         task = asyncio.create_task(again_and_again())
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            ended.set()
+            await task
             await asyncio.to_thread(self.write)
