@@ -13,13 +13,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def index(tmp_path) -> Index:
+def own_index(tmp_path) -> Index:
     return Index.build(collection(tmp_path / "pictures", count=24), PaletteModel(), tmp_path / "index")
 
 
 @pytest.fixture
-def keeping(index) -> Iterator[str]:
-    with background(index, PaletteModel(), settings=ServerSettings(keep_queries=30)) as address:
+def keeping(own_index) -> Iterator[str]:
+    with background(own_index, PaletteModel(), settings=ServerSettings(keep_queries=30)) as address:
         yield address
 
 
@@ -29,8 +29,8 @@ def type_in(page, words):
     expect_told(page)
 
 
-def test_the_page_keeps_what_was_typed_and_nothing_else(index, page):
-    with background(index, PaletteModel(), settings=ServerSettings(keep_queries=30)) as address:
+def test_the_page_keeps_what_was_typed_and_nothing_else(own_index, page):
+    with background(own_index, PaletteModel(), settings=ServerSettings(keep_queries=30)) as address:
         page.goto(f"{address}?q=green")
         expect_told(page)
         type_in(page, "red")
@@ -38,10 +38,10 @@ def test_the_page_keeps_what_was_typed_and_nothing_else(index, page):
         page.goto(address)
         page.locator("#examples button").first.click()
         expect_told(page)
-    assert index.asked_queries() == {"red": 1, "a thing that nobody knows": 1}
+    assert own_index.asked_queries() == {"red": 1, "a thing that nobody knows": 1}
 
 
-def test_the_start_page_says_that_queries_are_kept_and_deletes_them(index, keeping, page):
+def test_the_start_page_says_that_queries_are_kept_and_deletes_them(keeping, page):
     page.goto(keeping)
     note = page.locator("#kept-queries")
     expect(note).to_contain_text("kept beside this collection (in queries.jsonl)")

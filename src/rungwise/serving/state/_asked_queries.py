@@ -86,7 +86,6 @@ class AskedQueries:
     @asynccontextmanager
     async def written_at_times(self) -> AsyncIterator[None]:
         """Write once a minute while the block runs, and at its end."""
-
         ended = asyncio.Event()
 
         async def again_and_again() -> None:
