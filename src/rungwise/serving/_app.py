@@ -22,9 +22,9 @@ from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings
-from rungwise.serving.routes import favourites, feedback, pictures, queries, readiness, search, why
+from rungwise.serving.routes import asked_queries, favourites, feedback, pictures, readiness, search, why
 from rungwise.serving.schemas import json_answer, refusals, responses
-from rungwise.serving.state import AskedQueries, Current, KeptPictures, Overviews, Reranker
+from rungwise.serving.state import Current, KeptPictures, KeptQueries, Overviews, Reranker
 
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
@@ -81,7 +81,7 @@ def create_app(
     places = {} if index.folder is None else {index.folder: "the index"}
     asked = None
     if settings.keep_queries is not None:
-        asked = AskedQueries(index.folder, settings.keep_queries, limits.kept_queries)
+        asked = KeptQueries(index.folder, settings.keep_queries, limits.kept_queries)
     lifespan = None if asked is None else lambda _: asked.written_at_times()
     app = new_app("rungwise", settings, metrics=metrics, places=places, lifespan=lifespan)
     note = None if asked is None else asked.note
@@ -91,7 +91,7 @@ def create_app(
     gradable = writable or only_here
     app.include_router(feedback.routes(current, work, limits, allowed=gradable))
     app.include_router(favourites.routes(current, work, limits, allowed=gradable))
-    app.include_router(queries.routes(current, work, asked, allowed=gradable))
+    app.include_router(asked_queries.routes(current, work, asked, allowed=gradable))
     app.include_router(readiness.routes(current))
 
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])

@@ -1,3 +1,12 @@
+from ._asked_queries import MOST_DAYS as MOST_DAYS
+from ._asked_queries import QUERIES as QUERIES
+from ._asked_queries import AskedQueries as AskedQueries
+from ._asked_queries import AskedQuery as AskedQuery
+from ._asked_queries import add_queries as add_queries
+from ._asked_queries import forget_queries as forget_queries
+from ._asked_queries import read_queries as read_queries
+from ._asked_queries import require_kept as require_kept
+from ._asked_queries import today as today
 from ._favourites import FAVOURITES as FAVOURITES
 from ._favourites import LONGEST_SEARCH_NAME as LONGEST_SEARCH_NAME
 from ._favourites import MOST_FAVOURITES as MOST_FAVOURITES
@@ -19,12 +28,3 @@ from ._feedback import add_grade as add_grade
 from ._feedback import now as now
 from ._feedback import read_grades as read_grades
 from ._feedback import take_back as take_back
-from ._queries import MOST_DAYS as MOST_DAYS
-from ._queries import QUERIES as QUERIES
-from ._queries import AskedQueries as AskedQueries
-from ._queries import AskedQuery as AskedQuery
-from ._queries import add_queries as add_queries
-from ._queries import forget_queries as forget_queries
-from ._queries import read_queries as read_queries
-from ._queries import require_kept as require_kept
-from ._queries import today as today

@@ -72,7 +72,7 @@ _REPLACED_AT_TIMES = (CALIBRATION, GRADES, "queries.jsonl", f"{PICTURES}.lance/{
 _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {"favourites.jsonl"}  # which rungwise.index.layout._favourites reads and writes
-_KNOWN |= {"queries.jsonl"}  # which rungwise.index.layout._queries reads and writes
+_KNOWN |= {"queries.jsonl"}  # which rungwise.index.layout._asked_queries reads and writes
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 _KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 

@@ -1,6 +1,6 @@
-from ._asked_queries import AskedQueries as AskedQueries
 from ._kept_pictures import THUMBNAIL as THUMBNAIL
 from ._kept_pictures import KeptPictures as KeptPictures
+from ._kept_queries import KeptQueries as KeptQueries
 from ._overview import Overviews as Overviews
 from ._picture_files import PictureFiles as PictureFiles
 from ._reranker import Reranker as Reranker

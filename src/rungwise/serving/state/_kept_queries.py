@@ -21,7 +21,7 @@ _MOST_AT_ONCE = 1000
 _log = logging.getLogger(__name__)
 
 
-class AskedQueries:
+class KeptQueries:
     """What a server keeps of queries: the text, how often, and the day; nothing of who asked.
 
     A text counts once in each writing, however often it was asked since the one before. No search waits for the disk or

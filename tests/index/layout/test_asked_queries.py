@@ -16,7 +16,7 @@ from rungwise.index.layout import (
     read_queries,
     require_kept,
 )
-from rungwise.index.layout import _queries as queries
+from rungwise.index.layout import _asked_queries as queries
 from rungwise.index.maintenance import verify_index
 from tests.colour_model import ColourModel, colour_pictures
 

@@ -9,8 +9,8 @@ import pytest
 from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.index.layout import read_queries
-from rungwise.serving.state import AskedQueries
-from rungwise.serving.state import _asked_queries as module
+from rungwise.serving.state import KeptQueries
+from rungwise.serving.state import _kept_queries as module
 from tests.colour_model import ColourModel, colour_pictures
 
 DAY = date(2999, 5, 1)
@@ -26,7 +26,7 @@ def kept(folder: Path) -> dict[str, int]:
 
 
 def test_a_text_counts_once_in_each_writing(folder: Path) -> None:
-    asked = AskedQueries(folder, 30, 100, lambda: DAY)
+    asked = KeptQueries(folder, 30, 100, lambda: DAY)
     for text in ("red  boat", " red boat ", "blue", " "):
         asked.note(text)
     assert kept(folder) == {}
@@ -39,7 +39,7 @@ def test_a_text_counts_once_in_each_writing(folder: Path) -> None:
 
 
 def test_several_servers_lose_nothing_of_one_another(folder: Path) -> None:
-    servers = [AskedQueries(folder, 30, 100, lambda: DAY) for _ in range(3)]
+    servers = [KeptQueries(folder, 30, 100, lambda: DAY) for _ in range(3)]
     for one in servers:
         one.note("red")
     for one in servers:
@@ -49,7 +49,7 @@ def test_several_servers_lose_nothing_of_one_another(folder: Path) -> None:
 
 def test_nothing_is_written_where_nothing_was_asked_on_a_day_that_was_written(folder: Path) -> None:
     days = [date(2024, 5, 1)]
-    asked = AskedQueries(folder, 1, 100, lambda: days[-1])
+    asked = KeptQueries(folder, 1, 100, lambda: days[-1])
     asked.note("old")
     asked.write()
     before = (folder / "queries.jsonl").stat().st_ino
@@ -63,7 +63,7 @@ def test_nothing_is_written_where_nothing_was_asked_on_a_day_that_was_written(fo
 def test_what_cannot_be_written_is_said_and_tried_again(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = AskedQueries(folder, 30, 100, lambda: DAY)
+    asked = KeptQueries(folder, 30, 100, lambda: DAY)
     asked.note("secret words")
     (folder / "queries.jsonl").mkdir()
     with caplog.at_level(logging.WARNING):
@@ -81,7 +81,7 @@ def test_what_cannot_be_written_is_said_and_tried_again(
 
 
 def test_what_is_forgotten_is_not_written_later(folder: Path) -> None:
-    asked = AskedQueries(folder, 30, 100, lambda: DAY)
+    asked = KeptQueries(folder, 30, 100, lambda: DAY)
     asked.note("red")
     asked.write()
     asked.note("blue")
@@ -93,4 +93,4 @@ def test_what_is_forgotten_is_not_written_later(folder: Path) -> None:
 @pytest.mark.parametrize("days", [0, -1, 3651])
 def test_days_have_bounds(folder: Path, days: int) -> None:
     with pytest.raises(UserError, match=f"keep_queries={days}: give the days for which a query is kept, 1 to 3650"):
-        AskedQueries(folder, days, 100)
+        KeptQueries(folder, days, 100)

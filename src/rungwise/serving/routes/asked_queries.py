@@ -10,12 +10,12 @@ from rungwise.index.layout import forget_queries
 from rungwise.serving._workload import Workload
 from rungwise.serving.routes.favourites import reason_not_kept
 from rungwise.serving.schemas import json_answer, refusals, responses
-from rungwise.serving.state import AskedQueries, Current
+from rungwise.serving.state import Current, KeptQueries
 
 __all__ = ["routes"]
 
 
-def routes(current: Current, work: Workload, asked: AskedQueries | None, *, allowed: bool) -> APIRouter:
+def routes(current: Current, work: Workload, asked: KeptQueries | None, *, allowed: bool) -> APIRouter:
     """The operation that removes kept queries, also those that an earlier server kept.
 
     It is ``allowed`` to those who have the token, or where only this machine reaches the server.
@@ -34,5 +34,5 @@ def routes(current: Current, work: Workload, asked: AskedQueries | None, *, allo
     return router
 
 
-def _forgotten(asked: AskedQueries | None, folder: Path) -> responses.ForgottenQueries:
+def _forgotten(asked: KeptQueries | None, folder: Path) -> responses.ForgottenQueries:
     return responses.ForgottenQueries(forget_queries(folder) if asked is None else asked.forget())
