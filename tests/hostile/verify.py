@@ -14,6 +14,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -129,7 +130,7 @@ def _make(root: Path) -> None:
         for at, text in enumerate(world.CAPTIONS[1:4]):
             add_grade(made / store, Grade(text, world.NAMES[at], "right", "2024-05-01T12:00:00Z"))
             keep_favourite(made / store, world.NAMES[at])
-        add_queries(made / store, world.CAPTIONS[:2], days=3650, most=10)
+        add_queries(made / store, world.CAPTIONS[:2], days=30, most=10, day=date(2999, 5, 1))
         save_search(made / store, SavedSearch("dogs", world.CAPTIONS[1], "", "2024-05-01T12:00:00Z"))
     shutil.copytree(root / "run", made / "run")
     fit_run(of("cca", dimension=(2, 3)), labelled(), made / "fit")
