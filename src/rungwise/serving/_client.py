@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from rungwise.calibration import BEYOND
 from rungwise.core import UserError, read_bytes
 from rungwise.core.output import printable
 from rungwise.serving._ids import as_sent
@@ -91,8 +92,12 @@ class Client:
         unlike: Sequence[str] = (),
         pictures: Sequence[str | Path | bytes] = (),
         options: RankingOptions | None = None,
+        everything: bool = False,
     ) -> dict[str, Any]:
-        """The pictures that fit best; the newest ones if nothing is searched for.
+        """The pictures that fit best, up to the end of relevance; the newest ones if nothing is searched for.
+
+        Where the end is judged, ``"end"`` of the answer has ``"left_out"``, the number of the ``k`` pictures after it,
+        and ``"more"`` says whether there are further ones before it.
 
         Args:
             query: Query as people type it, such as ``"beach" - "people"``.
@@ -103,6 +108,7 @@ class Client:
             unlike: Ids of pictures of the index that results should not be like.
             pictures: Other pictures that results should be like: files, their bytes, or names from :meth:`send`.
             options: How the server makes the list; None for its defaults.
+            everything: Whether pictures after the end of relevance are given too, and ``"more"`` is about all.
         """
         options = options or RankingOptions()
         asked = {
@@ -119,11 +125,14 @@ class Client:
             "end": _flag(options.end),
             "favourites": _flag(options.favourites),
         }
-        return self._json("GET", "search", asked)
+        return self._found("search", asked, offset, everything)
 
-    def similar(self, item_id: str, k: int = 24, *, offset: int = 0, where: str = "") -> dict[str, Any]:
-        """The pictures that are most like one of the index."""
-        return self._json("GET", "similar", {"id": as_sent(item_id), "k": k, "offset": offset, "where": where or None})
+    def similar(
+        self, item_id: str, k: int = 24, *, offset: int = 0, where: str = "", everything: bool = False
+    ) -> dict[str, Any]:
+        """The pictures that are most like one of the index; they end as those of :meth:`search` do."""
+        asked = {"id": as_sent(item_id), "k": k, "offset": offset, "where": where or None}
+        return self._found("similar", asked, offset, everything)
 
     def why(self, query: str, item_id: str) -> dict[str, Any]:
         """Regions of a picture of the index that answered the words of a query.
@@ -211,6 +220,16 @@ class Client:
         """Fit the end of relevance to the grades; the answer says what changed."""
         return self._json("POST", "calibration")
 
+    def _found(self, target: str, asked: Mapping[str, object], offset: int, everything: bool) -> dict[str, Any]:
+        answer = self._json("GET", target, asked)
+        try:
+            return answer if everything else _until_end(answer, offset)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise self._stranger() from error
+
+    def _stranger(self) -> UserError:
+        return UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
+
     def _sent(self, picture: str | Path | bytes) -> str:
         return picture if isinstance(picture, str) else self.send(picture)
 
@@ -224,7 +243,7 @@ class Client:
     ) -> dict[str, Any]:
         found = _parsed(self._ask(method, target, asked, body, kind))
         if found is None:
-            raise UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
+            raise self._stranger()
         return found
 
     def _ask(
@@ -262,6 +281,17 @@ class Client:
             refusal = UserError(reason, parameters={"filter": "where"} if of_filter else {})
             raise UserError(f"{self.address}: {refusal}") from refusal
         return content
+
+
+def _until_end(answer: dict[str, Any], offset: int) -> dict[str, Any]:
+    """An answer without the hits after the end of relevance, which a server sends for the pages that fold them away."""
+    end = answer.get("end")
+    if end is None:
+        return answer
+    sent = answer["hits"]
+    before = [hit for hit in sent if hit["rung"] < BEYOND]
+    more = answer["more"] and end["shown"] > offset + len(sent)
+    return {**answer, "hits": before, "more": more, "end": {**end, "left_out": len(sent) - len(before)}}
 
 
 def _flag(value: bool | None) -> str | None:

@@ -62,7 +62,7 @@ def ids(answer: dict[str, object]) -> list[str]:
 
 
 def test_json_is_one_object_and_both_answer_alike(place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = found(capsys, place, "red", "--k", "2")
+    answer = found(capsys, place, "red", "--k", "2", "--all")
     assert answer["query"] == "red"
     assert ids(answer)[0] == "0-red"
     first = answer["hits"][0]  # type: ignore[index]
@@ -81,8 +81,8 @@ def test_a_date_covers_its_day_in_whatever_answers(
         ("day == 'May 2020' and modified == '2020-09-13T13:26+02:00'", ["1-blue"]),
         ("day != '2020-05-31' and folder == 'photos/'", ["0-red", "2-green"]),
     ):
-        assert sorted(ids(found(capsys, place, *query, "--where", where))) == right
-    noted = found(capsys, place, *query, "--where", "day == '2020-05-31T10:20:30-05:00'")
+        assert sorted(ids(found(capsys, place, *query, "--where", where, "--all"))) == right
+    noted = found(capsys, place, *query, "--where", "day == '2020-05-31T10:20:30-05:00'", "--all")
     assert (ids(noted), noted["notes"][-1:]) == (  # type: ignore[index]
         ["1-blue"],
         ["'day' holds local times: the offset from UTC of '2020-05-31T10:20:30-05:00' was left aside"],
@@ -92,7 +92,7 @@ def test_a_date_covers_its_day_in_whatever_answers(
 
 
 def test_filters_pictures_and_pages(place: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ids(found(capsys, place, "red", "--where", "price >= 2 and tags has 'b'")) == ["1-blue"]
+    assert ids(found(capsys, place, "red", "--where", "price >= 2 and tags has 'b'", "--all")) == ["1-blue"]
     assert ids(found(capsys, place, "--where", "price > 3")) == ["3-yellow"]
     assert ids(found(capsys, place, "--where", "price > 0")) == ["0-red", "1-blue", "2-green", "3-yellow"]
     assert ids(found(capsys, place, "--where", "price > 1", "--k", "1", "--offset", "1")) == ["2-green"]
@@ -101,8 +101,8 @@ def test_filters_pictures_and_pages(place: str, folder: Path, capsys: pytest.Cap
     answer = found(capsys, place, "--image", picture, "--k", "1")
     assert ids(answer) == ["3-yellow"]
     assert answer["captions"][0]["text"] == "a yellow square"  # type: ignore[index]
-    every = ids(found(capsys, place, "red", "--k", "4"))
-    assert ids(found(capsys, place, "red", "--k", "2", "--offset", "2")) == every[2:]
+    every = ids(found(capsys, place, "red", "--k", "4", "--all"))
+    assert ids(found(capsys, place, "red", "--k", "2", "--offset", "2", "--all")) == every[2:]
 
 
 def test_lines_and_copies(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,12 +139,64 @@ def test_bands_and_the_end_are_shown_by_both(
     ]
     assert main(["search", place, "red", "--words", "off", "--all"]) == 0
     assert sum(line.startswith(f"  {rank} ") for line in capsys.readouterr().out.splitlines() for rank in "1234") == 4
-    answer = found(capsys, place, "red", "--words", "off")
-    assert [(hit["rung"], hit["band"]) for hit in answer["hits"]] == [  # type: ignore[attr-defined]
-        (1, "exactly"), (3, "loosely related"), (4, ""), (4, ""),
-    ]  # fmt: skip
-    assert (answer["end"]["shown"], answer["end"]["source"]) == (2, "two fit")  # type: ignore[index]
+    before = [(1, "exactly"), (3, "loosely related")]
+    for more, bands, left_out in (((), before, 2), (("--all",), [*before, (4, ""), (4, "")], 0)):
+        answer = found(capsys, place, "red", "--words", "off", *more)
+        assert [(hit["rung"], hit["band"]) for hit in answer["hits"]] == bands  # type: ignore[attr-defined]
+        end = answer["end"]
+        assert (end["shown"], end["left_out"], end["source"]) == (2, left_out, "two fit")  # type: ignore[index]
     assert "end" not in found(capsys, place, "red", "--words", "off", "--end", "off")
+
+
+def test_json_says_more_only_where_more_is_given(
+    place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.cutoff._cutoff.calibration_of", lambda index: TwoFit())
+    for k, more, left_out, asked in ((1, True, 0, ()), (2, False, 0, ()), (3, False, 1, ()), (2, True, 0, ("--all",))):
+        answer = found(capsys, place, "red", "--words", "off", "--k", str(k), *asked)
+        assert (answer.get("more", False), answer["end"]["left_out"]) == (more, left_out)  # type: ignore[index]
+    assert ids(found(capsys, place, "red", "--words", "off", "--offset", "2")) == []
+
+
+def paths(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], list[str]]:
+    """Lines of the standard output and of the standard error."""
+    assert main(["search", *arguments, "--paths"]) == 0
+    printed = capsys.readouterr()
+    return printed.out.splitlines(), printed.err.splitlines()
+
+
+def test_paths_are_those_of_the_hits_before_the_end(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.cutoff._cutoff.calibration_of", lambda index: TwoFit())
+    of_json = [hit["path"] for hit in found(capsys, place, "red", "--words", "off", "--all")["hits"]]  # type: ignore[attr-defined]
+    assert all(path.startswith("http://") or Path(path).is_file() for path in of_json)
+    assert paths(capsys, place, "red", "--words", "off") == (of_json[:2], [])
+    assert paths(capsys, place, "red", "--words", "off", "--all") == (of_json, [])
+    more = ["for more: --offset 1 (2 before relevance ends)"]
+    assert paths(capsys, place, "red", "--words", "off", "--k", "1") == (of_json[:1], more)
+    copied = paths(capsys, place, "red", "--words", "off", "--copy-to", str(tmp_path / "found"))
+    assert copied == (of_json[:2], [f"2 pictures copied: {tmp_path / 'found'}"])
+    assert main(["search", place, "red", "--words", "off", "--paths", "--print0"]) == 0
+    assert capsys.readouterr().out == "".join(f"{path}\0" for path in of_json[:2])
+
+
+class NothingFits(TwoFit):
+    """No hit is relevant."""
+
+    def judge_hits(self, scores, background, known=None) -> QueryJudgement:  # type: ignore[no-untyped-def]
+        return QueryJudgement(np.zeros(len(scores)), np.full(len(scores), 4), 0, 0.0)
+
+
+def test_where_nothing_is_relevant_no_path_is_printed(
+    place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rungwise.index.cutoff._cutoff.calibration_of", lambda index: NothingFits())
+    printed, said = paths(capsys, place, "qwertyuiop", "--words", "off")
+    assert (printed, said[0]) == ([], "nothing relevant found; 4 less related: --all prints them")
+    assert said[1].startswith("try other words")
+    assert paths(capsys, place, "--where", "price > 99") == ([], ["nothing found"])
+    assert found(capsys, place, "qwertyuiop", "--words", "off")["hits"] == []
 
 
 def test_what_was_found_is_opened(
@@ -181,6 +233,8 @@ def test_mistakes_are_one_line_of_both(
     [
         (["INDEX"], "give a text, --image FILE or --like ID"),
         (["INDEX", " "], "the query is empty"),
+        (["INDEX", "a", "--paths", "--json"], "--paths and --json contradict each other; give one"),
+        (["INDEX", "a", "--print0"], "--print0 is about the paths that --paths prints; add --paths"),
         (["INDEX", "a", "--k", "0"], "--k must be at least 1, got 0"),
         (["INDEX", "a", "--offset", "-1"], "--offset must be at least 0"),
         (["INDEX", "a", "--diversity", "nan"], "--diversity must lie in 0..1, got nan"),

@@ -142,10 +142,15 @@ def test_nothing_relevant_comes_with_what_to_try() -> None:
     assert shown[1:] == ["nothing relevant found", "try other words", "-- less related --", "1", "2"]
 
 
-def test_programs_get_all_hits_with_their_bands() -> None:
-    read = json.loads(judged((2, 4), 1).as_json())
+def test_programs_get_the_hits_with_their_bands() -> None:
+    answered = judged((2, 4), 1, more=True, folded={"0.jpg": ("b.jpg",), "1.jpg": ("c.jpg",)})
+    read = json.loads(answered.as_json())
     assert [(hit["rung"], hit["band"], hit["degree"]) for hit in read["hits"]] == [(2, "close", 0.25), (4, "", 0.25)]
-    assert read["end"] == {"shown": 1, "nothing": False, "belief": 0.5, "source": "grades", "advice": []}
+    end = {"shown": 1, "left_out": 0, "nothing": False, "belief": 0.5, "source": "grades", "advice": []}
+    assert (read["end"], read["more"]) == (end, True)
+    before = json.loads(answered.until_end().as_json())
+    assert ([hit["id"] for hit in before["hits"]], before["folded"]) == (["0.jpg"], {"0.jpg": ["b.jpg"]})
+    assert (before["end"], "more" in before) == (end | {"left_out": 1}, False)
     plain = SearchOutput("", (PLAIN,))
     assert "end" not in json.loads(plain.as_json())
     assert plain.until_end() == plain

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rungwise.cli.frame import console, messages_apart, parse, say
 from rungwise.cli.search._options import SearchCommand
+from rungwise.cli.search._paths import print_paths
 from rungwise.core import UserError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     'rungwise search photos.index "two dogs running through snow"',
     'rungwise search photos.index \'"a beach" - "people"\' --where "year >= 2020"',
+    'rungwise search photos.index "a red boat" --paths',
     "rungwise search photos.index --image query.jpg --copy-to found",
 )
 
@@ -23,18 +25,20 @@ def main(arguments: list[str]) -> int:
     """Search, print, copy and open the hits."""
     asked = parse(SearchCommand, arguments, "rungwise search", examples=_EXAMPLES)
     _check(asked)
-    with messages_apart(asked.json):
+    with messages_apart(asked.json or asked.paths):
         answered = _answer(asked)
-    if asked.json:
-        print(answered.as_json())
-    else:
-        for line in answered.lines(console.width if console.is_terminal else None, Path.cwd(), everything=asked.all):
-            say(line)
-        if answered.more and (asked.all or not answered.has_ended):
+        taken = answered if asked.all else answered.until_end()
+        if asked.json:
+            print(taken.as_json())
+        elif asked.paths:
+            print_paths(taken, b"\0" if asked.print0 else b"\n")
+        else:
+            width = console.width if console.is_terminal else None
+            for line in answered.lines(width, Path.cwd(), everything=asked.all):
+                say(line)
+        if taken.more and not asked.json:
             say(f"for more: --offset {asked.offset + len(answered.hits)}{_of(answered)}")
-        answered = answered if asked.all else answered.until_end()
-    with messages_apart(asked.json):
-        _take(asked, answered)
+        _take(asked, taken)
     return 0
 
 
@@ -73,6 +77,10 @@ def _check(asked: SearchCommand) -> None:
         raise UserError("the query is empty; write a few words about the picture")
     if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):
         raise UserError('give a text, --image FILE or --like ID, as in: rungwise search INDEX "a red boat"')
+    if asked.paths and asked.json:
+        raise UserError("--paths and --json contradict each other; give one")
+    if asked.print0 and not asked.paths:
+        raise UserError("--print0 is about the paths that --paths prints; add --paths, or leave it out")
     for name, value, least in (("k", asked.k, 1), ("offset", asked.offset, 0), ("rerank-top", asked.rerank_top, 1)):
         if value < least:
             raise UserError(f"--{name} must be at least {least}, got {value}")

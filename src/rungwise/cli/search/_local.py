@@ -110,6 +110,7 @@ def _shown(index: Index, found: list[tuple[str, float | None]], end: End | None 
             columns=items[one].columns,
             content=_reader(items[one].path),
             file_name=_file_name(items[one].path, one),
+            packed=isinstance(items[one].path, PackedPicture),
             rung=rung,
             degree=degree,
         )

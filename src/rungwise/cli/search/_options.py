@@ -21,11 +21,13 @@ class SearchCommand:
         query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
         where: Only pictures that fulfil this. Such as: taken == '2020-05' and tags has 'beach'.
         k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
-        all: Show less related hits too. Without it, those beyond the end of relevance are only counted.
+        all: Take less related hits too. Without it, those beyond the end of relevance are only counted.
         image: A picture that results are to be like; repeatable.
         like: The same by the id of a picture of the index; repeatable.
         unlike: The id of a picture of the index that results are to be unlike; repeatable.
-        json: Print one JSON object and nothing else. All k hits are in it. Messages go to the standard error.
+        json: Print one JSON object and nothing else. It ends where relevance does. Messages go to the standard error.
+        paths: Print the paths of the hits and nothing else. One stands on a line. Messages go to the standard error.
+        print0: End each path with a zero byte. It takes the place of the line break, for: xargs -0.
         open: Look at what was found. The picture, or a page of them, is opened as this system opens such files.
         copy_to: Copy what was found into this folder. No file is overwritten.
         offset: How many of the best to pass over.
@@ -52,6 +54,8 @@ class SearchCommand:
         default=(), metadata=ADVANCED
     )
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    paths: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    print0: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     copy_to: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = field(default=None, metadata=WRITTEN_FOLDER)
     offset: int = field(default=0, metadata=ADVANCED)

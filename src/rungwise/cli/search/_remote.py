@@ -43,6 +43,7 @@ def search(asked: SearchCommand) -> SearchOutput:
             words=asked.words,
             end=None if asked.end == "on" else False,
         ),
+        everything=True,
     )
     captions: Mapping[str, Any] = {}
     if len(sent) == 1 and not (asked.query or asked.like or asked.unlike):

@@ -55,6 +55,7 @@ class SearchedPage:
         rung: Rung 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
         degree: Expected degree of relevance; None where that was not judged.
         why: Explanations of where words of the query were found, one per word; empty where that was not asked.
+        packed: Whether the picture is a part of a larger file, which ``path`` then names for people.
     """
 
     id: str
@@ -67,6 +68,7 @@ class SearchedPage:
     rung: int | None = None
     degree: float | None = None
     why: tuple[str, ...] = ()
+    packed: bool = False
 
     @property
     def band(self) -> str:
@@ -103,6 +105,7 @@ class SearchOutput:
         more: Whether there are further hits.
         first: Place of the first hit in the whole ranking, from 1.
         end: Where relevance ends; None where that was not judged.
+        left_out: Number of hits after the end that :meth:`until_end` left out.
     """
 
     query: str
@@ -116,10 +119,23 @@ class SearchOutput:
     more: bool = False
     first: int = 1
     end: End | None = None
+    left_out: int = 0
 
     def until_end(self) -> Self:
-        """The output with only the hits before the end of relevance; unchanged where that was not judged."""
-        return replace(self, hits=self._before) if self.end is not None else self
+        """The output with only the hits before the end of relevance; unchanged where that was not judged.
+
+        Its ``more`` says whether there are further hits before the end.
+        """
+        if self.end is None:
+            return self
+        before = self._before
+        return replace(
+            self,
+            hits=before,
+            folded={hit.id: self.folded[hit.id] for hit in before if hit.id in self.folded},
+            more=self.more and not self.has_ended,
+            left_out=len(self.hits) - len(before),
+        )
 
     @property
     def has_ended(self) -> bool:
@@ -136,6 +152,7 @@ class SearchOutput:
         if self.end is not None:
             whole["end"] = {
                 "shown": self.end.shown,
+                "left_out": self.left_out,
                 "nothing": self.end.nothing,
                 "belief": self.end.belief,
                 "source": self.end.source,
