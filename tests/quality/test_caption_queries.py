@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.calibration import UNRELATED, Calibration, Known
+from rungwise.calibration import UNRELATED, Calibration
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import similarity_source
@@ -55,19 +55,51 @@ def test_texts_that_fit_no_picture_are_scored_with_every_picture() -> None:
     assert found.unrelated()[1][0].caption_scores is None
 
 
-def test_what_is_known_counts_for_captions_alone() -> None:
+def ends_of_many() -> tuple[CaptionEnds, CaptionQueries, np.ndarray, Calibration]:
+    """Ends of 180 captions of 60 pictures, with their scores."""
     draw = np.random.default_rng(0)
-    degrees = draw.random((60, 40))
-    scores = degrees + 0.1 * draw.standard_normal((60, 40))
-    known = [Known(unknown_share=share) for share in draw.random(60)]
-    calibration = Calibration.fit(scores, degrees, 0.8, known=known)
-    ends = CaptionEnds(calibration, known)
+    centres = draw.standard_normal((60, 3)).astype(np.float32)
+    owners = draw.permutation(np.repeat(np.arange(60), 3))
+    texts = centres[owners] + 0.2 * draw.standard_normal((180, 3)).astype(np.float32)
+    source = similarity_source(image_embeddings=centres, text_embeddings=texts, image_of_caption=owners)
+    data = ImageCaptions(tuple(map(str, range(60))), tuple(f"red {at}" for at in range(180)), owners)
+    found = CaptionQueries.of(ColourModel(), source, data)
+    assert found is not None
+    scores = texts @ centres.T
+    degrees = np.exp(-((texts[:, None] - centres) ** 2).sum(-1))
+    calibration = Calibration.fit(scores, degrees, 0.3, known=found.known(np.arange(180), likeness=True))
+    return CaptionEnds.of(calibration, found), found, scores, calibration
+
+
+def test_captions_are_judged_as_in_an_index_with_the_others() -> None:
+    ends, found, scores, calibration = ends_of_many()
+    known = found.known(np.arange(180), likeness=True)
+    wanted = calibration.judge(scores, "t2i", np.arange(180), known)
+    whole = ends.judge(scores, "t2i", np.arange(180))
+    np.testing.assert_allclose(whole.degrees, wanted.degrees, atol=1e-5)
+    np.testing.assert_array_equal(whole.cuts, wanted.cuts)
+    without = calibration.judge(scores, "t2i", np.arange(180), found.known(np.arange(180)))
+    assert not np.allclose(without.degrees, wanted.degrees, atol=1e-3)
+    one = ends.judge(scores[7:8], "t2i", np.array([7]))
+    np.testing.assert_array_equal(one.degrees[0], whole.degrees[7])  # to the bit, in whatever block
     some = np.arange(5)
-    plain, informed = calibration.judge(scores[:5], "i2t", some), ends.judge(scores[:5], "i2t", some)
-    np.testing.assert_array_equal(plain.cuts, informed.cuts)
-    wanted, found = calibration.informed(known).judge(scores[:5], "t2i", some), ends.judge(scores[:5], "t2i", some)
-    np.testing.assert_array_equal(wanted.degrees, found.degrees)
+    plain, informed = calibration.judge(scores.T[:5], "i2t", some), ends.judge(scores.T[:5], "i2t", some)
+    np.testing.assert_array_equal(plain.degrees, informed.degrees)
     assert str(ends) == str(calibration)
+
+
+def test_in_a_part_hits_keep_their_captions() -> None:
+    ends, found, scores, calibration = ends_of_many()
+    images, captions = np.arange(5, 45), np.flatnonzero(found.data.image_of_caption == 7)
+    known = [
+        replace(one, caption_scores=one.caption_scores[images])
+        for one in found.known(captions, likeness=True)
+        if one.caption_scores is not None
+    ]
+    part = scores[np.ix_(captions, images)]
+    wanted = calibration.judge(part, "t2i", np.arange(3), known)
+    judged = ends.of_part(images, captions).judge(part, "t2i", np.arange(3))
+    np.testing.assert_allclose(judged.degrees, wanted.degrees, atol=1e-5)
 
 
 def test_an_index_gives_its_captions(tmp_path: Path) -> None:

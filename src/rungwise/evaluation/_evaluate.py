@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import typing
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,7 +269,7 @@ def _measured(
                     if why := part.reads(one, right or positives_of(of_caption, len(fold.images))):
                         raise UserError(why)
             graded = degrees.select(fold.images, fold.captions) if degrees else None
-            method = ends if whole or ends is None else _InFold(ends, fold)
+            method = ends if whole or ends is None else _in_fold(ends, fold)
             measured.passes.append(measure(part, of_caption, measures, graded, settings.chunk, right, method))
     return measured
 
@@ -297,6 +298,19 @@ def _reranking(parts: Iterable[SimilaritySource]) -> Reranking | None:
     if not own:
         return None
     return Reranking(own[0].second_hash, own[0].top, sum(part.pairs_scored for part in own))
+
+
+@runtime_checkable
+class _EndsOfParts(Ends, typing.Protocol):
+    """A method of where relevance ends that knows more of the candidates of a fold than their scores."""
+
+    def of_part(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> Ends:
+        """The method for the images and captions of a fold, by positions in the whole data."""
+        ...
+
+
+def _in_fold(ends: Ends, fold: Fold) -> Ends:
+    return ends.of_part(fold.images, fold.captions) if isinstance(ends, _EndsOfParts) else _InFold(ends, fold)
 
 
 class _InFold:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.evaluation.inputs import similarity_source
 from rungwise.index import CAPTIONS, Index
-from rungwise.index.cutoff import known_of_texts
-from rungwise.metrics import Direction, EmbeddingSource, Ends, JudgedQueries, Scores, SimilaritySource
+from rungwise.index.cutoff import LOOKED_AT, known_of_texts
+from rungwise.metrics import Direction, EmbeddingSource, JudgedQueries, Scores, SimilaritySource
 from rungwise.models import DualEncoder
 from rungwise.similarity import unit_rows
 
@@ -121,18 +122,70 @@ class CaptionQueries:
         return _alike(self.source.text, self.data.image_of_caption, self.source.shape[0], vectors, captions)
 
 
+@dataclass(frozen=True, eq=False)
 class CaptionEnds:
-    """A calibration that knows the captions of a collection, which are queries in one direction only."""
+    """A calibration that judges captions as a search does in an index with the other captions of the collection.
 
-    def __init__(self, calibration: Calibration, known: Sequence[Known]) -> None:
-        self._ends: dict[Direction, Ends] = {"i2t": calibration, "t2i": calibration.informed(known)}
+    How near a query is to the captions of its hits is worked out when it is judged: of all queries at once it would
+    fill captions times images. Images as queries are judged by their scores alone.
+
+    Attributes:
+        calibration: The calibration that judges.
+        known: (all captions,) what else is known of each.
+        unit: (all captions, D) their vectors, of length 1.
+        owners: (all captions,) image of each.
+        images: Positions of the images that are ranked.
+        captions: Positions of the captions that are ranked. Hits have the others too.
+    """
+
+    calibration: Calibration
+    known: Sequence[Known]
+    unit: NDArray[np.float32]
+    owners: NDArray[np.int64]
+    images: NDArray[np.int64]
+    captions: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, calibration: Calibration, queries: CaptionQueries) -> CaptionEnds:
+        """The calibration for a whole collection."""
+        images, captions = map(np.arange, queries.source.shape)
+        owners = queries.data.image_of_caption
+        return cls(calibration, queries.known(captions), unit_rows(queries.source.text), owners, images, captions)
+
+    def of_part(self, images: NDArray[np.int64], captions: NDArray[np.int64]) -> CaptionEnds:
+        """The method for a part of the collection that is ranked by itself, by positions in the collection."""
+        return replace(self, images=images, captions=captions)
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """Degrees and cuts of some queries of one direction; see :meth:`rungwise.calibration.Calibration.judge`."""
-        return self._ends[direction].judge(scores, direction, queries)
+        known = None
+        if direction == "t2i":
+            asked = zip(self.captions[queries].tolist(), scores, strict=True)
+            known = [replace(self.known[one], caption_scores=self._alike(one, of)) for one, of in asked]
+        return self.calibration.judge(scores, direction, np.arange(len(queries)), known)
 
     def __str__(self) -> str:
-        return str(self._ends["i2t"])
+        return str(self.calibration)
+
+    def _alike(self, caption: int, scores: Scores) -> NDArray[np.float32]:
+        """(images,) highest cosine of one caption with the others of each hit; NaN without any, and after the hits."""
+        hits = np.arange(len(scores))
+        if len(scores) > LOOKED_AT:
+            hits = np.flatnonzero(scores >= np.partition(scores, -LOOKED_AT)[-LOOKED_AT])
+        order, starts = self._by_image
+        captions_of = [order[starts[image] : starts[image + 1]] for image in self.images[hits].tolist()]
+        others, columns = np.concatenate(captions_of), np.repeat(hits, [*map(len, captions_of)])
+        others, columns = others[others != caption], columns[others != caption]
+        found = np.full(len(scores), np.nan, np.float32)
+        # One query at a time: the rounding of a product depends on its shape, and no number may depend on blocks.
+        np.fmax.at(found, columns, self.unit[others] @ self.unit[caption])
+        return found
+
+    @cached_property
+    def _by_image(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Captions in the order of their images, and the place of the first of each image."""
+        order = np.argsort(self.owners, kind="stable")
+        return order, np.searchsorted(self.owners[order], np.arange(self.images.max(initial=0) + 2))
 
 
 def _known(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from rungwise.calibration import Calibration
 from rungwise.cli.evaluate._inputs import ScoredInputs
 from rungwise.cli.frame import say
@@ -13,6 +11,8 @@ from rungwise.core import UserError
 from rungwise.metrics import Ends
 from rungwise.models.io import CALIBRATION
 from rungwise.quality import CaptionEnds, CaptionQueries
+
+_KNOWN = ", and for captions by the other captions of their hits, as in an index that has them"
 
 
 def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
@@ -32,10 +32,9 @@ def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
         calibration = Calibration.load(file)
         if scored.model is not None:
             _refuse_other(file, calibration, scored)
-    say(f"relevance ends by: {calibration.source}{'' if file is None else f' ({file})'}")
-    if queries is None or calibration.learnt is None:
-        return calibration
-    return CaptionEnds(calibration, queries.known(np.arange(len(scored.data.captions))))
+    informed = queries is not None and calibration.learnt is not None
+    say(f"relevance ends by: {calibration.source}{'' if file is None else f' ({file})'}{_KNOWN if informed else ''}")
+    return CaptionEnds.of(calibration, queries) if informed and queries is not None else calibration
 
 
 def _refuse_other(file: Path, calibration: Calibration, scored: ScoredInputs) -> None:
