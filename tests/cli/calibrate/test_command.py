@@ -62,7 +62,12 @@ def test_a_model_keeps_what_it_learnt_under_its_seal(world: Path, capsys: pytest
     assert calibration.source.startswith("SceneRelevance, hash ")
     assert main(["verify", str(world / "model")]) == 0
     assert load(world / "model", "cpu").fingerprint == before
+    assert "goes before the model's" not in printed
+    shutil.copy(world / "model" / "calibration.json", world / "index" / "calibration.json")
+    capsys.readouterr()
     assert calibrate(world, "DIR/model", "DIR/scenes", "--split", "all", "--queries", 40) == 0  # in place of the first
+    printed = capsys.readouterr().out
+    assert "index: this index keeps a calibration of its own, which goes before the model's" in printed
     assert main(["verify", str(world / "model")]) == 0
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rungwise.calibration import FEWEST_QUERIES, Calibration
 from rungwise.cli.calibrate._options import Calibrate
+from rungwise.cli.calibrate._reach import say_out_of_reach
 from rungwise.cli.calibrate._render import render_counts, render_learnt
 from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.cli.frame import console, read_dual_encoder, read_model_of, say, say_issues
@@ -72,6 +73,7 @@ def run(asked: Calibrate) -> int:
         index.check(model)
     calibration = _learn_from(asked, scored_by(model, asked.model, data, asked))
     say(f"written: {_keep(asked, index, calibration)}")
+    say_out_of_reach(asked, calibration)
     return 0
 
 
