@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi import FastAPI, Response
 
+from rungwise.calibration import QueryJudgement
 from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, RankingOptions, ServerSettings, background, create_app
@@ -51,6 +53,29 @@ def test_searching(client: Client, tmp_path: Path) -> None:
     assert client.search("red", where="captions has 'a red square'")["hits"][0]["id"] == "0-red"
     assert [hit["id"] for hit in client.similar("0-red")["hits"]]
     assert client.captions(item_id="2-blue", k=1)["captions"][0]["ids"] == ["2-blue"]
+
+
+class OneFits:
+    """The best hit of every query is relevant, and no other."""
+
+    source, relevant_from, learnt = "one fits", 0.5, None
+
+    def judge_hits(self, scores: np.ndarray, background: object, known: object = None) -> QueryJudgement:
+        return QueryJudgement(np.linspace(1, 0, len(scores)), np.array([1, *[4] * (len(scores) - 1)]), 1, 1.0)
+
+
+def test_a_search_stops_where_relevance_ends(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rungwise.index.cutoff._cutoff.calibration_of", lambda index: OneFits())
+    plain = RankingOptions(words="off")
+    answer = client.search("red", 2, options=plain)
+    assert ([hit["id"] for hit in answer["hits"]], answer["more"]) == (["0-red"], False)
+    assert (answer["end"]["shown"], answer["end"]["left_out"]) == (1, 1)
+    every = client.search("red", 2, options=plain, everything=True)
+    assert ([hit["rung"] for hit in every["hits"]], every["more"]) == ([1, 4], True)
+    assert client.search("red", 1, options=plain)["more"] is False
+    assert client.search("red", 2, offset=1, options=plain)["hits"] == []
+    assert len(client.search("red", options=RankingOptions(end=False))["hits"]) == 3
+    assert len(client.similar("0-red", everything=True)["hits"]) >= len(client.similar("0-red")["hits"])
 
 
 def test_pictures_as_files_and_bytes_and_sent_ones(client: Client, tmp_path: Path) -> None:

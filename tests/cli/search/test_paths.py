@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from rungwise.cli.frame import messages_apart
@@ -30,6 +32,12 @@ def test_what_no_line_could_name_is_listed(capsysbinary: pytest.CaptureFixture[b
         "not printed: two lines.jpg (its path has a line break; --print0 prints it)",
         "a note",
     ]
+
+
+def test_a_terminal_gets_no_codes(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_paths(SearchOutput("", (SearchedPage("a", "/photos/\x1b[31m.jpg", 0.5),)))
+    assert b"\x1b" not in capsysbinary.readouterr().out
 
 
 def test_nothing_found_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from rungwise.cli.frame import say
 from rungwise.cli.search._render import SearchedPage, SearchOutput
+from rungwise.core.output import printable
 
 
 def print_paths(answered: SearchOutput, separator: bytes = b"\n") -> None:
@@ -17,13 +18,13 @@ def print_paths(answered: SearchOutput, separator: bytes = b"\n") -> None:
         answered: The hits, and what is remarked on them.
         separator: End of each path, ``b"\n"`` or ``b"\0"``.
     """
-    printed, left_out = [], []
+    printed, left_out, on_terminal = [], [], sys.stdout.isatty()
     for hit in answered.hits:
         reason = _without_path(hit, separator)
         if reason or hit.path is None:
             left_out.append(" ".join(f"not printed: {hit.id} ({reason})".split()))
         else:
-            printed.append(os.fsencode(hit.path) + separator)
+            printed.append(os.fsencode(printable(hit.path) if on_terminal else hit.path) + separator)
     # As bytes: a name that is no text of the terminal's encoding must arrive as the file system has it.
     sys.stdout.flush()
     sys.stdout.buffer.write(b"".join(printed))
