@@ -85,7 +85,7 @@ def test_captions_are_judged_as_in_an_index_with_the_others() -> None:
     some = np.arange(5)
     plain, informed = calibration.judge(scores.T[:5], "i2t", some), ends.judge(scores.T[:5], "i2t", some)
     np.testing.assert_array_equal(plain.degrees, informed.degrees)
-    assert str(ends) == str(calibration)
+    assert str(ends) == f"{calibration}; of captions, with the other captions of their hits"
 
 
 def test_in_a_part_hits_keep_their_captions() -> None:

@@ -165,7 +165,7 @@ class CaptionEnds:
         return self.calibration.judge(scores, direction, np.arange(len(queries)), known)
 
     def __str__(self) -> str:
-        return str(self.calibration)
+        return f"{self.calibration}; of captions, with the other captions of their hits"
 
     def _alike(self, caption: int, scores: Scores) -> NDArray[np.float32]:
         """(images,) highest cosine of one caption with the others of each hit; NaN without any, and after the hits."""
