@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rungwise.cli.frame import console, messages_apart, parse, say
 from rungwise.cli.search._options import SearchCommand
-from rungwise.cli.search._paths import print_paths
 from rungwise.core import UserError
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ def main(arguments: list[str]) -> int:
         if asked.json:
             print(taken.as_json())
         elif asked.paths:
+            from rungwise.cli.search._paths import print_paths
+
             print_paths(taken, b"\0" if asked.print0 else b"\n")
         else:
             width = console.width if console.is_terminal else None
