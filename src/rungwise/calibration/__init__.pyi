@@ -14,8 +14,10 @@ from ._judgement import RUNGS as RUNGS
 from ._judgement import Background as Background
 from ._judgement import Known as Known
 from ._judgement import QueryJudgement as QueryJudgement
+from ._training_queries import NOTHING as NOTHING
 from ._training_queries import TrainingQueries as TrainingQueries
 from ._training_queries import compared as compared
 from ._unrelated_texts import OTHER_UNRELATED as OTHER_UNRELATED
 from ._unrelated_texts import UNRELATED as UNRELATED
+from ._unrelated_texts import UNRELATED_PHRASES as UNRELATED_PHRASES
 from .learning import FEWEST_QUERIES as FEWEST_QUERIES

@@ -36,6 +36,8 @@ SHORT = 4
 _FEWEST_OF_LENGTH = 50
 """Smallest number of queries with something relevant, short or long, from which something is learnt of their own."""
 
+_FEWEST_UNRELATED = 20
+
 _BULK = 1.0
 """Standard deviations over the centre within which no hit stands out, even if many have the same score."""
 
@@ -164,11 +166,11 @@ class Calibration:
                 degrees[some],
                 relevant_from,
                 None if known is None else [known[query] for query in some.tolist()],
-                nothing,
-                unrelated_known,
+                None if nothing is None else nothing[foreign],
+                None if unrelated_known is None else [unrelated_known[text] for text in foreign.tolist()],
                 None if sure is None else sure[some],
             )
-            for some in _by_length(degrees, relevant_from, known)
+            for some, foreign in _by_length(degrees, relevant_from, known, unrelated_known, nothing)
         )
         scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
         return cls(float(relevant_from), scale, source, model_fingerprint, learnt)
@@ -335,7 +337,9 @@ class Calibration:
         if self.learnt:
             found = self._learnt_of(known).judged(falling, null, known)
             degrees, belief = np.clip(found.degrees, *self.scale), found.belief
-            shown = _likeliest(found.probabilities, found.beyond, belief, found.rule.shift)
+            shown = np.zeros(hits, bool)
+            if found.enough:
+                shown = _likeliest(found.probabilities, found.beyond, belief, found.rule.shift)
             return _named(degrees, shown, belief, (found.rule.exactly, found.rule.close))
         positions = null.positions(falling)
         expected = null.expected_false(positions[positions >= _BULK])
@@ -386,16 +390,31 @@ def _named(degrees: Values, shown: NDArray[np.bool_], belief: float, boundaries:
     return QueryJudgement(degrees, np.where(shown, rungs, BEYOND), int(np.count_nonzero(shown)), belief)
 
 
-def _by_length(degrees: Values, relevant_from: float, known: Sequence[Known] | None) -> list[NDArray[np.int64]]:
-    """Positions of the short queries and of the long ones, if there are enough of both; else of all."""
-    every = np.arange(len(degrees))
+def _by_length(
+    degrees: Values,
+    relevant_from: float,
+    known: Sequence[Known] | None,
+    unrelated_known: Sequence[Known] | None,
+    unrelated: Values | None,
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Positions of the short queries and of the long ones, if there are enough of both; else of all.
+
+    With each stand the unrelated texts of such a length, if there are enough; else all of them.
+    """
+    every, foreign = np.arange(len(degrees)), np.arange(0 if unrelated is None else len(unrelated))
     if known is None or any(one.words is None for one in known):
-        return [every]
-    is_short = np.array([one.words is not None and one.words <= SHORT for one in known])
+        return [(every, foreign)]
+    is_short = _short(known)
     judged = (degrees >= relevant_from).any(axis=1)
     if min((judged & is_short).sum(), (judged & ~is_short).sum()) < _FEWEST_OF_LENGTH:
-        return [every]
-    return [every[is_short], every[~is_short]]
+        return [(every, foreign)]
+    short = np.zeros(len(foreign), bool) if unrelated_known is None else _short(unrelated_known)
+    parts = (is_short, short), (~is_short, ~short)
+    return [(every[own], foreign[text] if text.sum() >= _FEWEST_UNRELATED else foreign) for own, text in parts]
+
+
+def _short(known: Sequence[Known]) -> NDArray[np.bool_]:
+    return np.array([one.words is not None and one.words <= SHORT for one in known], bool)
 
 
 def _best_first(scores: Values, most: int) -> NDArray[np.int64]:

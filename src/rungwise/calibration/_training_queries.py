@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from rungwise.calibration._calibration import Calibration
 from rungwise.calibration._comparison import Comparison, KindComparison
 from rungwise.calibration._judgement import BEYOND, Known, QueryJudgement, Values
+from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.core import UserError
+
+NOTHING = "unrelated"
+"""Kind of the queries that nothing is fitted to: texts to which no candidate is relevant."""
 
 _FOLDS, _FEW = 3, 300
 """Number of parts, and number of queries up to which each part is held out in turn."""
@@ -33,7 +37,7 @@ class TrainingQueries:
         certainty: (queries, candidates) how sure each degree is, above 0 and at most 1.
         known: (queries,) what a search knows of each query besides its scores.
         relevant_from: The smallest degree that counts as relevant.
-        unrelated: (texts, candidates) scores of texts that fit nothing, for the fit.
+        unrelated: (texts, candidates) scores of texts that fit nothing, for the fit; None without any.
         unrelated_known: (texts,) what is known of these.
     """
 
@@ -45,8 +49,8 @@ class TrainingQueries:
     certainty: NDArray[np.floating]
     known: tuple[Known, ...]
     relevant_from: float
-    unrelated: NDArray[np.floating]
-    unrelated_known: tuple[Known, ...]
+    unrelated: NDArray[np.floating] | None = None
+    unrelated_known: tuple[Known, ...] | None = None
 
     def __post_init__(self) -> None:
         count = len(self.texts)
@@ -74,22 +78,27 @@ class TrainingQueries:
         )
 
     def fit(self, *, source: str = "judged pairs", model_fingerprint: str = "") -> Calibration:
-        """A calibration learnt from all of these queries; those to which nothing is relevant teach that there are such.
+        """A calibration learnt from all of these queries but the unrelated ones (:data:`NOTHING`).
 
         Raises:
             UserError: As :meth:`Calibration.fit` raises it.
         """
+        taught = self.only(np.flatnonzero(np.array(self.kinds) != NOTHING))
         return Calibration.fit(
-            self.similarity,
-            self.relevance,
+            taught.similarity,
+            taught.relevance,
             self.relevant_from,
-            known=self.known,
+            known=taught.known,
             unrelated=self.unrelated,
             unrelated_known=self.unrelated_known,
-            certainty=self.certainty,
+            certainty=taught.certainty,
             source=source,
             model_fingerprint=model_fingerprint,
         )
+
+    def standard(self) -> Calibration:
+        """What judges without judgements, by the scores of ``UNRELATED``, which stand first among the unrelated."""
+        return Calibration.unsupervised(None if self.unrelated is None else self.unrelated[: len(UNRELATED)])
 
     def judged_by(self, calibration: Calibration) -> JudgedTraining:
         """What an index shows for each query if this calibration judges it."""
@@ -153,7 +162,8 @@ def compared(
 ) -> tuple[Calibration, Comparison]:
     """Fit a calibration, and compare it with what judges now on queries that a fit did not see.
 
-    A third of the queries of each kind is judged by a fit to the others, or of few queries each third in turn. The
+    A third of the queries of each kind is judged by a fit to the others, or of few queries each third in turn; the
+    unrelated ones, to which nothing is fitted, are judged all. The
     calibration that is given back was fitted to all of them, and keeps the comparison of each kind.
 
     Args:
@@ -166,7 +176,7 @@ def compared(
         UserError: As :meth:`Calibration.fit` raises it for all of the queries.
     """
     new = queries.fit(source=source, model_fingerprint=model_fingerprint)
-    fold = _folds(queries)
+    fold = np.where(np.array(queries.kinds) == NOTHING, 0, _folds(queries))
     seen, before, after = [], [], []
     for number in range(_FOLDS if len(queries) <= _FEW else 1):
         try:

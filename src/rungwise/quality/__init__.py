@@ -1,6 +1,6 @@
 """Quality of a live index: what its approximate search misses, what that costs, which setting costs least.
 
-What a search knows of captions as queries, by which a calibration learns, is here too (:class:`CaptionQueries`).
+Queries as people type them, by which a calibration learns, are made in :mod:`rungwise.quality.typed_queries`.
 
 The room stands above :mod:`rungwise.index`, which knows nothing of measures, and above the rooms whose measures it
 takes.

@@ -1,5 +1,3 @@
-from ._caption_queries import CaptionEnds as CaptionEnds
-from ._caption_queries import CaptionQueries as CaptionQueries
 from ._check import Case as Case
 from ._check import DegreeLoss as DegreeLoss
 from ._check import IndexCheck as IndexCheck

@@ -45,7 +45,7 @@ same rank in a normal distribution of as many candidates. ``centre``, ``spread``
 :class:`rungwise.calibration._null_distribution.Null`. ``best_ten_above``: how high the best ten would stand over the
 centre among 1,000 candidates, in units of the scores. ``unknown_share``: that of :class:`rungwise.calibration.Known`.
 ``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm of
-the number of the query's words. ``log_bearers``: logarithm of the share of texts of the index that hold all of them.
+the number of the query's words. ``log_bearers``: logarithm of the share of captions of the index that hold all of them.
 ``caption_best_ten``, ``stated_best_ten``: means of the ten best caption scores of the hits, and of the ten highest shares
 of words that their texts state.
 """
@@ -265,11 +265,19 @@ def _of_query(
             np.nan if known.unknown_share is None else known.unknown_share,
             log_rate,
             np.nan if known.words is None else np.log(max(1, known.words)),
-            np.nan if known.bearers is None else np.log(max(_RAREST, (known.bearers + 0.5) / (known.texts + 1))),
+            _log_bearers(known),
             _best_ten(captions),
             _best_ten(stated),
         ]
     )
+
+
+def _log_bearers(known: Known) -> float:
+    """Logarithm of the share of captions that hold all words: pictures with several captions count for each."""
+    if known.bearers is None:
+        return float(np.nan)
+    several = 1.0 if known.counts is None else max(1.0, float(known.counts.mean()))
+    return float(np.log(max(_RAREST, (known.bearers + 0.5) / (known.texts + 1)) / several))
 
 
 def _best_ten(values: Values | None) -> float:

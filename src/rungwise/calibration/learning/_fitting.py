@@ -26,7 +26,7 @@ from rungwise.calibration.learning._features import (
 from rungwise.calibration.learning._rate import RelevantShare
 from rungwise.calibration.learning._regression import Predicted, Regression
 from rungwise.calibration.learning._shift import JudgedHits, best_shift
-from rungwise.calibration.learning._supervised import PositionCurve, Rule, Supervised
+from rungwise.calibration.learning._supervised import PositionCurve, Rule, Supervised, belief_of
 from rungwise.core import UserError
 
 FEWEST_QUERIES = 20
@@ -43,6 +43,9 @@ _MOST_ROWS = 400_000
 
 _NOTHING = 0.05
 """Share of queries assumed to have nothing relevant, if fewer of the given ones have nothing."""
+
+_DISBELIEVED, _LOST = 0.95, 0.05
+"""Share of the unrelated texts for which nothing is shown, and largest share of the other queries that this may cost."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -128,7 +131,7 @@ def learn(
     # Of large indexes, hits of some queries are enough, and all of them would take much memory.
     every = -(-len(usable) * depth // _MOST_ROWS)
     rows: list[_Hits] = []
-    queries, something = [], []
+    queries, something, foreign = [], [], []
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]
@@ -145,12 +148,14 @@ def learn(
             )
         queries.append(of_query)
         something.append(bool(relevant.any()))
+        foreign.append(not something[-1])
         left = order[~relevant[order]]
         if something[-1] and len(left) >= 2 and one[left[0]] > one[left[-1]]:
             emptied = Null.of(Background(one[left], len(left)))
             gone = about and replace(about.of_hits(left), bearers=None if about.bearers is None else 0)
             queries.append(query_features(one[left], emptied, gone, log_rate))
             something.append(False)
+            foreign.append(False)
         judged = ~np.isnan(truth)
         bins = np.searchsorted(_EDGES, null.positions(one[judged]))
         for column, weights in enumerate((1.0, truth[judged], relevant[judged])):
@@ -180,14 +185,19 @@ def learn(
             null, falling = Null.of(Background(row, len(row))), row[order].astype(np.float64)
             queries += [query_features(falling, null, about and about.of_hits(order), log_rate)] * times
         something += [False] * (times * len(unrelated))
+        foreign += ([True] + [False] * (times - 1)) * len(unrelated)
     some, of_queries = np.array(something), np.stack(queries)
     beliefs = tuple(_belief(of_queries, some, view) for view in _worth_fitting(QUERY_VIEWS, of_queries, QUERY_NAMES))
     # Odds of nothing among the queries at hand, in place of those among the examples of the beliefs.
     nothing = max(_NOTHING, 1 - float(some.sum()) / len(usable))
     odds = nothing / (1 - nothing) * float(some.sum()) / max(1.0, float((~some).sum()))
+    floor = 0.0
+    if unrelated is not None and len(unrelated):
+        believed = np.array([belief_of(beliefs, one, odds) for one in of_queries])
+        floor = float(min(np.quantile(believed[np.array(foreign)], _DISBELIEVED), np.quantile(believed[some], _LOST)))
     curve = _curve(sums)
     rules = tuple(_rule(rows, view, curve, relevant_from, float(np.nanmax(degrees))) for view in crossed)
-    return Supervised(regression, rules, beliefs, odds, curve, rate)
+    return Supervised(regression, rules, beliefs, floor, odds, curve, rate)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from rungwise.core.text import evenly_spread
 
 _ROWS = 20_000
 """Largest number of rows of a fit, drawn at random."""
-_MANY, _SOME = 300, 50
-"""Numbers of queries from which products are always fitted, and from which the isotonic map is fitted."""
+_MANY, _SEVERAL, _SOME = 300, 100, 50
+"""Numbers of queries from which products are always fitted, may be fitted, and from which the isotonic map is."""
 _RIDGES = (1.0, 10.0, 100.0)
 _KNOTS = 64
 _LEAST = 1e-9
@@ -73,6 +73,8 @@ class _Fitted:
         fold = folds_of(groups)
         queries = len(np.unique(groups))
         choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
+        if _SEVERAL <= queries < _MANY:
+            choices += [(ridge, True) for ridge in _RIDGES[1:]]
         best: tuple[float, Logistic, Values] | None = None
         for ridge, products in choices:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -90,6 +90,7 @@ class JudgedScores:
         probabilities: (hits,) probability that each is relevant, if anything is.
         beyond: Expected number of relevant candidates after these hits.
         belief: Belief that anything is relevant.
+        enough: Whether that is enough to show anything.
         rule: What is done with these numbers.
     """
 
@@ -97,6 +98,7 @@ class JudgedScores:
     probabilities: Values
     beyond: float
     belief: float
+    enough: bool
     rule: Rule
 
 
@@ -108,6 +110,7 @@ class Supervised:
         regression: Regression for the best hits.
         rules: What is done with the numbers of each view of the regression.
         beliefs: Models of belief for different knowledge of a query, the richest first.
+        floor: Least belief with which anything is shown.
         odds: Prior odds that a query has nothing relevant, relative to the odds among the examples of ``beliefs``.
         curve: Curve for the candidates after the best hits.
         rate: Model of the share of relevant candidates by the query's vector; None if no vectors were known.
@@ -116,6 +119,7 @@ class Supervised:
     regression: Regression
     rules: tuple[Rule, ...]
     beliefs: tuple[Belief, ...]
+    floor: float
     odds: float
     curve: PositionCurve
     rate: RelevantShare | None = None
@@ -139,16 +143,8 @@ class Supervised:
             after[featured], likely[featured] = degrees, probabilities
             degrees, probabilities = after, likely
         beyond = self.curve.relevant_after(len(falling), float(falling[-1]), null)
-        something = self._belief(of_query)
-        belief = something / (something + self.odds * (1 - something))
-        return JudgedScores(degrees, probabilities, beyond, belief, self.rules[int(predicted.view.min())])
-
-    def _belief(self, of_query: Values) -> float:
-        for belief in self.beliefs:
-            columns = [QUERY_NAMES.index(name) for name in belief.names]
-            if belief is self.beliefs[-1] or not np.isnan(of_query[columns]).any():
-                return belief.predict(of_query[None, columns])
-        raise AssertionError("a calibration has at least one belief")
+        belief = belief_of(self.beliefs, of_query, self.odds)
+        return JudgedScores(degrees, probabilities, beyond, belief, belief >= self.floor, self.rules[int(predicted.view.min())])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -156,6 +152,7 @@ class Supervised:
         return {
             "regression": self.regression.to_json(),
             "beliefs": [belief.to_json() for belief in self.beliefs],
+            "floor": self.floor,
             "odds": self.odds,
             "rules": [asdict(rule) for rule in self.rules],
             "curve": {
@@ -178,18 +175,29 @@ class Supervised:
         read = tuple(Belief.from_json(belief, "'beliefs'") for belief in beliefs)
         if not all(set(belief.names) <= set(QUERY_NAMES) for belief in read) or read[-1].names != QUERY_VIEWS[-1]:
             raise UserError("'beliefs' read features that this version does not make")
-        odds = float(numbers_of([value.get("odds")], "'odds'")[0])
-        if not 0 <= odds <= _MOST_ODDS:
-            raise UserError("'odds' is out of range")
+        odds, floor = (float(numbers_of([value.get(name)], f"{name!r}")[0]) for name in ("odds", "floor"))
+        if not (0 <= odds <= _MOST_ODDS and 0 <= floor <= 1):
+            raise UserError("'odds' or 'floor' is out of range")
         rate = value.get("rate")
         return cls(
             regression,
             _rules_of(value.get("rules"), regression.views),
             read,
+            floor,
             odds,
             _curve_of(value.get("curve")),
             None if rate is None else RelevantShare.from_json(rate, "'rate'"),
         )
+
+
+def belief_of(beliefs: Sequence[Belief], of_query: Values, odds: float) -> float:
+    """Belief that anything is relevant to a query with these features, by the richest model whose features are known."""
+    for belief in beliefs:
+        columns = [QUERY_NAMES.index(name) for name in belief.names]
+        if belief is beliefs[-1] or not np.isnan(of_query[columns]).any():
+            something = belief.predict(of_query[None, columns])
+            return something / (something + odds * (1 - something))
+    raise AssertionError("a calibration has at least one belief")
 
 
 def _rules_of(value: object, views: int) -> tuple[Rule, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rungwise.calibration import Calibration
+from rungwise.calibration import UNRELATED, Calibration
 from rungwise.cli.evaluate._inputs import ScoredInputs
 from rungwise.cli.frame import say
 from rungwise.core import UserError
 from rungwise.metrics import Ends
 from rungwise.models.io import CALIBRATION
-from rungwise.quality import CaptionEnds, CaptionQueries
+from rungwise.quality.typed_queries import CaptionEnds, TextedPictures
 
 _KNOWN = ", and for captions by the other captions of their hits, as in an index that has them"
 
@@ -23,18 +23,18 @@ def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
     """
     own = None if scored.model is None else scored.model.calibration_file
     file = own if given is None else given / CALIBRATION if given.is_dir() else given
-    queries = CaptionQueries.of(scored.model, scored.similarity, scored.data)
+    collection = TextedPictures.of_scores(scored.model, scored.similarity, scored.data)
     if file is None:
         # By the scores of unrelated texts, as in a search; without a model, by the scores alone.
-        unrelated = None if queries is None else queries.unrelated()[0]
+        unrelated = None if collection is None else collection.scores(UNRELATED)
         calibration = Calibration.unsupervised(unrelated, model_fingerprint=scored.model_hash)
     else:
         calibration = Calibration.load(file)
         if scored.model is not None:
             _refuse_other(file, calibration, scored)
-    informed = queries is not None and calibration.learnt is not None
+    informed = collection is not None and bool(calibration.learnt)
     say(f"relevance ends by: {calibration.source}{'' if file is None else f' ({file})'}{_KNOWN if informed else ''}")
-    return CaptionEnds.of(calibration, queries) if informed and queries is not None else calibration
+    return CaptionEnds.of(calibration, collection) if informed and collection is not None else calibration
 
 
 def _refuse_other(file: Path, calibration: Calibration, scored: ScoredInputs) -> None:

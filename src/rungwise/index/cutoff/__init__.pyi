@@ -1,5 +1,4 @@
 from ._calibration import refit as refit
-from ._caption_similarity import LOOKED_AT as LOOKED_AT
 from ._cutoff import Cutoff as Cutoff
 from ._cutoff import end_of as end_of
 from ._hit_texts import known_of as known_of

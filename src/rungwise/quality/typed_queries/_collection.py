@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.index import FACTS, Index
-from rungwise.metrics import EmbeddingSource
+from rungwise.metrics import EmbeddingSource, SimilaritySource
 from rungwise.models import DualEncoder
 
 _MOST_PICTURES = 5000
@@ -49,8 +49,10 @@ class TextedPictures:
     name: str
 
     @classmethod
-    def of_data(cls, model: DualEncoder, source: EmbeddingSource, data: ImageCaptions) -> TextedPictures:
-        """The pictures of a collection, whose vectors are at hand."""
+    def of_scores(cls, model: object, source: SimilaritySource, data: ImageCaptions) -> TextedPictures | None:
+        """The pictures of a collection with its scores; None where these are not of vectors of a dual encoder."""
+        if not isinstance(model, DualEncoder) or not isinstance(source, EmbeddingSource):
+            return None
         columns = {
             name: tuple(_texts(value) for value in values)
             for name, values in data.columns.items()
@@ -66,6 +68,11 @@ class TextedPictures:
             _told(columns),
             data.name,
         )
+
+    def scores(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, pictures) similarities of texts."""
+        vectors = np.asarray(self.model.encode_text(texts), np.float32)
+        return np.asarray(self.model.similarity.array(self.images, vectors).T, np.float32)
 
     @classmethod
     def of_index(cls, index: Index, model: DualEncoder) -> TextedPictures:
