@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.calibration import BEYOND, Background, Calibration, Known
+from rungwise.calibration import BEYOND, RUNGS, UNJUDGED_RUNGS, Background, Calibration, Known
 from rungwise.core import UserError
 from tests.calibration.conftest import CENTRE, SPREAD, planted
 
@@ -246,3 +246,20 @@ def test_the_examples_of_the_page_that_explains_it_run():
     outcome = doctest.testfile(str(page), module_relative=False, optionflags=flags)
     assert outcome.attempted > 10
     assert outcome.failed == 0
+
+
+def test_names_say_whether_judgements_stand_behind_them(fitted, by_standard):
+    assert fitted.names == RUNGS
+    assert by_standard.names == Calibration.unsupervised().names == UNJUDGED_RUNGS
+    assert not set(RUNGS) & set(UNJUDGED_RUNGS)
+
+
+def test_without_judgements_a_poor_best_hit_is_no_best_match(by_standard):
+    """It is shown all the same: the cut does not depend on the names."""
+    scores = np.random.default_rng(11).normal(CENTRE, SPREAD, 1000)
+    reached = np.median(scores) + by_standard.standard.best_of(1000)
+    poor, clear = np.append(scores, reached + 0.05), np.append(scores, reached + 0.4)
+    assert by_standard.cut(poor) >= 1
+    assert by_standard.rungs(poor)[-1] == 2 or by_standard.rungs(poor)[-1] == 3
+    assert by_standard.rungs(clear)[-1] == 1
+    assert 0 < by_standard.degrees(poor)[-1] < by_standard.degrees(clear)[-1] < 1

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from rungwise.calibration import BEYOND, RUNGS
+
 Bands = tuple[int, int, int]
-NAMES = ("exactly", "close", "loosely related", "")
 
 
 def bands(exactly: int, close: int, loosely: int) -> Bands:
@@ -15,7 +16,13 @@ def bands(exactly: int, close: int, loosely: int) -> Bands:
     return exactly, close, loosely
 
 
-def judged(page: Any, of: Bands | Callable[[dict[str, list[str]]], Bands | None], belief: float = 0.95) -> None:
+def judged(
+    page: Any,
+    of: Bands | Callable[[dict[str, list[str]]], Bands | None],
+    belief: float = 0.95,
+    names: tuple[str, str, str] = RUNGS,
+    remark: str = "",
+) -> None:
     """Judge all searches of a page: ``of`` says how many stand in each band, or says it by what is asked."""
 
     def answer(route: Any) -> None:
@@ -26,12 +33,13 @@ def judged(page: Any, of: Bands | Callable[[dict[str, list[str]]], Bands | None]
         for place, hit in enumerate(found.get("hits", []), start=offset):
             rung = None if wanted is None else _rung(place, wanted)
             degree = None if rung is None else 1 - rung / 4
-            hit.update(rung=rung, degree=degree, band="" if rung is None else NAMES[rung - 1])
+            hit.update(rung=rung, degree=degree, band="" if rung is None else (*names, "")[rung - 1])
         if wanted is None:
             found["end"] = None
         else:
             shown = sum(wanted)
             end = {"shown": shown, "nothing": shown == 0, "belief": belief, "source": "a test", "advice": []}
+            end |= {"names": list(names), "remark": remark}
             found["end"] = end
         route.fulfill(json=found)
 
@@ -43,4 +51,4 @@ def _rung(place: int, of: Bands) -> int:
         if place < count:
             return rung
         place -= count
-    return len(NAMES)
+    return BEYOND

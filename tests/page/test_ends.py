@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from rungwise.calibration import UNJUDGED_RUNGS
 from tests.page.browser import expect, scroll_to_the_end
 from tests.page.ends import bands, judged
 
@@ -29,6 +30,23 @@ def test_hits_stand_in_bands_up_to_the_end(page, site):
     expect(page.locator("#results .score")).to_have_count(0)
     expect(page.get_by_role("region", name="Close").locator(".tile")).to_have_count(3)
     expect(page.locator("#end")).to_be_empty()
+
+
+def test_without_judgements_the_bands_are_of_matches(page, site):
+    judged(page, bands(2, 3, 4), names=UNJUDGED_RUNGS)
+    page.goto(site + "?q=blue&fold=false")
+    expect(tiles(page)).to_have_count(9)
+    assert headings(page) == ["Best matches 2", "Good matches 3", "Further matches 4", "Relevance ends here"]
+    expect(page.locator("#remark")).to_be_hidden()
+    tiles(page).first.locator("a.open").click()
+    expect(page.locator(".fit")).to_have_text("One of the best matches")
+
+
+def test_where_no_picture_stands_out_the_page_says_so_above_them(page, site):
+    judged(page, bands(0, 0, 4), names=UNJUDGED_RUNGS, remark="no picture stands out clearly; these come nearest")
+    page.goto(site + "?q=blue&fold=false")
+    expect(tiles(page)).to_have_count(4)
+    expect(page.locator("#remark")).to_have_text("No picture stands out clearly; these come nearest.")
 
 
 def test_bands_without_pictures_are_not_shown(page, site):

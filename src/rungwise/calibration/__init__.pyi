@@ -11,12 +11,16 @@ from ._comparison import Comparison as Comparison
 from ._comparison import KindComparison as KindComparison
 from ._judgement import BEYOND as BEYOND
 from ._judgement import RUNGS as RUNGS
+from ._judgement import UNJUDGED_RUNGS as UNJUDGED_RUNGS
 from ._judgement import Background as Background
 from ._judgement import Known as Known
+from ._judgement import Names as Names
 from ._judgement import QueryJudgement as QueryJudgement
 from ._training_queries import NOTHING as NOTHING
 from ._training_queries import TrainingQueries as TrainingQueries
 from ._training_queries import compared as compared
+from ._unrelated_standard import SHARE_OF_BEST as SHARE_OF_BEST
+from ._unrelated_standard import UNJUDGED_BOUNDARIES as UNJUDGED_BOUNDARIES
 from ._unrelated_texts import OTHER_UNRELATED as OTHER_UNRELATED
 from ._unrelated_texts import UNRELATED as UNRELATED
 from ._unrelated_texts import UNRELATED_PHRASES as UNRELATED_PHRASES

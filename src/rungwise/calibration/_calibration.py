@@ -14,9 +14,18 @@ from rungwise.calibration import _json_file as json_file
 from rungwise.calibration._comparison import KindComparison
 from rungwise.calibration._f1_cut import best_cut
 from rungwise.calibration._false_discovery import belief_from, chance_of_noise, false_discovery_rates
-from rungwise.calibration._judgement import BEYOND, Background, Known, QueryJudgement, Values
+from rungwise.calibration._judgement import (
+    BEYOND,
+    RUNGS,
+    UNJUDGED_RUNGS,
+    Background,
+    Known,
+    Names,
+    QueryJudgement,
+    Values,
+)
 from rungwise.calibration._null_distribution import Null
-from rungwise.calibration._unrelated_standard import Standard, checked_unrelated
+from rungwise.calibration._unrelated_standard import UNJUDGED_BOUNDARIES, Standard, checked_unrelated
 from rungwise.calibration.learning import Supervised, checked_pairs, learn
 from rungwise.core import UserError, digest_of_json
 from rungwise.metrics import Direction, JudgedQueries, Scores
@@ -27,8 +36,8 @@ _LOOKED_AT = 1000
 _LEAST = 1e-9
 """Lower bound of a belief where something is divided by it."""
 
-_UNJUDGED = (0.95, 0.8)
-"""Smallest degrees of the rungs 1 and 2 where nothing was judged."""
+_OUT_OF_BULK = (0.95, 0.8)
+"""Smallest degrees of the rungs 1 and 2 where only the query's own scores are known."""
 
 SHORT = 4
 """Largest number of words of a short query: a phrase, as people type it, and no whole caption."""
@@ -84,8 +93,9 @@ class Calibration:
 
         With scores of unrelated queries (:mod:`rungwise.calibration._unrelated_standard`), those hits are shown that
         stand higher over the query's centre than the best hits of nine in ten unrelated queries, and at least two
-        thirds as high as the query's best hit. A degree is the probability of standing higher than the best hits of ten
-        unrelated queries, times the hit's height as a share of the best hit's.
+        thirds as high as the query's best hit. A degree is the share of the hit's height that lies above the best hit
+        of unrelated queries. It is no expected degree of relevance, but is the same for every query: where the best hit
+        of a query has a low degree, none of its hits is called "best". "Best" begins at a third, "good" at a fifth.
 
         Without them, a degree is one minus the local false discovery rate: the probability that the hit does not belong
         to the bulk of the query's own scores (:mod:`rungwise.calibration._null_distribution`,
@@ -104,6 +114,8 @@ class Calibration:
         >>> calibration = Calibration.unsupervised(rng.normal(0.1, 0.05, (48, 2000)))
         >>> calibration.source
         'no judgements: by how far hits stand above those of unrelated queries'
+        >>> calibration.names
+        ('best', 'good', 'further')
         >>> calibration.cut(np.append(rng.normal(0.1, 0.05, 1993), np.full(7, 0.4)))
         7
         """
@@ -111,7 +123,7 @@ class Calibration:
         if unrelated is None:
             return cls(0.5, scale, f"{source} out of the bulk", model_fingerprint)
         standard, source = Standard.of(unrelated), f"{source} above those of unrelated queries"
-        return cls(0.5, scale, source, model_fingerprint, standard=standard)
+        return cls(UNJUDGED_BOUNDARIES[1], scale, source, model_fingerprint, standard=standard)
 
     @classmethod
     def fit(
@@ -175,6 +187,11 @@ class Calibration:
         scale = (min(0.0, float(np.nanmin(degrees))), float(np.nanmax(degrees)))
         return cls(float(relevant_from), scale, source, model_fingerprint, learnt)
 
+    @property
+    def names(self) -> Names:
+        """Names of the rungs 1, 2 and 3: ``RUNGS`` where judgements stand behind them, else ``UNJUDGED_RUNGS``."""
+        return RUNGS if self.learnt else UNJUDGED_RUNGS
+
     def degrees(self, scores: ArrayLike, known: Known | None = None) -> Values:
         """Expected degree of each candidate of one query.
 
@@ -191,7 +208,7 @@ class Calibration:
         return self._whole(scores, known)[0]
 
     def rungs(self, scores: ArrayLike, known: Known | None = None) -> NDArray[np.int64]:
-        """Rung of each candidate of a query: 1, 2, 3 as in ``RUNGS``, 4 after the end; arguments of :meth:`degrees`."""
+        """Rung of each candidate: 1 to 3 as in :attr:`names`, 4 after the end; arguments of :meth:`degrees`."""
         degrees, best, judged = self._whole(scores, known)
         rungs = np.full(len(degrees), BEYOND)
         rungs[best] = judged.rungs
@@ -307,8 +324,7 @@ class Calibration:
         judged = self._judged(checked[best], null, known and known.of_hits(best))
         least = float(judged.degrees.min())
         if self.standard is not None:
-            heights = checked - null.centre
-            degrees = self.standard.degrees(heights, float(heights[best[0]]), null.total)
+            degrees = self.standard.degrees(checked - null.centre, null.total)
         elif not self.learnt:
             # Those after them stand out as the last of them does, or less; almost always not at all.
             degrees = np.minimum(np.maximum(null.positions(checked), 0.0), 1.0) * least
@@ -332,8 +348,8 @@ class Calibration:
         if self.standard is not None:
             heights = falling - null.centre
             belief = float(self.standard.standing_out(heights[:1], null.total)[0])
-            degrees = self.standard.degrees(heights, float(heights[0]), null.total)
-            return _named(degrees, np.arange(hits) < self.standard.cut(heights, null.total), belief, _UNJUDGED)
+            degrees, cut = self.standard.degrees(heights, null.total), self.standard.cut(heights, null.total)
+            return _named(degrees, np.arange(hits) < cut, belief, UNJUDGED_BOUNDARIES)
         if self.learnt:
             found = self._learnt_of(known).judged(falling, null, known)
             degrees, belief = np.clip(found.degrees, *self.scale), found.belief
@@ -350,7 +366,7 @@ class Calibration:
         # Of hits and others, if anything is relevant.
         given = max(belief, _LEAST)
         shown = _likeliest(np.minimum(degrees / given, 1.0), beyond / given, belief, 0.0)
-        return _named(degrees, shown, belief, _UNJUDGED)
+        return _named(degrees, shown, belief, _OUT_OF_BULK)
 
 
 @dataclass(frozen=True)

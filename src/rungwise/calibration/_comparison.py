@@ -73,6 +73,25 @@ class KindComparison:
 
 
 @dataclass(frozen=True)
+class ShownFor:
+    """What is shown for a query.
+
+    Attributes:
+        text: The query.
+        before: Number of hits shown by what judges now.
+        after: Number of hits shown by the new calibration.
+        right: Number of relevant ones among these.
+        relevant: Number of relevant candidates.
+    """
+
+    text: str
+    before: int
+    after: int
+    right: int
+    relevant: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A new calibration compared with what judges now.
 
@@ -81,14 +100,14 @@ class Comparison:
         reason: Why nothing could be compared; empty where it was.
         named_before: Shares of the shown hits in the rungs 1, 2, 3, as it is now.
         named_after: The same with the new calibration.
-        examples: Queries with the number of hits shown before and after, of which relevant after, and relevant ones.
+        examples: What is shown for each of the queries.
     """
 
     kinds: tuple[KindComparison, ...] = ()
     reason: str = ""
     named_before: tuple[float, float, float] = (0.0, 0.0, 0.0)
     named_after: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    examples: tuple[tuple[str, int, int, int, int], ...] = ()
+    examples: tuple[ShownFor, ...] = ()
 
     @property
     def harmless(self) -> bool:

@@ -11,8 +11,13 @@ from rungwise.core import UserError
 
 Values = NDArray[np.float64]
 
-RUNGS = ("exactly", "close", "loosely related")
-"""Names for people of the rungs 1, 2 and 3, which say how well a hit fits."""
+Names = tuple[str, str, str]
+
+RUNGS: Names = ("exactly", "close", "loosely related")
+"""Names of the rungs 1, 2 and 3, which say how well a hit fits, by a calibration that was learnt from judgements."""
+
+UNJUDGED_RUNGS: Names = ("best", "good", "further")
+"""Names of the rungs 1, 2 and 3 where nothing was judged: how clearly a hit stands out, not whether it is right."""
 
 BEYOND = len(RUNGS) + 1
 """Rung of every hit after the end of relevance."""
@@ -87,7 +92,7 @@ class QueryJudgement:
 
     Attributes:
         degrees: (hits,) expected degrees of relevance, on the scale of the calibration.
-        rungs: (hits,) 1, 2 or 3 as named in :data:`RUNGS`; :data:`BEYOND` after the end of relevance.
+        rungs: (hits,) 1, 2 or 3 as :attr:`Calibration.names` names them; :data:`BEYOND` after the end of relevance.
         cut: Number of best hits to show; 0 for "nothing relevant".
         belief: Belief that any candidate is relevant, 0..1.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration._calibration import Calibration
-from rungwise.calibration._comparison import Comparison, KindComparison
+from rungwise.calibration._comparison import Comparison, KindComparison, ShownFor
 from rungwise.calibration._judgement import BEYOND, Known, QueryJudgement, Values
 from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.core import UserError
@@ -198,16 +198,8 @@ def compared(
             found.append(KindComparison.of(kind, was.f1[own], now.f1[own], groups[own], *right))
     relevant = np.concatenate([(part.relevance >= part.relevant_from).sum(axis=1) for part in seen])
     texts = [text for part in seen for text in part.texts]
-    examples = tuple(
-        zip(
-            texts,
-            was.shown.tolist(),
-            now.shown.tolist(),
-            now.right.sum(axis=1).astype(int).tolist(),
-            relevant.tolist(),
-            strict=True,
-        )
-    )
+    shown = was.shown.tolist(), now.shown.tolist(), now.right.sum(axis=1).astype(int).tolist(), relevant.tolist()
+    examples = tuple(map(ShownFor, texts, *shown))
     return replace(new, kinds=tuple(found)), Comparison(tuple(found), "", _named(was), _named(now), examples)
 
 

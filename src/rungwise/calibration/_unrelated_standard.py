@@ -26,11 +26,12 @@ _FEWEST = 10
 _SHOWN = 0.9
 """Share of unrelated queries whose best hit must be lower than a hit that is shown."""
 
-_SHARE_OF_BEST = 2 / 3
+SHARE_OF_BEST = 2 / 3
 """Share of the best hit's height that a hit must have to be shown."""
 
-_QUERIES = 10
-"""Number of unrelated queries that a degree compares with."""
+UNJUDGED_BOUNDARIES = (1 / 3, 1 / 5)
+"""Smallest degrees of the rungs 1 and 2. Hardly any unrelated query reaches them
+(``benchmarks/absolute_degrees.py``)."""
 
 _TAIL = (0.01, 0.001)
 """Shares of all heights between which the spread of the tail is measured."""
@@ -79,22 +80,26 @@ class Standard:
         """Share of unrelated queries whose best of ``total`` candidates is lower than each of (hits,) heights."""
         from scipy.special import ndtr
 
-        grown = self.spread * (_quantile(0.5 / total) - _quantile(0.5 / self.total))
-        return np.asarray(ndtr((heights - self.best - grown) / self.deviation))
+        return np.asarray(ndtr((heights - self.best_of(total)) / self.deviation))
 
-    def degrees(self, heights: Values, highest: float, total: int) -> Values:
-        """Degrees in 0..1: how near hits come to the best one, and how surely they exceed ten unrelated queries.
+    def best_of(self, total: int) -> float:
+        """Mean height of the best of ``total`` candidates for an unrelated query."""
+        return self.best + self.spread * (_quantile(0.5 / total) - _quantile(0.5 / self.total))
 
-        ``heights`` are (hits,) scores over the query's centre, ``highest`` is that of its best hit, and ``total`` the
-        number of candidates.
+    def degrees(self, heights: Values, total: int) -> Values:
+        """(hits,) degrees in 0..1: the share of each height above that of the best hit of unrelated queries.
+
+        A degree is max(0, 1 - b / h) for a hit of height h, where b is the mean height that unrelated queries reach
+        with their best of ``total`` candidates. So it has no unit, does not depend on the query's other hits, and means
+        the same for every query.
         """
-        if highest <= 0:
-            return np.zeros(len(heights))
-        return np.asarray(self.standing_out(heights, total) ** _QUERIES * np.clip(heights / highest, 0.0, 1.0))
+        above = np.maximum(heights, 0.0)
+        reached = max(self.best_of(total), 0.0)
+        return np.asarray(np.clip(above - reached, 0.0, None) / np.maximum(above, np.finfo(np.float64).tiny))
 
     def cut(self, heights: Values, total: int) -> int:
         """Number of hits to show, from (hits,) falling heights and the number of candidates."""
-        high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= _SHARE_OF_BEST * heights[0])
+        high = (self.standing_out(heights, total) >= _SHOWN) & (heights >= SHARE_OF_BEST * heights[0])
         return int(np.count_nonzero(high))
 
 

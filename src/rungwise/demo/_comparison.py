@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import RUNGS
+from rungwise.calibration import BEYOND
 from rungwise.core import UserError
 from rungwise.demo._places import NAMES, RELEVANT_FROM, TITLES, Name
 from rungwise.demo._sides import DemoModel
@@ -39,7 +39,7 @@ class ShownHit:
         true: Number of facts that hold; None where the query was not understood.
         wrong: Facts that do not hold, in a few words each.
         expected: Degree that the calibration expects.
-        band: Band of the calibration: "exactly", "close" or "loosely related"; empty after the end.
+        band: Band of the calibration, such as "exactly"; empty after the end.
     """
 
     id: str
@@ -181,7 +181,7 @@ class SideBySide:
                     true=None if facts is None else facts.true,
                     wrong=() if facts is None else facts.wrong,
                     expected=round(float(judgement.degrees[rank]), 4),
-                    band=RUNGS[rung - 1] if rung <= len(RUNGS) else "",
+                    band=side.calibration.names[rung - 1] if rung < BEYOND else "",
                 )
             )
         right = None if degrees is None else np.flatnonzero(degrees[order] == 1)

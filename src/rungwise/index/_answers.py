@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from rungwise.calibration import RUNGS
 from rungwise.core import UserError
 from rungwise.index.query import UnknownWord
 from rungwise.index.stores import StoreHits
@@ -81,13 +82,15 @@ class End:
     """Where relevance ends in an answer.
 
     Attributes:
-        rungs: Rung of each hit of the answer: 1, 2 or 3 as :data:`rungwise.calibration.RUNGS` names them, 4 after the
-            end.
+        rungs: Rung of each hit of the answer: 1, 2 or 3 as ``names`` names them, 4 after the end.
         degrees: Expected degree of relevance of each hit of the answer.
         shown: Number of groups of the whole ranking that stand before the end.
         belief: Probability, 0..1, that the index holds a relevant picture at all.
         source: One line that names what this was judged by.
         advice: Lines that say what to try where little or nothing was found.
+        names: Names of the rungs 1, 2 and 3: :data:`rungwise.calibration.RUNGS` where they were learnt from
+            judgements, else :data:`rungwise.calibration.UNJUDGED_RUNGS`.
+        remark: One line for people where no picture stands out clearly, or none is like a given one; else empty.
     """
 
     rungs: tuple[int, ...]
@@ -96,6 +99,8 @@ class End:
     belief: float
     source: str
     advice: tuple[str, ...] = ()
+    names: tuple[str, str, str] = RUNGS
+    remark: str = ""
 
     @property
     def nothing(self) -> bool:

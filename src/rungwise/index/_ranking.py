@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.calibration import BEYOND, QueryJudgement
+from rungwise.calibration import BEYOND, RUNGS, QueryJudgement
 from rungwise.index.filters import Where
 from rungwise.index.stores import Metric, Row, Store
 from rungwise.similarity import unit_rows
@@ -116,6 +116,7 @@ class JudgedRanking:
         judgement: Judgement of these hits.
         relevant_from: The least degree that counts as relevant.
         source: One line that names what they were judged by.
+        names: Names of the rungs 1, 2 and 3.
         by_hit: Whether the judgement knows each hit by more than its score.
     """
 
@@ -124,6 +125,7 @@ class JudgedRanking:
     judgement: QueryJudgement
     relevant_from: float
     source: str
+    names: tuple[str, str, str] = RUNGS
     by_hit: bool = False
 
     @property

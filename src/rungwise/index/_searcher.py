@@ -106,8 +106,9 @@ class Searcher:
         frequent ones; so a word that the model never learnt is found where it is written. Where something is wanted
         less, it brings none. With ``"on"`` any word brings a picture, unless it has all words that are wanted less.
 
-        Where relevance ends is judged by the calibration of the index, else by that of the model, else by the scores
-        alone; queries with pictures are judged by the scores alone. A picture is judged against the whole index,
+        Where relevance ends is judged by the calibration of the index, else by that of the model, else by unrelated
+        texts; queries of pictures alone by pictures of nothing, and those of words and pictures, or with a picture that
+        is wanted less, by the scores alone. A picture is judged against the whole index,
         whatever the filter. Pictures whose captions and columns have all words that are wanted stand before the end in
         any case. Reranking and full text say which pictures come first, and the judgement how many of them fit how
         well.
@@ -164,7 +165,14 @@ class Searcher:
         if ended is not None:
             filtered, has_words = bool(candidates.where.conditions), query.has_words
             end = end_of(
-                ended, groups, shown, filtered=filtered, unknown=unknown, by_words=len(by_words), has_words=has_words
+                ended,
+                groups,
+                shown,
+                filtered=filtered,
+                unknown=unknown,
+                by_words=len(by_words),
+                has_words=has_words,
+                has_certain=bool(certain),
             )
         return Answer(
             hits=tuple(map(Hit, (ids := [group.id for group in shown]), candidates.scores(ids))),

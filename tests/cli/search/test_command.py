@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.calibration import QueryJudgement
+from rungwise.calibration import RUNGS, QueryJudgement
 from rungwise.cli import _serve as serve
 from rungwise.cli import main
 from rungwise.index import Index
@@ -118,7 +118,7 @@ def test_lines_and_copies(place: str, tmp_path: Path, capsys: pytest.CaptureFixt
 class TwoFit:
     """The best hit is exactly right, the second loosely related."""
 
-    source, relevant_from, learnt = "two fit", 0.5, None
+    source, names, relevant_from, learnt = "two fit", RUNGS, 0.5, None
 
     def judge_hits(self, scores, background, known=None) -> QueryJudgement:  # type: ignore[no-untyped-def]
         rungs = np.array([1, 3, *[4] * (len(scores) - 2)])

@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from rich.cells import cell_len
 
+from rungwise.calibration import RUNGS, UNJUDGED_RUNGS
 from rungwise.cli.search._render import SearchedPage, SearchOutput
 from rungwise.index import End
 
@@ -146,7 +148,8 @@ def test_programs_get_the_hits_with_their_bands() -> None:
     answered = judged((2, 4), 1, more=True, folded={"0.jpg": ("b.jpg",), "1.jpg": ("c.jpg",)})
     read = json.loads(answered.as_json())
     assert [(hit["rung"], hit["band"], hit["degree"]) for hit in read["hits"]] == [(2, "close", 0.25), (4, "", 0.25)]
-    end = {"shown": 1, "left_out": 0, "nothing": False, "belief": 0.5, "source": "grades", "advice": []}
+    end = {"shown": 1, "left_out": 0, "nothing": False, "belief": 0.5, "source": "grades", "names": list(RUNGS),
+           "remark": "", "advice": []}  # fmt: skip
     assert (read["end"], read["more"]) == (end, True)
     before = json.loads(answered.until_end().as_json())
     assert ([hit["id"] for hit in before["hits"]], before["folded"]) == (["0.jpg"], {"0.jpg": ["b.jpg"]})
@@ -154,3 +157,22 @@ def test_programs_get_the_hits_with_their_bands() -> None:
     plain = SearchOutput("", (PLAIN,))
     assert "end" not in json.loads(plain.as_json())
     assert plain.until_end() == plain
+
+
+def test_without_judgements_no_hit_is_called_exact_and_it_is_said_where_none_stands_out() -> None:
+    def unjudged(rungs: tuple[int, ...], remark: str = "", first: int = 1) -> SearchOutput:
+        judged_by_people = judged(rungs, sum(rung < 4 for rung in rungs), first=first)
+        assert judged_by_people.end is not None
+        end = replace(judged_by_people.end, names=UNJUDGED_RUNGS, remark=remark)
+        hits = tuple(replace(hit, names=UNJUDGED_RUNGS) for hit in judged_by_people.hits)
+        return replace(judged_by_people, hits=hits, end=end)
+
+    assert said(unjudged((1, 2, 3)))[1:] == ["best matches", "1", "good matches", "2", "further matches", "3",
+                                             "-- relevance ends here --"]  # fmt: skip
+    poor = unjudged((2, 3), "none stands out")
+    assert said(poor)[:3] == ["files in .", "none stands out", "good matches"]
+    assert "none stands out" not in said(unjudged((2, 3), "none stands out", first=11))
+    read = json.loads(poor.as_json())
+    assert [hit["band"] for hit in read["hits"]] == ["good", "further"]
+    assert (read["end"]["names"], read["end"]["remark"]) == (["best", "good", "further"], "none stands out")
+    assert said(unjudged((4, 4), "nothing is much like it here"))[0] == "nothing is much like it here"

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration
+from rungwise.calibration import FEWEST_QUERIES, UNJUDGED_RUNGS, Calibration
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
-from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, parse_where
+from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, Words, parse_where
 from rungwise.index.cutoff import _calibration as calibration
 from rungwise.index.cutoff._caption_similarity import CaptionSimilarity
+from rungwise.index.cutoff._picture_standard import PictureStandard
 from rungwise.index.maintenance import verify_index
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.similarity import Cosine
@@ -35,6 +36,7 @@ class Topical(DualEncoder):
     """A text is near the topics that it is about; rows of features are their own vectors."""
 
     dimension, fingerprint, similarity = WIDTH, "topical", Cosine()
+    reads_pictures = False
 
     def encode_image(self, pictures, *, progress=None, cache=None) -> EncodedImages:
         return EncodedImages(_units(np.asarray(pictures[:], np.float32)), np.arange(len(pictures)))
@@ -153,7 +155,7 @@ def test_a_picture_that_has_all_words_stands_before_the_end(index: Index) -> Non
     assert "p77" not in [hit.id for hit in far.hits[: far.end.shown]], "one word is missing"
 
 
-def test_pictures_are_judged_by_the_scores_alone(index: Index) -> None:
+def test_pictures_are_judged_by_the_scores_alone_where_the_model_reads_none(index: Index) -> None:
     vector = _units(CENTRES[4:5])
     answer = search(index, Query((Term(GivenVector(vector, "four")),)))
     assert answer.end is None or answer.end.source == Calibration.unsupervised().source
@@ -161,6 +163,75 @@ def test_pictures_are_judged_by_the_scores_alone(index: Index) -> None:
     index.picture_store.upsert(["odd"], outlier, [{"captions": [], "n": 1}])
     alone = search(index, Query((Term(GivenVector(outlier, "odd")),)), k=5)
     assert alone.end is None or alone.end.shown >= 1
+
+
+class Seeing(Topical):
+    """A pattern is about nothing; counts how often pictures are encoded."""
+
+    reads_pictures = True
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def encode_image(self, pictures, *, progress=None, cache=None) -> EncodedImages:
+        self.encoded += len(pictures)
+        noise = [np.random.default_rng(zlib.crc32(one)).normal(size=WIDTH) for one in pictures]
+        return EncodedImages(_units(np.array(noise, np.float32)), np.arange(len(pictures)))
+
+
+def _given(vector: np.ndarray, weight: float = 1.0) -> Term:
+    return Term(GivenVector(np.atleast_2d(np.float32(vector)), "given"), weight)
+
+
+def test_pictures_are_compared_with_pictures_of_nothing(index: Index) -> None:
+    model, options = Seeing(), SearchOptions(words="off")
+    searcher = Searcher(index, model)
+    searcher.search("words about 3", 5, options=options)
+    assert not model.encoded, "searches by words do not pay for it"
+    like = searcher.search(Query((_given(CENTRES[4]),)), 40, options=options).end
+    assert like is not None
+    assert like.source == PictureStandard.source
+    assert like.names == UNJUDGED_RUNGS
+    assert like.shown == pytest.approx(EACH, abs=3)
+    assert like.rungs[0] == 1
+    assert like.remark == ""
+    nothing = searcher.search(Query((_given(-CENTRES[:TOPICS].sum(axis=0)),)), 5, options=options).end
+    assert nothing is not None
+    assert nothing.nothing
+    assert nothing.remark == "nothing is much like it here"
+    assert set(nothing.rungs) == {4}
+    assert model.encoded == 24, "they are encoded once"
+
+
+def test_words_with_pictures_and_pictures_that_are_wanted_less_are_judged_by_the_scores_alone(index: Index) -> None:
+    model = Seeing()
+    for terms in (
+        (_given(CENTRES[4]), Term(Words("about 4"))),
+        (_given(CENTRES[4]), _given(CENTRES[5], -0.3)),
+    ):
+        end = Searcher(index, model).search(Query(terms), 5, options=SearchOptions(words="off")).end
+        assert end is None or end.source == Calibration.unsupervised().source
+    assert not model.encoded
+
+
+def test_where_no_hit_stands_out_it_is_said(index: Index) -> None:
+    """Only without judgements: names that were learnt say it themselves."""
+    (index.folder / "calibration.json").unlink()
+    plain = Index.open(index.folder)
+    ends = [
+        search(plain, f"asked {n} about {n % TOPICS} and of {(n + 7) % TOPICS} and of {n * 3 % TOPICS}").end
+        for n in range(20)
+    ]
+    assert all(end is not None and end.names == UNJUDGED_RUNGS for end in ends)
+    for end in ends:
+        assert end is not None
+        poor = "no picture stands out clearly; these come nearest"
+        assert end.remark == (poor if end.shown and min(end.rungs) > 1 else "")
+    assert len({end.remark for end in ends if end is not None}) == 2, "some queries have a best match, and others none"
+    certain = search(plain, "picture number 77", words="on").end
+    assert certain is not None
+    assert certain.shown
+    assert certain.remark == "", "its caption has all words"
 
 
 class Backwards(PairScorer):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.calibration import BEYOND, Background, Known, QueryJudgement
+from rungwise.calibration import BEYOND, RUNGS, Background, Known, QueryJudgement
 from rungwise.index import Condition, Where
 from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
 from rungwise.index.cutoff._judge import MOST_JUDGED, advice, judged
@@ -20,7 +20,7 @@ ROWS, WIDTH = 390, 16
 class Threshold:
     """Hits of at least these scores are exactly, close, loosely related."""
 
-    source, relevant_from = "thresholds", 0.5
+    source, names, relevant_from = "thresholds", RUNGS, 0.5
 
     def __init__(self, *least: float) -> None:
         self.least = least

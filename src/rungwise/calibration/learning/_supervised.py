@@ -144,7 +144,9 @@ class Supervised:
             degrees, probabilities = after, likely
         beyond = self.curve.relevant_after(len(falling), float(falling[-1]), null)
         belief = belief_of(self.beliefs, of_query, self.odds)
-        return JudgedScores(degrees, probabilities, beyond, belief, belief >= self.floor, self.rules[int(predicted.view.min())])
+        return JudgedScores(
+            degrees, probabilities, beyond, belief, belief >= self.floor, self.rules[int(predicted.view.min())]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""

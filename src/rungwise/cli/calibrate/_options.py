@@ -16,31 +16,35 @@ from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 class Calibrate:
     """Learn where relevance ends, so that a search shows what fits and says where noise begins.
 
-    Give MODEL DATA, and captions with degrees of relevance teach it. Or give an INDEX alone: then the grades that
-    people gave on its page do, and where these are too few, its own captions. It is kept with the model, or in the
-    index, which a search prefers.
+    Queries as people type them are made of captions and columns: of DATA, or of the INDEX itself. Where people graded
+    hits on the page of the INDEX, their grades teach. What is learnt is compared with what judges now, on queries that
+    it did not see, and takes its place only where no kind of query loses. It is kept with the model, or in the index,
+    which a search prefers.
 
     Attributes:
         model: Folder or name of a model, or the folder of an index.
         data: Folder or caption file, with pictures. Best one that the model was not trained on.
-        relevance: Degrees of this split, or the name of a source. Degrees are what "rungwise relevance" wrote; a
-            source is such as bi-encoder. Default: tfidf, by the words of the captions; scenes have their own. Class
-            labels, where they chose the model.
-        relevant_from: The least degree that counts as relevant. Default by the source, which is said.
+        query_file: Queries of your own besides, one a line. Or JSON lines: {"query": "...", "relevant": ["id", ...]}.
+        show: Print how the calibration that is kept did for each kind of query, and learn nothing.
+        relevance: Captions as queries, with these degrees. What "rungwise relevance" wrote, or the name of a source,
+            such as bi-encoder.
+        relevant_from: The least degree of --relevance that counts as relevant. Default by the source, which is said.
         split: The pictures and captions to learn from; "all" takes every one.
         index: Keep it in this index.
-        out: Keep it in this JSON file.
-        queries: Captions to learn from, at most.
+        out: Keep it in this JSON file, whatever the comparison says.
+        queries: Queries to learn from, about.
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL|INDEX")]
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
+    query_file: Path | None = None
+    show: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     relevance: str | None = None
     relevant_from: float | None = None
     split: str = "val"
     index: Path | None = None
     out: Path | None = field(default=None, metadata=WRITTEN_FILE)
-    queries: int = field(default=1500, metadata=ADVANCED)
+    queries: int = field(default=1800, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)

@@ -2,84 +2,118 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.text import Text
 
-from rungwise.calibration import Calibration
+from rungwise.calibration import HARM, Calibration, Comparison, KindComparison, Names, TrainingQueries
 from rungwise.core.output import printable
 from rungwise.core.text import evenly_spread
-from rungwise.evaluation.statistics import CrossValidation
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _EXAMPLES = 5
-_LONGEST = 48
-"""Largest number of characters of a caption."""
-
-_METHODS = {
-    "flat": "one threshold for all queries",
-    "calibration": "this calibration",
-    "captions": "the same in an index with captions",
-    "best": "the best cut of each query",
+_LONGEST = 40
+"""Largest number of characters of a query."""
+_KINDS = {
+    "phrase": "phrases of captions",
+    "value": "values of columns",
+    "pair": "pairs of values",
+    "caption": "whole captions",
+    "given": "your own queries",
+    "asked": "queries that people asked",
+    "graded": "graded searches",
+    "unrelated": "unrelated texts",
 }
+_FEW = 30
+"""Number of queries below which a kind has too few to say much."""
 
 
-def render_counts(relevant: NDArray[np.int64], candidates: int) -> Text:
-    """Line on the pictures of the fit, and (queries,) numbers of those relevant to each caption.
-
-    >>> render_counts(np.array([2, 0]), 1000).plain
-    '2 captions and 1,000 pictures; relevant to a caption: 1.0 on average, 1 in the middle, none for 50.0 %'
-    """
+def render_queries(queries: TrainingQueries) -> Text:
+    """Line on the queries of a fit: how many of each kind, and how many pictures are relevant to one."""
+    counts = Counter(queries.kinds)
+    named = ", ".join(f"{many:,} {_KINDS[kind]}" for kind, many in counts.items())
+    relevant = (queries.relevance >= queries.relevant_from).sum(axis=1)[[kind != "unrelated" for kind in queries.kinds]]
     return Text(
-        f"{len(relevant):,} captions and {candidates:,} pictures; relevant to a caption: {relevant.mean():.1f} on"
-        f" average, {np.median(relevant):.0f} in the middle, none for {100 * float((relevant == 0).mean()):.1f} %"
+        f"{named}; {queries.similarity.shape[1]:,} pictures, {relevant.mean():.1f} relevant to a query on average"
     )
 
 
-def render_learnt(found: CrossValidation, calibration: Calibration, texts: Sequence[str]) -> Iterator[Table | Text]:
-    """Tables and lines, at most 80 columns wide."""
+def render_comparison(found: Comparison, now: Names) -> Iterator[Table | Text]:
+    """Tables and lines, at most 80 columns wide; ``now`` are the names that what judges now gives."""
+    if found.kinds:
+        yield _table(found.kinds)
+        yield Text(_said_of_names(found, now))
+        yield Text("\n".join(["such as, of queries that it did not see:", *_examples(found)]))
+
+
+def render_kept(calibration: Calibration) -> Iterator[Table | Text]:
+    """What a calibration keeps of how it did."""
+    yield Text(str(calibration))
+    if calibration.kinds:
+        yield _table(calibration.kinds)
+    else:
+        yield Text("it keeps no comparison: nothing was there to compare it with, or it was made by hand")
+
+
+def verdict(found: Comparison) -> str:
+    """Line on why what judges now stays, and what would help; empty where the new calibration may take its place."""
+    if found.harmless:
+        return ""
+    if not found.kinds:
+        return f"{found.reason}; more pictures with captions, or grades of hits (rungwise serve), would help"
+    lost = [kind for kind in found.kinds if not kind.harmless]
+    named = ", ".join(_KINDS[kind.kind] for kind in lost)
+    if any(kind.after < kind.before - HARM for kind in lost):
+        better = "captions that say more of what the pictures show, or several for each, or grades of hits"
+    elif min(kind.queries for kind in lost) < _FEW:
+        better = "more pictures with captions, or --query-file with queries of your own"
+    else:
+        better = "more pictures with captions, or grades of hits"
+    return f"a loss of more than {HARM:g} point cannot be excluded for {named}; what would help: {better}"
+
+
+def _table(kinds: Sequence[KindComparison]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(
-        caption="every query was judged by what the others taught; the best cut needs to know the answer",
+        caption="CutF1 of what is shown; difference with its 95 % interval; right: share of the hits called so",
         box=box.SIMPLE_HEAD,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
     )
-    table.add_column("where a list ends", no_wrap=True)
-    table.add_column(f"CutF1(t={calibration.relevant_from:.4g})", justify="right", no_wrap=True)
-    table.add_column("hits shown", justify="right", no_wrap=True)
-    for method, name in _METHODS.items():
-        if method not in found.cut_f1:
-            continue
-        table.add_row(name, f"{found.cut_f1[method]:.1f}", f"{found.shown[method]:.1f}")
-    yield table
-    if found.cut_f1["calibration"] < found.cut_f1["flat"]:
-        yield Text("one threshold for all queries does better here: take more captions, or another --relevance")
-    of_all, of_best = found.ece
-    lines = [f"expected degrees are off by {of_best:.3f} for the ten best hits (ECE@10), {of_all:.4f} for all (ECE)"]
-    if not math.isnan(found.none_auroc):
-        lines.append(f"it tells queries without anything relevant from others: NoneAUROC {found.none_auroc:.3f}")
-    lines.append("such as:")
-    lines += [_example(found, texts[query], query) for query in _examples(found)]
-    yield Text("\n".join(lines))
+    table.add_column("held-out queries", no_wrap=True)
+    for head in ("", "now", "new", "difference", '"exactly" right'):
+        table.add_column(head, justify="right", no_wrap=True)
+    for kind in kinds:
+        right = "-" if kind.exactly != kind.exactly else f"{100 * kind.exactly:.0f} %"
+        table.add_row(
+            _KINDS.get(kind.kind, printable(kind.kind)),
+            f"{kind.queries:,}",
+            f"{kind.before:.1f}",
+            f"{kind.after:.1f}",
+            f"{kind.after - kind.before:+.1f} [{kind.low:+.1f}, {kind.high:+.1f}]",
+            right,
+        )
+    return table
 
 
-def _examples(found: CrossValidation) -> list[int]:
-    """Queries from the fewest hits shown to the most, evenly spread."""
-    order = np.lexsort((np.arange(len(found.cuts)), found.cuts))
-    return [int(query) for query in order[evenly_spread(len(order), _EXAMPLES)]]
+def _said_of_names(found: Comparison, now: Names) -> str:
+    before, after = found.named_before, found.named_after
+    return (
+        f'names: "exactly" {100 * after[0]:.0f} % of the hits shown, "close" {100 * after[1]:.0f} %;'
+        f' now "{now[0]}" {100 * before[0]:.0f} %, "{now[1]}" {100 * before[1]:.0f} %'
+    )
 
 
-def _example(found: CrossValidation, text: str, query: int) -> str:
-    plain = printable(" ".join(text.split()))
-    short = plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1].rstrip() + "\u2026"
-    shown, right, relevant = int(found.cuts[query]), int(found.right[query]), int(found.relevant[query])
-    said = f"shows {shown}, {right} right" if shown else "shows nothing"
-    return f'  "{short}": {said}, of {relevant}'
+def _examples(found: Comparison) -> Iterator[str]:
+    """Queries from the fewest relevant pictures to the most, evenly spread."""
+    some = sorted((one for one in found.examples if one.relevant), key=lambda one: (one.relevant, one.text))
+    for at in evenly_spread(len(some), _EXAMPLES).tolist() if some else ():
+        one = some[at]
+        plain = printable(" ".join(one.text.split()))
+        short = plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1].rstrip() + "\u2026"
+        yield f'  "{short}": {one.after} shown, {one.right} of {one.relevant} right; now {one.before}'

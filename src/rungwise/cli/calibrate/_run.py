@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration
+from rungwise.calibration import FEWEST_QUERIES, Calibration, Comparison, TrainingQueries, compared
 from rungwise.cli.calibrate._options import Calibrate
 from rungwise.cli.calibrate._reach import say_out_of_reach
-from rungwise.cli.calibrate._render import render_counts, render_learnt
+from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, verdict
 from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.cli.frame import console, read_dual_encoder, read_model_of, say, say_issues
 from rungwise.core import UserError
@@ -22,27 +23,30 @@ from rungwise.core.disk import require_writable_file, usable_cache
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
 from rungwise.encoders.pretrained import ModelSource
-from rungwise.evaluation.inputs import checked_degrees, read_relevance, split_key
-from rungwise.evaluation.statistics import cross_validated, has_enough
-from rungwise.index import Index
+from rungwise.evaluation.inputs import checked_degrees, read_relevance, similarity_source, split_key
+from rungwise.index import Index, Searcher
 from rungwise.index.layout import manifest
 from rungwise.models.io import CALIBRATION, CONFIG
-from rungwise.quality import CaptionQueries
+from rungwise.quality.typed_queries import (
+    GivenQuery,
+    TextedPictures,
+    caption_queries,
+    read_queries,
+    training_queries,
+)
 from rungwise.relevance import Degrees
 from rungwise.relevance.description.describe import relevant_from
 
-_DEFAULT = "tfidf"
-"""Default source of degrees: made at once from captions alone, 0 to 1, and 1 for a caption's own picture."""
 _OF_LABELS = "labels"
 """Source of degrees for a model that was chosen by labels."""
-_CHECKED = 600
-"""Number of captions in the cross-validation."""
-_MOST_PAIRS = 200_000_000
-"""Largest number of pairs of captions and pictures: 1.6 GB with their degrees."""
+_MOST_ASKED = 500
+"""Largest number of queries that people asked of a server, the most asked first."""
+_MOST_PAIRS = 100_000_000
+"""Largest number of pairs of queries and pictures: 1.6 GB with all that is known of them."""
 
 
 def run(asked: Calibrate) -> int:
-    """Learn, print and write; returns the exit status.
+    """Learn, compare, print and write; returns the exit status.
 
     Raises:
         UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
@@ -50,12 +54,19 @@ def run(asked: Calibrate) -> int:
     given = Path(asked.model)
     if manifest.is_index(given) and asked.index is None:
         asked = replace(asked, index=given)
+    if asked.show:
+        return _show(asked)
     if asked.out is not None and asked.index is not None and asked.data is not None:
         raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
     if asked.queries < FEWEST_QUERIES:
         raise UserError(f"--queries {asked.queries}: at least {FEWEST_QUERIES} are needed to learn anything")
-    if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
-        raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+    if asked.relevant_from is not None:
+        if not math.isfinite(asked.relevant_from):
+            raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+        if asked.relevance is None:
+            raise UserError("--relevant-from changes nothing without --relevance; leave it out, or give both")
+    if asked.query_file is not None and asked.relevance is not None:
+        raise UserError("--query-file and --relevance: degrees are of captions, not of your queries; give one of them")
     _require_place(asked)
     if asked.data is None:
         return _of_index(asked)
@@ -63,6 +74,7 @@ def run(asked: Calibrate) -> int:
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
         _refuse_without_folder(asked.model)
+    own = () if asked.query_file is None else read_queries(asked.query_file)
     data = read_part(asked.data, asked.split, key=asked.key, join_restval=asked.join_restval)
     _refuse_too_few(data)
     if index is not None and manifest.is_index(given):
@@ -71,9 +83,25 @@ def run(asked: Calibrate) -> int:
         model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     if index is not None:
         index.check(model)
-    calibration = _learn_from(asked, scored_by(model, asked.model, data, asked))
-    say(f"written: {_keep(asked, index, calibration)}")
-    say_out_of_reach(asked, calibration)
+    scored = scored_by(model, asked.model, data, asked)
+    collection = TextedPictures.of_scores(scored.model, scored.similarity, data)
+    if collection is None:
+        raise UserError(
+            f"{asked.model}: its scores are not of vectors; a calibration is of a model that an index can use"
+        )
+    kept = None if index is None else index.calibration
+    old = kept or (None if model.calibration_file is None else Calibration.load(model.calibration_file))
+    queries, source = _taught(asked, scored, collection, own)
+    return _decide(asked, index, queries, old, source, scored.model_hash)
+
+
+def _show(asked: Calibrate) -> int:
+    """Print what the calibration that is kept says of itself."""
+    file = (asked.index or Path(asked.model)) / CALIBRATION
+    if not file.is_file():
+        raise UserError(f"{file}: no calibration is kept there; make one with `rungwise calibrate`")
+    for part in render_kept(Calibration.load(file)):
+        console.print(part)
     return 0
 
 
@@ -85,38 +113,36 @@ def _require_place(asked: Calibrate) -> None:
 
 
 def _of_index(asked: Calibrate) -> int:
-    """Learn from people's grades on the page of an index, or else from its captions."""
-    from rungwise.index.cutoff import refit
-
+    """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
     _refuse_idle(asked, ("split", "key", "join_restval", "cache", "precision", "least_cosine"), "DATA")
+    own = () if asked.query_file is None else read_queries(asked.query_file)
     index = Index.open(asked.index)
     grades = index.grades()
     say_issues(grades.issues)
     graded = len(grades.by_query())
     by_grades = graded >= FEWEST_QUERIES
     if by_grades:
-        _refuse_idle(asked, ("relevance", "relevant_from", "queries"), "DATA, since people graded this index")
-    elif not index.caption_store.count():
-        raise UserError(
-            f"{asked.index}: {graded} of {FEWEST_QUERIES} searches have graded hits, and there are no captions; grade"
-            " hits of more searches on its page (rungwise serve), or give DATA with captions"
-        )
+        idle = ("relevance", "relevant_from", "queries", "query_file")
+        _refuse_idle(asked, idle, "DATA, since people graded this index")
     other = None if Path(asked.model) == asked.index else asked.model
     model = read_model_of(index, other, asked.device, altered=asked.altered_model)
+    searcher = Searcher(index, model)
+    old = searcher.judging
     if by_grades:
-        calibration = refit(index, model)
+        calibration, found = searcher.calibration_of_grades()
         say(f"learnt from {calibration.source}: right and close ones are relevant")
-    else:
-        index.check(model)
-        say(f"{graded} of {FEWEST_QUERIES} searches have graded hits: learning from the captions of the index instead")
-        own = CaptionQueries.of_index(index, model)
-        hash_of_index = index.manifest.model_fingerprint
-        scored = ScoredInputs(own.source, own.data, True, model_hash=hash_of_index, model=model)
-        calibration = _learn_from(asked, scored)
-    say(f"written: {_keep(asked, index, calibration)}")
-    return 0
+        return _keep_or_not(asked, index, calibration, found, old)
+    collection = TextedPictures.of_index(index, model)
+    asked_of_server = index.asked_queries()
+    own += tuple(GivenQuery(text, kind="asked") for text in islice(asked_of_server, _MOST_ASKED))
+    if asked_of_server:
+        say(
+            f"{min(len(asked_of_server), _MOST_ASKED):,} queries that people asked of the server are among those learnt from"
+        )
+    queries, source = _taught(asked, None, collection, own)
+    return _decide(asked, index, queries, old if old.learnt else None, source, index.manifest.model_fingerprint)
 
 
 def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
@@ -128,47 +154,77 @@ def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
             raise UserError(f"{flag} changes nothing without {without}; leave it out")
 
 
-def _learn_from(asked: Calibrate, scored: ScoredInputs) -> Calibration:
-    """Learn from captions as queries, and print what was learnt."""
-    _refuse_too_few(scored.data)
+def _taught(
+    asked: Calibrate, scored: ScoredInputs | None, collection: TextedPictures, own: tuple[GivenQuery, ...]
+) -> tuple[TrainingQueries, str]:
+    """Queries to learn from, and one line for people on them: typed ones, or captions with degrees that were named."""
+    count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(collection.ids))))
+    labels = (
+        scored is not None and scored.model is not None and scored.model.chosen_by_labels and any(scored.data.labels)
+    )
+    if asked.relevance is None and not labels:
+        if not collection.model.reads_words:
+            raise UserError(
+                f"{asked.model}: reads no words, so that no queries can be made; give degrees with --relevance"
+            )
+        queries, how = training_queries(collection, count, own)
+        say(f"queries as people type them, of {collection.name}; its texts are read as {how}")
+        return queries, f"queries as people type them, of {collection.name}"
+    if scored is None:
+        scored = _scored(collection)
     relevance, title = _relevance(asked, scored)
     scored.refuse_own_opinion(relevance)
-    count = max(FEWEST_QUERIES, min(asked.queries, _MOST_PAIRS // max(1, len(scored.data))))
-    captions = len(scored.data.captions)
-    chosen = evenly_spread(captions, count)
-    pictures = np.arange(len(scored.data))
-    similarity = np.empty((len(chosen), len(pictures)), dtype=np.float32)
-    for which, scores in scored.similarity.select(pictures, chosen).columns(256):
-        similarity[which] = scores
+    chosen = evenly_spread(len(collection.captions), count)
     checked = checked_degrees(relevance, scored.similarity.shape, gaps=True)
     assert checked is not None
-    degrees = np.ascontiguousarray(checked.block(pictures, chosen).T)
+    degrees = np.ascontiguousarray(checked.block(np.arange(len(collection.ids)), chosen).T)
     start = _relevant_from(asked, relevance, degrees)
-    queries = CaptionQueries.of(scored.model, scored.similarity, scored.data)
-    known = None if queries is None else queries.known(chosen, likeness=True)
-    unrelated, unrelated_known = (None, None) if queries is None else queries.unrelated(likeness=True)
-    owners = scored.data.image_of_caption[chosen]
-    console.print(render_counts((degrees >= start).sum(axis=1), len(pictures)))
-    calibration = Calibration.fit(
-        similarity,
-        degrees,
-        start,
-        known=known,
-        unrelated=unrelated,
-        unrelated_known=unrelated_known,
-        source=f"{title}, of {scored.data.name}",
-        model_fingerprint=scored.model_hash,
+    return caption_queries(collection, chosen, degrees, start), f"{title}, of {collection.name}"
+
+
+def _scored(collection: TextedPictures) -> ScoredInputs:
+    """The captions of an index as scored inputs, for sources of degrees."""
+    if len(collection.captions) < FEWEST_QUERIES:
+        raise UserError(f"{collection.name}: {len(collection.captions)} captions, and {FEWEST_QUERIES} are needed")
+    data = ImageCaptions(collection.ids, collection.captions, collection.owners, name=collection.name)
+    similarity = similarity_source(
+        image_embeddings=collection.images,
+        text_embeddings=collection.caption_vectors,
+        image_of_caption=collection.owners,
+        similarity_function=collection.model.similarity.array,
     )
-    some = evenly_spread(len(chosen), _CHECKED)
-    if not has_enough(degrees[some], start, owners[some]):
-        say("too few captions to say what it is worth on others")
-        return calibration
-    facts = None if known is None else [known[query] for query in some.tolist()]
-    found = cross_validated(similarity[some], degrees[some], start, owners[some], facts, unrelated, unrelated_known)
-    texts = [scored.data.captions[caption] for caption in chosen[some]]
-    for part in render_learnt(found, calibration, texts):
+    return ScoredInputs(similarity, data, True, model=collection.model)
+
+
+def _decide(
+    asked: Calibrate,
+    index: Index | None,
+    queries: TrainingQueries,
+    old: Calibration | None,
+    source: str,
+    fingerprint: str,
+) -> int:
+    """Fit, compare with what judges now, and keep the better."""
+    console.print(render_queries(queries))
+    old = old or queries.standard()
+    calibration, found = compared(queries, old, source=f"learnt from {source}", model_fingerprint=fingerprint)
+    return _keep_or_not(asked, index, calibration, found, old)
+
+
+def _keep_or_not(
+    asked: Calibrate, index: Index | None, calibration: Calibration, found: Comparison, old: Calibration
+) -> int:
+    for part in render_comparison(found, old.names):
         console.print(part)
-    return calibration
+    if line := verdict(found):
+        if asked.out is None:
+            stays = "the calibration that is kept stays" if old.learnt else "searches go on without a calibration"
+            say(f"nothing is written, {stays}: {line}")
+            return 0
+        say(f"written all the same, since --out was given: {line}")
+    say(f"written: {_keep(asked, index, calibration)}")
+    say_out_of_reach(asked, calibration)
+    return 0
 
 
 def _refuse_without_folder(name: str) -> None:
@@ -197,7 +253,6 @@ def _refuse_too_few(data: ImageCaptions) -> None:
 
 def _relevance(asked: Calibrate, scored: ScoredInputs) -> tuple[Any, str]:
     from rungwise.relevance.config import Building, degrees_of, names_source
-    from rungwise.scenes import own_degrees
 
     data = scored.data
     if asked.relevance is not None and not names_source(asked.relevance):
@@ -205,15 +260,9 @@ def _relevance(asked: Calibrate, scored: ScoredInputs) -> tuple[Any, str]:
         found = read_relevance(path, (len(data), len(data.captions)), key, data=data)
         return found, found.title() if isinstance(found, Degrees) else path.name
     source = asked.relevance
-    if source is None and scored.model is not None and scored.model.chosen_by_labels and any(data.labels):
+    if source is None:
         source = _OF_LABELS
         say(f"no --relevance given: taking {source}, by which the model was chosen")
-    if source is None:
-        own = own_degrees(asked.data, data)
-        if own is not None:
-            return own, own.title()
-        source = _DEFAULT
-        say(f"no --relevance given: taking {source}, by the words of the captions; bi-encoder knows their meaning")
     building = Building(say=say, option=lambda name: f"--{name.replace('_', '-')}")
     built = degrees_of(source, data, building=building, where="--relevance")
     return built, built.title()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rungwise.calibration import RUNGS
 from rungwise.cli.frame import near_words, read_model, read_model_of, say, say_cut
 from rungwise.cli.search._reasons import HITS, check_explains, reasons_of
 from rungwise.cli.search._render import SearchedPage, SearchOutput
@@ -113,6 +114,7 @@ def _shown(index: Index, found: list[tuple[str, float | None]], end: End | None 
             packed=isinstance(items[one].path, PackedPicture),
             rung=rung,
             degree=degree,
+            names=RUNGS if end is None else end.names,
         )
         for (one, score), (rung, degree) in zip(found, judged, strict=True)
         if one in items

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
+from rungwise.calibration import RUNGS
 from rungwise.cli._serve import TOKEN
 from rungwise.cli.search._reasons import HITS, reasons_from
 from rungwise.cli.search._render import SearchedPage, SearchOutput
@@ -60,10 +61,10 @@ def search(asked: SearchCommand) -> SearchOutput:
 def _answered(
     asked: SearchCommand, client: Client, answer: Mapping[str, Any], captions: Mapping[str, Any]
 ) -> SearchOutput:
-    unknown = answer["unknown"]
+    unknown, end = answer["unknown"], _end(answer) if asked.end == "on" else None
     return SearchOutput(
         query=asked.query or "",
-        hits=tuple(_shown(client, hit, asked.end == "on") for hit in answer["hits"]),
+        hits=tuple(_shown(client, hit, end) for hit in answer["hits"]),
         reading=str(answer["reading"]),
         unknown=tuple(str(one["line"]) for one in unknown),
         unknown_words=tuple((str(one["word"]), tuple(map(str, one["near"]))) for one in unknown),
@@ -72,7 +73,7 @@ def _answered(
         captions=tuple((str(one["text"]), float(one["score"])) for one in captions.get("captions", ())),
         more=bool(answer["more"]),
         first=asked.offset + 1,
-        end=_end(answer) if asked.end == "on" else None,
+        end=end,
     )
 
 
@@ -102,11 +103,18 @@ def _end(answer: Mapping[str, Any]) -> End | None:
         belief=float(end["belief"]),
         source=str(end["source"]),
         advice=tuple(map(str, end["advice"])),
+        names=_names(end),
+        remark=str(end["remark"]),
     )
 
 
-def _shown(client: Client, hit: Mapping[str, Any], judged: bool) -> SearchedPage:
-    rung, degree = (hit.get("rung"), hit.get("degree")) if judged else (None, None)
+def _names(end: Mapping[str, Any]) -> tuple[str, str, str]:
+    first, second, third = map(str, end["names"])
+    return first, second, third
+
+
+def _shown(client: Client, hit: Mapping[str, Any], end: End | None) -> SearchedPage:
+    rung, degree = (hit.get("rung"), hit.get("degree")) if end is not None else (None, None)
     item_id, has_file = str(hit["id"]), bool(hit["has_file"])
     score = hit["score"]
     columns = {str(name): value for name, value in hit["columns"].items()}
@@ -120,6 +128,7 @@ def _shown(client: Client, hit: Mapping[str, Any], judged: bool) -> SearchedPage
         file_name=str(columns.get("file", item_id)),
         rung=None if rung is None else int(rung),
         degree=None if degree is None else float(degree),
+        names=RUNGS if end is None else end.names,
     )
 
 

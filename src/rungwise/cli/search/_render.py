@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rungwise.calibration import BEYOND, RUNGS
+from rungwise.calibration import BEYOND, RUNGS, UNJUDGED_RUNGS
 from rungwise.cli.frame import shortest
 from rungwise.core.output import printable
 
@@ -54,6 +54,7 @@ class SearchedPage:
         file_name: File name for a copy.
         rung: Rung 1 to 3, or 4 beyond the end of relevance; None where that was not judged.
         degree: Expected degree of relevance; None where that was not judged.
+        names: Names of the rungs 1, 2 and 3.
         why: Explanations of where words of the query were found, one per word; empty where that was not asked.
         packed: Whether the picture is a part of a larger file, which ``path`` then names for people.
     """
@@ -67,13 +68,14 @@ class SearchedPage:
     file_name: str = ""
     rung: int | None = None
     degree: float | None = None
+    names: tuple[str, str, str] = RUNGS
     why: tuple[str, ...] = ()
     packed: bool = False
 
     @property
     def band(self) -> str:
         """Name of the rung; empty beyond the end of relevance, and where it was not judged."""
-        return RUNGS[self.rung - 1] if self.rung is not None and self.rung < BEYOND else ""
+        return self.names[self.rung - 1] if self.rung is not None and self.rung < BEYOND else ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON, with the user's columns as keys.
@@ -156,6 +158,8 @@ class SearchOutput:
                 "nothing": self.end.nothing,
                 "belief": self.end.belief,
                 "source": self.end.source,
+                "names": list(self.end.names),
+                "remark": self.end.remark,
                 "advice": list(self.end.advice),
             }
         further = {
@@ -190,10 +194,13 @@ class SearchOutput:
         base = _common_folder(shown)
         if base is not None and shown:
             yield f"files in {_from_here(base, here)}"
+        if self.end is not None and self.end.remark and before and self.first == 1:
+            yield self.end.remark
         band = ""
         for rank, hit in enumerate(before, self.first):
             if hit.band != band:
-                yield (band := hit.band)
+                band = hit.band
+                yield f"{band} matches" if band in UNJUDGED_RUNGS else band
             yield from self._hit(rank, hit, width, here, base)
         if not self.hits:
             yield "nothing found"
@@ -208,7 +215,7 @@ class SearchOutput:
 
     def _said_of_end(self, end: End, less: int, everything: bool) -> Iterator[str]:
         if end.nothing:
-            yield "nothing relevant found"
+            yield end.remark or "nothing relevant found"
             yield from (f"  {line}" for line in end.advice)
         else:
             yield "-- relevance ends here --" if end.shown >= self.first else f"relevance ends after {end.shown}"

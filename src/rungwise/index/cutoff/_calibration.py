@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,12 +125,20 @@ def _of_best(
     )
     if found.stated is None:
         return found
-    spread = {}
-    for name, empty in (("caption_scores", np.nan), ("stated", np.nan), ("counts", 0)):
-        if (values := getattr(found, name)) is not None:
-            spread[name] = np.full(len(ids), empty, values.dtype)
-            spread[name][best] = values
-    return replace(found, **spread)
+
+    def spread(values: NDArray[Any] | None, empty: float) -> NDArray[Any] | None:
+        if values is None:
+            return None
+        of_all = np.full(len(ids), empty, values.dtype)
+        of_all[best] = values
+        return of_all
+
+    return replace(
+        found,
+        caption_scores=spread(found.caption_scores, np.nan),
+        stated=spread(found.stated, np.nan),
+        counts=spread(found.counts, 0),
+    )
 
 
 def _graded(index: Index) -> dict[str, dict[str, float]]:

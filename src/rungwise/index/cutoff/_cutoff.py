@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import BEYOND, UNRELATED, Calibration, Known
+from rungwise.calibration import BEYOND, UNJUDGED_RUNGS, UNRELATED, Calibration, Known
 from rungwise.core import UserError
 from rungwise.index._answers import End
 from rungwise.index._index import Index
@@ -19,6 +19,8 @@ from rungwise.index.cutoff._calibration import calibration_of, calibration_of_mo
 from rungwise.index.cutoff._hit_texts import HitTexts, known_of
 from rungwise.index.cutoff._judge import Judge, advice, judged
 from rungwise.index.cutoff._null_sample import NullSample
+from rungwise.index.cutoff._picture_standard import PictureStandard
+from rungwise.index.cutoff._unrelated_pictures import unrelated_pictures
 from rungwise.index.query import Query, Rarity, UnknownWord
 from rungwise.index.stores import words_of
 
@@ -42,7 +44,8 @@ class _Looked:
     Attributes:
         exact: Whether the store compares every picture, so that deep searches cost no more than shallow ones.
         standard: Judges texts where there is no calibration; None until it is needed.
-        judged: Searches that were judged, each with the calibration that judged it.
+        of_pictures: Judges pictures; None until it is needed.
+        judged: Searches that were judged, each with what judged it.
     """
 
     state: tuple[int, int]
@@ -50,7 +53,8 @@ class _Looked:
     texts: HitTexts
     exact: bool
     standard: tuple[Calibration | None] | None = None
-    judged: dict[object, tuple[Calibration | None, JudgedRanking]] = field(default_factory=dict)
+    of_pictures: tuple[PictureStandard | None] | None = None
+    judged: dict[object, tuple[Judge, JudgedRanking]] = field(default_factory=dict)
 
 
 class Cutoff:
@@ -65,36 +69,46 @@ class Cutoff:
         self._rarity = rarity
         self._looked: _Looked | None = None
         self._unrelated: NDArray[np.float32] | None = None
+        self._patterns: NDArray[np.float32] | None = None
 
     def judged(self, query: Query, candidates: PictureCandidates) -> tuple[JudgedRanking | None, tuple[str, ...]]:
         """Judge the best hits of the whole index; gives also a line for people where a calibration cannot be used.
 
-        Texts without a calibration are compared with texts that fit nothing. Where pictures are searched for, hits that
-        stand out of the bulk are told from the others; where none stands out, nothing is judged (None). Nor is it among
-        fewer than two pictures. Pages of an answer, and other filters of it, are not judged anew. A query that has
-        pictures is judged by the scores alone.
+        Texts without a calibration are compared with texts that fit nothing, and pictures alone with pictures of
+        nothing (:mod:`rungwise.index.cutoff._picture_standard`). Words and pictures together, a picture that is wanted
+        less, and pictures where the model reads none are judged by the scores alone: hits that stand out of the bulk
+        are told from the others, and where none stands out, nothing is judged (None). Nor is it among fewer than two
+        pictures. Pages of an answer, and other filters of it, are not judged anew.
         """
         looked = self._now()
         if looked.sample.total < _FEWEST:
             return None, ()
-        calibration, problem = self._of_texts(looked) if query.has_words_alone else (None, ())
+        judge, problem = self._judge_of(query, looked)
         whole = candidates.without_filter()
         by, found = looked.judged.get(whole.identity, (None, None))
-        if found is None or by is not calibration:
-            found = self._judged(query, whole, calibration, looked)
+        if found is None or by is not judge:
+            found = self._judged(query, whole, judge, looked)
             if len(looked.judged) >= _JUDGED_HELD:
                 looked.judged.clear()
-            looked.judged[whole.identity] = calibration, found
-        return (None if calibration is None and not found.cut else found), problem
+            looked.judged[whole.identity] = judge, found
+        return (None if judge is self._plain and not found.cut else found), problem
 
-    def _judged(
-        self, query: Query, whole: PictureCandidates, calibration: Calibration | None, looked: _Looked
-    ) -> JudgedRanking:
+    def _judge_of(self, query: Query, looked: _Looked) -> tuple[Judge, tuple[str, ...]]:
+        if query.has_words_alone:
+            calibration, problem = self._of_texts(looked)
+            return calibration or self._plain, problem
+        if query.has_words or any(term.weight < 0 for term in query.terms):
+            return self._plain, ()
+        if looked.of_pictures is None:
+            looked.of_pictures = (self._standard_of_pictures(looked.sample),)
+        return looked.of_pictures[0] or self._plain, ()
+
+    def _judged(self, query: Query, whole: PictureCandidates, judge: Judge, looked: _Looked) -> JudgedRanking:
         background = looked.sample.background(whole.vector, whole.metric)
         words = " ".join(query.wanted_texts)
         by_words: tuple[str, ...] = ()
         # A standard knows nothing beside the scores.
-        learnt = calibration is not None and bool(calibration.learnt)
+        learnt = isinstance(judge, Calibration) and bool(judge.learnt)
         if learnt and words_of(words):
             by_words = whole.store.find_words(words, _BY_WORDS, whole.where).ids[0]
 
@@ -102,7 +116,6 @@ class Cutoff:
             of_query = known_of(query, whole.vector[0], self._model) if learnt else None
             return of_query and looked.texts.of(of_query, words, whole.vector[0], whole.rows(ids))
 
-        judge = calibration or self._plain
         return judged(whole, POOL, judge, background, known, deeper=looked.exact, by_words=by_words)
 
     def _now(self) -> _Looked:
@@ -126,7 +139,7 @@ class Cutoff:
     def on(self, index: Index, rarity: Callable[[], Rarity]) -> Cutoff:
         """Cutoff with the same model on another index that it built, or on another version of this one."""
         other = Cutoff(index, self._model, rarity)
-        other._unrelated = self._unrelated
+        other._unrelated, other._patterns = self._unrelated, self._patterns
         return other
 
     def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
@@ -151,6 +164,17 @@ class Cutoff:
         except UserError:
             return None
 
+    def _standard_of_pictures(self, sample: NullSample) -> PictureStandard | None:
+        """Judge of pictures by pictures of nothing; None where the model reads no pictures."""
+        if not self._model.reads_pictures:
+            return None
+        try:
+            if self._patterns is None:
+                self._patterns = np.asarray(self._model.encode_image(unrelated_pictures()).vectors, np.float32)
+            return PictureStandard.of(self._index.picture_store, self._patterns, sample.vectors)
+        except UserError:
+            return None
+
     @cached_property
     def _of_model(self) -> Calibration | None:
         return calibration_of_model(self._index, self._model)
@@ -165,6 +189,7 @@ def end_of(
     unknown: Sequence[UnknownWord],
     by_words: int,
     has_words: bool,
+    has_certain: bool,
 ) -> End:
     """The end of relevance as an answer gives it.
 
@@ -176,6 +201,7 @@ def end_of(
         unknown: Words that the model does not know.
         by_words: Number of pictures that full text brought.
         has_words: Whether the query has words.
+        has_certain: Whether a picture stands before the end because its captions and columns have all words.
     """
     shown = sum(group.rung < BEYOND for group in groups)
     tips: tuple[str, ...] = ()
@@ -189,4 +215,16 @@ def end_of(
         ended.judgement.belief,
         ended.source,
         tips,
+        ended.names,
+        _remark(ended, groups, of_pictures=not has_words, has_certain=has_certain),
     )
+
+
+def _remark(ended: JudgedRanking, groups: Sequence[RankedGroup], *, of_pictures: bool, has_certain: bool) -> str:
+    """The line that says that no picture is like a given one, or none a best match; empty where one is."""
+    best = min((group.rung for group in groups), default=BEYOND)
+    if best == BEYOND:
+        return "nothing is much like it here" if of_pictures else ""
+    # Names that were learnt say it themselves, and so does a caption that has all words.
+    poor = best > 1 and ended.names == UNJUDGED_RUNGS and not has_certain
+    return "no picture stands out clearly; these come nearest" if poor else ""

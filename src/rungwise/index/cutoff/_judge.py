@@ -29,6 +29,11 @@ class Judge(Protocol):
         ...
 
     @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of the rungs 1, 2 and 3."""
+        ...
+
+    @property
     def relevant_from(self) -> float:
         """The least degree that counts as relevant."""
         ...
@@ -87,7 +92,7 @@ def judged(
         known = known_of(judged_ids)
         found = _judgement(judge, falling, background, known)
         by_hit = known is not None and known.stated is not None
-        return JudgedRanking(judged_ids, falling, found, judge.relevant_from, judge.source, by_hit)
+        return JudgedRanking(judged_ids, falling, found, judge.relevant_from, judge.source, judge.names, by_hit)
 
     if deeper:
         whole.nearest(MOST_JUDGED)

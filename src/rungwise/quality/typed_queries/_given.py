@@ -18,10 +18,12 @@ class GivenQuery:
     Attributes:
         text: What was typed.
         relevant: Ids of the relevant pictures; None where captions and columns are to tell.
+        kind: Name of its kind: ``"given"`` in a file, or ``"asked"`` of a server.
     """
 
     text: str
     relevant: tuple[str, ...] | None = None
+    kind: str = "given"
 
 
 def read_queries(path: Path) -> tuple[GivenQuery, ...]:
@@ -34,7 +36,7 @@ def read_queries(path: Path) -> tuple[GivenQuery, ...]:
     >>> path = Path(tempfile.mkdtemp()) / "queries.txt"
     >>> _ = path.write_text('wallet\n\n{"query": "black belt", "relevant": ["7.jpg"]}\n')
     >>> read_queries(path)
-    (GivenQuery(text='wallet', relevant=None), GivenQuery(text='black belt', relevant=('7.jpg',)))
+    (GivenQuery(text='wallet', relevant=None, kind='given'), GivenQuery(text='black belt', relevant=('7.jpg',), kind='given'))
     """
     found: dict[str, GivenQuery] = {}
     for number, line in read_lines(path):

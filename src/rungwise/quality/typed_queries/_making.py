@@ -61,10 +61,16 @@ def training_queries(
     wanted = min(len(collection.captions), max(wanted, int(MIXTURE["caption"] * count)))
     for at in evenly_spread(len(collection.captions), wanted).tolist() if wanted else ():
         queries.append(("caption", Drawn(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
-    queries += [("given", Drawn(query.text, reader(query.text)), -1) for query in given]
+    given = [one for one in given if one.relevant is not None or _is_stated(one, told, reader)]
+    queries += [(one.kind, Drawn(one.text, reader(one.text)), -1) for one in given]
     if not queries:
         raise UserError(f"{collection.name}: no caption and no column makes a query; give DATA with captions")
     return _taught(collection, told, captions, queries, given, seed), name
+
+
+def _is_stated(query: GivenQuery, told: Statements, reader: Reader) -> bool:
+    """Whether a picture states all of a query; of others nobody knows what is relevant."""
+    return bool((told.shares([reader(query.text)]) >= RELEVANT_FROM).any())
 
 
 def _drawn(

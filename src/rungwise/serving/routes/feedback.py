@@ -155,12 +155,18 @@ def _given(current: Current, query: str | None, k: int, offset: int) -> response
 def _calibrate(current: Current) -> responses.CalibrationOutcome:
     searcher = current.now().searcher
     grades = searcher.index.grades()
-    calibration = searcher.calibration_of_grades()
+    calibration, found = searcher.calibration_of_grades()
+    if not found.harmless:
+        now = current.now()
+        line = found.reason or "what judges now does as well on searches that the new one did not see"
+        return responses.CalibrationOutcome(
+            now.version, len(grades.by_query()), searcher.judging.source, (f"Nothing was changed: {line}.",), kept=False
+        )
     before = _standing(searcher, grades)
     _, served = current.change(lambda index: index.keep_calibration(calibration))
     after = _standing(served.searcher, grades)
     return responses.CalibrationOutcome(
-        served.version, len(grades.by_query()), calibration.source, changes_of(before, after)
+        served.version, len(grades.by_query()), calibration.source, changes_of(before, after), kept=True
     )
 
 

@@ -15,10 +15,9 @@ from fastapi import Path as InPath
 from pydantic import BaseModel
 from starlette.convertors import Convertor, register_url_convertor
 
-from rungwise.calibration import RUNGS
 from rungwise.core import Limits
 from rungwise.data.files import PackedPicture
-from rungwise.index import Answer, CaptionHit, Hit, Item, Searcher, SearchOptions, Where
+from rungwise.index import Answer, CaptionHit, End, Hit, Item, Searcher, SearchOptions, Where
 from rungwise.index.filters import parse_where
 from rungwise.index.query import LESS, GivenVector, Like, Term, Words, parse_query
 from rungwise.index.query import Query as Asked
@@ -293,14 +292,18 @@ async def _found(request: Request, work: Workload, asked: PendingSearch, q: str)
             for hit, judged in zip(answer.hits, _judged(answer), strict=True)
             if hit.id in found.items
         ),
-        "end": None if end is None else responses.ShownEnd(end.shown, end.nothing, end.belief, end.source, end.advice),
+        "end": None if end is None else _shown_end(end),
     }
+
+
+def _shown_end(end: End) -> responses.ShownEnd:
+    return responses.ShownEnd(end.shown, end.nothing, end.belief, end.source, end.advice, end.names, end.remark)
 
 
 def _judged(answer: Answer) -> Iterable[dict[str, Any]]:
     if answer.end is None:
         return [_NOT_JUDGED] * len(answer.hits)
-    names = dict(enumerate(RUNGS, 1))
+    names = dict(enumerate(answer.end.names, 1))
     return [
         {"degree": degree, "rung": rung, "band": names.get(rung, "")}
         for degree, rung in zip(answer.end.degrees, answer.end.rungs, strict=True)

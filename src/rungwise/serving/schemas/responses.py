@@ -49,8 +49,9 @@ Value = bool | int | float | str | tuple[str, ...]
 ColumnType = Literal["text", "number", "truth value", "texts"]
 By = Literal["clusters", "newest", "random"]
 """Ways of choosing a sample."""
-Band = Literal["exactly", "close", "loosely related", ""]
-"""Name of how well a picture fits; empty after the end of relevance, and where that was not judged."""
+Band = Literal["exactly", "close", "loosely related", "best", "good", "further", ""]
+"""Name of how well a picture fits: one of the first three where it was learnt from judgements, of the next three where
+nothing was judged; empty after the end of relevance, and where no end was looked for."""
 GradeName = Literal["right", "close", "wrong"]
 """Grade that a person gives to a picture that a search found."""
 
@@ -222,6 +223,8 @@ class ShownEnd:
         belief: Belief that any picture of the index is relevant, 0..1.
         source: Method of the judgement, in one line.
         advice: What to try where little or nothing was found, a line each.
+        names: The bands of the rungs 1, 2 and 3 in this answer.
+        remark: One line where no picture stands out clearly, or none is like a given one; else empty.
     """
 
     shown: int
@@ -229,6 +232,8 @@ class ShownEnd:
     belief: float
     source: str
     advice: tuple[str, ...]
+    names: tuple[str, str, str]
+    remark: str
 
 
 @dataclass(frozen=True)
@@ -448,13 +453,15 @@ class CalibrationOutcome:
         index_version: Version of the index after the fit.
         queries: Number of searches that were judged.
         source: Method that judges the end from now on, in one line.
-        changes: Changes for the searches that were judged, one line each.
+        changes: Changes for the searches that were judged, or why nothing was changed, one line each.
+        kept: Whether the fit judges from now on; it does only where it does no harm on searches that it did not see.
     """
 
     index_version: str
     queries: int
     source: str
     changes: tuple[str, ...]
+    kept: bool
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ function clearPage() {
   source.hide();
   nothingFound.hide();
   element("found").hidden = true;
-  for (const id of ["reading", "unknown"]) element(id).hidden = true;
+  for (const id of ["remark", "reading", "unknown"]) element(id).hidden = true;
   element("results-title").textContent = "";
 }
 
@@ -263,6 +263,8 @@ function describe(search, answer, signal) {
   const irrelevant = found && answer.end?.nothing && !onlyNearest(search, answer);
   grades.nothingFound(irrelevant || !found);
   element("results-title").textContent = irrelevant ? "Nothing relevant found" : found ? title : emptyText(search);
+  element("remark").textContent = answer.end?.nothing ? "" : sentence(answer.end?.remark);
+  element("remark").hidden = !element("remark").textContent;
   element("reading").textContent = [answer.terms.length > 1 ? answer.reading : "", ...answer.notes].filter(Boolean).join(" · ");
   element("reading").hidden = !element("reading").textContent;
   element("unknown").replaceChildren(...answer.unknown.map((one) => unknownLine(search, answer.terms, one)));
@@ -270,6 +272,8 @@ function describe(search, answer, signal) {
   if (irrelevant || (!found && search.where && answer.terms.length)) nothingFound.show(search, answer, signal);
   if (irrelevant || !found) announce(element("results-title").textContent);
 }
+
+const sentence = (line) => (line ? `${line[0].toUpperCase()}${line.slice(1)}.` : "");
 
 const emptyText = (search) => (search.favourites && !search.where && !search.q ? "There are no favourites yet. Open a picture and press Favourite." : search.where ? "No picture is like that. Remove a filter to see more." : "There is no picture to show.");
 

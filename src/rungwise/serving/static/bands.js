@@ -3,7 +3,12 @@
 import { make } from "./dom.js";
 import { number } from "./facts.js";
 
-const NAMES = { exactly: "Exactly", close: "Close", "loosely related": "Loosely related" };
+const NAMES = {
+  // where people or a relevance source judged
+  exactly: "Exactly", close: "Close", "loosely related": "Loosely related",
+  // where nothing was judged
+  best: "Best matches", good: "Good matches", further: "Further matches",
+};
 const BEYOND = 4; // the rung of what is after the end
 
 /** Whether a hit stands after the end of relevance. */

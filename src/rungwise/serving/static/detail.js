@@ -162,13 +162,16 @@ export function makeDetail(on) {
   return { open, close, isOpen: () => dialog.open };
 }
 
-const FITS = { 1: "exactly what was asked for", 2: "close to what was asked for", 3: "loosely related", 4: "less related" };
+const FITS = {
+  exactly: "exactly what was asked for", close: "close to what was asked for", "loosely related": "loosely related",
+  best: "one of the best matches", good: "a good match", further: "a further match",
+};
 const SURE = 0.85;
 const FAIRLY_SURE = 0.5;
 
 /** How well a picture fits, and how sure that is, in words; empty where that was not judged. */
 function fitOf(item, end) {
-  const fits = FITS[item.rung];
+  const fits = item.rung === 4 ? "less related" : FITS[item.band];
   if (!fits || !end) return "";
   const sure = item.rung === 4 || end.belief >= SURE ? "" : end.belief >= FAIRLY_SURE ? "probably " : "perhaps ";
   const said = sure + fits;

@@ -142,9 +142,10 @@ export function makeGrades(on) {
     element("learn").disabled = true;
     element("learnt").textContent = "Learning…";
     try {
-      const { queries, changes } = await ask("calibration", undefined, { method: "POST" });
-      element("learnt").textContent = [`Where relevance ends is now judged by ${number(queries)} searches.`, ...changes].join(" ");
-      on.learnt();
+      const { queries, changes, kept } = await ask("calibration", undefined, { method: "POST" });
+      const first = kept ? [`Where relevance ends is now judged by ${number(queries)} searches.`] : [];
+      element("learnt").textContent = [...first, ...changes].join(" ");
+      if (kept) on.learnt();
     } catch (error) {
       element("learnt").textContent = error.message;
     } finally {
