@@ -13,8 +13,11 @@ from rungwise.calibration._judgement import Values
 from rungwise.calibration._logistic import fields_of, numbers_of
 from rungwise.core import UserError
 
-HARM = 1.0
-"""Loss of CutF1, in percentage points, from which on a change does harm."""
+HARM, HARM_OF_NOTHING = 1.0, 5.0
+"""Losses of CutF1, in percentage points, from which on a change does harm: of unrelated texts one in twenty, since such
+a text is answered or not, and of other queries."""
+NOTHING = "unrelated"
+"""Kind of the queries that nothing is fitted to: texts to which no candidate is relevant."""
 _DRAWS = 2000
 _LONGEST = 40
 
@@ -45,8 +48,8 @@ class KindComparison:
 
     @property
     def harmless(self) -> bool:
-        """Whether the interval excludes a loss of more than :data:`HARM`."""
-        return self.low >= -HARM
+        """Whether the interval excludes harm."""
+        return self.low >= -(HARM_OF_NOTHING if self.kind == NOTHING else HARM)
 
     @classmethod
     def of(cls, kind: str, before: Values, after: Values, groups: NDArray[np.int64], *names: float) -> KindComparison:

@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration._calibration import Calibration
-from rungwise.calibration._comparison import Comparison, KindComparison, ShownFor
+from rungwise.calibration._comparison import NOTHING, Comparison, KindComparison, ShownFor
 from rungwise.calibration._judgement import BEYOND, Known, QueryJudgement, Values
 from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.core import UserError
-
-NOTHING = "unrelated"
-"""Kind of the queries that nothing is fitted to: texts to which no candidate is relevant."""
 
 _FOLDS, _FEW = 3, 300
 """Number of parts, and number of queries up to which each part is held out in turn."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rungwise.calibration import HARM, Calibration, Comparison, KindComparison, Names, TrainingQueries
+from rungwise.calibration import Calibration, Comparison, KindComparison, Names, TrainingQueries
 from rungwise.core.output import printable
 from rungwise.core.text import evenly_spread
 
@@ -67,13 +67,13 @@ def verdict(found: Comparison) -> str:
         return f"{found.reason}; more pictures with captions, or grades of hits (rungwise serve), would help"
     lost = [kind for kind in found.kinds if not kind.harmless]
     named = ", ".join(_KINDS[kind.kind] for kind in lost)
-    if any(kind.after < kind.before - HARM for kind in lost):
+    if any(kind.after < kind.before for kind in lost):
         better = "captions that say more of what the pictures show, or several for each, or grades of hits"
     elif min(kind.queries for kind in lost) < _FEW:
         better = "more pictures with captions, or --query-file with queries of your own"
     else:
         better = "more pictures with captions, or grades of hits"
-    return f"a loss of more than {HARM:g} point cannot be excluded for {named}; what would help: {better}"
+    return f"it cannot be excluded that {named} lose; what would help: {better}"
 
 
 def _table(kinds: Sequence[KindComparison]) -> Table:
