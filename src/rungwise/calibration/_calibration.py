@@ -65,6 +65,8 @@ class Calibration:
         learnt: What was learnt from judged pairs: of all queries, or of those of at most :data:`SHORT` words and of the
             longer ones; empty of an unsupervised calibration.
         standard: What queries reach that fit nothing; None if it is not known.
+        needs_texts: Whether it judges only in an index whose pictures have captions or texts in columns: without them it
+            did harm where it was compared.
         kinds: How it did on held-out queries of each kind, compared with what judged before; empty if not compared.
 
     >>> rng = np.random.default_rng(0)
@@ -85,6 +87,7 @@ class Calibration:
     model_fingerprint: str = ""
     learnt: tuple[Supervised, ...] = ()
     standard: Standard | None = None
+    needs_texts: bool = False
     kinds: tuple[KindComparison, ...] = ()
 
     @classmethod

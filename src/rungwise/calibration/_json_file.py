@@ -33,6 +33,7 @@ def as_json(fields: Mapping[str, Any]) -> dict[str, object]:
         "scale": list(fields["scale"]),
         "learnt": [one.to_json() for one in learnt],
         "standard": None if standard is None else asdict(standard),
+        "needs_texts": fields["needs_texts"],
         "kinds": [kind.to_json() for kind in fields["kinds"]],
     }
 
@@ -79,6 +80,7 @@ def _fields(value: dict[str, Any]) -> dict[str, Any]:
         "model_fingerprint": _text(value, "model_fingerprint"),
         "learnt": tuple(map(Supervised.from_json, learnt)),
         "standard": None if value.get("standard") is None else _standard(value["standard"]),
+        "needs_texts": _truth(value, "needs_texts"),
         "kinds": tuple(map(KindComparison.from_json, _listed(value, "kinds"))),
     }
 
@@ -97,6 +99,12 @@ def _listed(value: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(listed, list) or len(listed) > _MOST_KINDS:
         raise UserError(f"{name!r} is no list, or a long one")
     return listed
+
+
+def _truth(value: dict[str, Any], name: str) -> bool:
+    if not isinstance(truth := value.get(name), bool):
+        raise UserError(f"{name!r} is neither true nor false")
+    return truth
 
 
 def _number(value: dict[str, Any], name: str) -> float:

@@ -4,8 +4,8 @@ A hit is truly exact if its degree lies in the upper half of the scale above ``r
 highest) / 2``, which is ``relevant_from`` itself where that is the highest degree), and truly close if it counts as
 relevant. "Exactly" begins at the smallest expected degree with which :data:`EXACT` of the hits called so are truly exact,
 and "close" at the smallest with which half of the hits called so are truly close. Both are read off hits that were shown
-to queries which the fit did not see. If that is never so, no hit gets the name; everything else that is shown is "loosely
-related".
+to queries which the fit did not see. An expected degree below half of the highest is never called "exactly", nor one below
+a quarter "close". If a name is never right so often, no hit gets it; everything else that is shown is "loosely related".
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from rungwise.calibration._judgement import Values
 
 EXACT, CLOSE = 0.8, 0.5
 """Shares of the hits with a name for which it is right."""
+_LEAST_EXACT, _LEAST_CLOSE = 0.5, 0.25
+"""Shares of the highest degree below which no expected degree gets a name."""
 _FEWEST = 10
 """Smallest number of hits by which a name is given."""
 
@@ -42,8 +44,10 @@ def names_from(
     """
     sure = np.ones(len(expected)) if certainty is None else certainty
     exactly = _boundary(expected, true >= (relevant_from + highest) / 2, sure, EXACT, highest)
+    exactly = max(exactly, _LEAST_EXACT * highest)
     rest = expected < exactly
-    return exactly, min(exactly, _boundary(expected[rest], true[rest] >= relevant_from, sure[rest], CLOSE, highest))
+    close = _boundary(expected[rest], true[rest] >= relevant_from, sure[rest], CLOSE, highest)
+    return exactly, min(exactly, max(close, _LEAST_CLOSE * highest))
 
 
 def _boundary(expected: Values, right: NDArray[np.bool_], sure: Values, share: float, highest: float) -> float:

@@ -97,6 +97,10 @@ class TrainingQueries:
         """What judges without judgements, by the scores of ``UNRELATED``, which stand first among the unrelated."""
         return Calibration.unsupervised(None if self.unrelated is None else self.unrelated[: len(UNRELATED)])
 
+    def without_texts(self) -> TrainingQueries:
+        """The same queries in an index whose pictures have no texts."""
+        return replace(self, known=tuple(one.of_query for one in self.known))
+
     def judged_by(self, calibration: Calibration) -> JudgedTraining:
         """What an index shows for each query if this calibration judges it."""
         shown = np.zeros(len(self), np.int64)
@@ -161,7 +165,8 @@ def compared(
 
     A third of the queries of each kind is judged by a fit to the others, or of few queries each third in turn; the
     unrelated ones, to which nothing is fitted, are judged all. The
-    calibration that is given back was fitted to all of them, and keeps the comparison of each kind.
+    calibration that is given back was fitted to all of them, and keeps the comparison of each kind. Where it would do harm
+    in an index without texts, it says that it needs them.
 
     Args:
         queries: The queries.
@@ -174,30 +179,34 @@ def compared(
     """
     new = queries.fit(source=source, model_fingerprint=model_fingerprint)
     fold = np.where(np.array(queries.kinds) == NOTHING, 0, _folds(queries))
-    seen, before, after = [], [], []
+    parts = []
     for number in range(_FOLDS if len(queries) <= _FEW else 1):
         try:
             fitted = queries.only(np.flatnonzero(fold != number)).fit()
         except UserError as error:
             return new, Comparison(reason=f"too few queries to compare with what judges now ({error})")
-        held_out = queries.only(np.flatnonzero(fold == number))
-        seen.append(held_out)
-        before.append(held_out.judged_by(old))
-        after.append(held_out.judged_by(fitted))
-    was, now = _joined(before), _joined(after)
-    kinds = np.array([kind for part in seen for kind in part.kinds])
-    groups = np.concatenate([part.groups for part in seen])
+        parts.append((queries.only(np.flatnonzero(fold == number)), fitted))
+    found = _of_parts(parts, old)
+    has_texts = any(one.stated is not None for one in queries.known)
+    bare = _of_parts([(part.without_texts(), fitted) for part, fitted in parts], old) if has_texts else found
+    return replace(new, kinds=found.kinds, needs_texts=has_texts and not bare.harmless), found
+
+
+def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibration) -> Comparison:
+    """Comparison on held-out queries, each part with the fit to the others."""
+    was = _joined([part.judged_by(old) for part, _ in parts])
+    now = _joined([part.judged_by(fitted) for part, fitted in parts])
+    kinds = np.array([kind for part, _ in parts for kind in part.kinds])
+    groups = np.concatenate([part.groups for part, _ in parts])
     found = []
-    for kind in dict.fromkeys(queries.kinds):
+    for kind in dict.fromkeys(kinds.tolist()):
         own = kinds == kind
-        if own.any():
-            right = [_share(now.right[own, rung].sum(), now.named[own, rung].sum()) for rung in (0, 1)]
-            found.append(KindComparison.of(kind, was.f1[own], now.f1[own], groups[own], *right))
-    relevant = np.concatenate([(part.relevance >= part.relevant_from).sum(axis=1) for part in seen])
-    texts = [text for part in seen for text in part.texts]
+        right = [_share(now.right[own, rung].sum(), now.named[own, rung].sum()) for rung in (0, 1)]
+        found.append(KindComparison.of(kind, was.f1[own], now.f1[own], groups[own], *right))
+    relevant = np.concatenate([(part.relevance >= part.relevant_from).sum(axis=1) for part, _ in parts])
+    texts = [text for part, _ in parts for text in part.texts]
     shown = was.shown.tolist(), now.shown.tolist(), now.right.sum(axis=1).astype(int).tolist(), relevant.tolist()
-    examples = tuple(map(ShownFor, texts, *shown))
-    return replace(new, kinds=tuple(found)), Comparison(tuple(found), "", _named(was), _named(now), examples)
+    return Comparison(tuple(found), "", _named(was), _named(now), tuple(map(ShownFor, texts, *shown)))
 
 
 def _folds(queries: TrainingQueries) -> NDArray[np.int64]:

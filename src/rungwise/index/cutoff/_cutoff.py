@@ -143,13 +143,16 @@ class Cutoff:
         return other
 
     def _of_texts(self, looked: _Looked) -> tuple[Calibration | None, tuple[str, ...]]:
-        """The calibration of the index, which may change while it is open, else that of the model, else a standard."""
+        """The calibration of the index, which may change while it is open, else that of the model, else a standard.
+
+        One that needs texts is passed over where the pictures have none.
+        """
         problem: tuple[str, ...] = ()
         try:
             found = calibration_of(self._index) or self._of_model
         except UserError as error:
             found, problem = None, (f"{error}; until then hits are judged without it",)
-        if found is not None:
+        if found is not None and (looked.texts.are_there or not found.needs_texts):
             return found, ()
         if looked.standard is None:
             looked.standard = (self._standard(looked.sample),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from rungwise.calibration import Known
 from rungwise.core.text import UNSPACED
 from rungwise.index._index import Index
-from rungwise.index._items import CAPTIONS
+from rungwise.index._items import CAPTIONS, FACTS
 from rungwise.index.query import Query, Rarity
 from rungwise.index.stores import WORDS, Row, Vectors, words_of
 from rungwise.similarity import unit_rows
@@ -30,6 +31,8 @@ _CAPTIONS_OF_ONE = 10
 """Number of captions of one picture that are compared."""
 _HELD = 8192
 """Number of pictures whose captions' vectors are held in memory."""
+_ITEMS_LOOKED_AT = 200
+"""Number of pictures among whose columns a text is looked for."""
 _CHARACTERS_OF_WORD = 2
 """Number of characters that count as a word in scripts without blanks."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -74,6 +77,16 @@ class HitTexts:
         self._rarity = rarity
         self._has_captions = index.caption_store.count() > 0
         self._of_picture: dict[str, Vectors] = {}
+
+    @cached_property
+    def are_there(self) -> bool:
+        """Whether pictures have captions, or texts in columns of their owner's."""
+        return self._has_captions or any(
+            isinstance(value, str | tuple)
+            for item in islice(self._index.items(), _ITEMS_LOOKED_AT)
+            for name, value in item.columns.items()
+            if name not in FACTS
+        )
 
     def of(self, known: Known, words: str, vector: NDArray[np.float32], rows: Mapping[str, Row]) -> Known:
         """What is known of a query, and what the texts of these hits say of it.

@@ -2,9 +2,13 @@
 
 Relevant is what a text of the picture states of the query: the share of its facts or words; of a column, whether the
 picture has the text in it. A caption does not mention everything that a picture shows. So where no caption of a picture
-states a query, and none contradicts it, the pair is uncertain: it counts as much as it is likely that one of so many
-captions would have mentioned it, which is 1 - s ** captions. The silence s is the share of captions that do not state
-what another caption of the same picture states; it is one half where no picture has two.
+states a query, and none contradicts it, the pair is uncertain and counts less than 1.
+
+How many true pairs no caption states is estimated from how many one caption alone states, and how many two do (Chao
+1984, "Nonparametric estimation of the number of classes in a population"). With m the share that is missed, a query that
+n pictures state is true of n m / (1 - m) others. They are taken to stand as high over the query's median as pictures that
+state their queries do: the probability that an unstated picture is true is proportional to the odds of a stated one at
+its height. The pair counts 1 less this probability. Where no picture has two captions, m is one half.
 
 What a search knows of the texts of a hit is simulated by some of its captions, at least one, drawn at random; so a fit
 learns what captions tell, and how much they leave out.
@@ -13,6 +17,7 @@ learns what captions tell, and how much they leave out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +37,8 @@ MIXTURE: Mapping[str, float] = {"phrase": 0.45, "value": 0.15, "pair": 0.1, "cap
 RELEVANT_FROM = 0.75
 """Share of what a query states from which on a picture is relevant: both of two facts, three of four."""
 _LEAST_CERTAINTY = 0.1
+_HEIGHTS = np.linspace(-4.0, 12.0, 65)
+"""Heights over a query's median, in distances of its lower quartile, between which pictures are counted together."""
 
 
 def training_queries(
@@ -94,16 +101,18 @@ def _taught(
     given: Sequence[GivenQuery],
     seed: int,
 ) -> TrainingQueries:
-    pictures = len(collection.ids)
     statements = [query.statement for _, query, _ in queries]
+    kinds = [kind for kind, _, _ in queries]
+    texts = [query.text for _, query, _ in queries]
+    asked = _Asked.of(collection, texts, np.array([at for _, _, at in queries], np.int64))
     degrees = told.shares(statements)
-    certain = degrees >= RELEVANT_FROM
-    certain |= captions.contradicted(statements)
-    silence = captions.silence([query.statement for kind, query, _ in queries if kind == "phrase"])
-    number = np.bincount(collection.owners, minlength=pictures)
-    certainty = np.where(certain, 1.0, np.maximum(_LEAST_CERTAINTY, 1 - silence ** np.maximum(1, number))).astype(
-        np.float32
-    )
+    certain = (degrees >= RELEVANT_FROM) | captions.contradicted(statements)
+    missed = captions.missed([query.statement for kind, query, _ in queries if kind == "phrase"])
+    certainty = np.ones(degrees.shape, np.float32)
+    for kind in dict.fromkeys(kinds):
+        own = np.flatnonzero(np.array(kinds) == kind)
+        stated = degrees[own] >= RELEVANT_FROM
+        certainty[own] = unstated_certainty(asked.scores[own], stated, certain[own], missed)
     for row, (_, query, at) in enumerate(queries):
         if at >= 0:
             degrees[row, collection.owners[at]] = certainty[row, collection.owners[at]] = 1.0
@@ -115,10 +124,38 @@ def _taught(
         if one.relevant is not None:
             degrees[row], certainty[row] = 0.0, 1.0
             degrees[row, [place[each] for each in one.relevant if each in place]] = 1.0
-    kinds = [kind for kind, _, _ in queries]
-    texts = [query.text for _, query, _ in queries]
-    of_caption = np.array([at for _, _, at in queries], np.int64)
-    return _with_unrelated(collection, kinds, texts, of_caption, degrees, certainty, RELEVANT_FROM, seed)
+    return _assembled(collection, kinds, asked, degrees, certainty, RELEVANT_FROM, seed)
+
+
+def unstated_certainty(
+    scores: NDArray[np.floating], stated: NDArray[np.bool_], told: NDArray[np.bool_], missed: float
+) -> NDArray[np.float32]:
+    """How sure it is that a picture whose texts do not state a query does not show it.
+
+    Args:
+        scores: (queries, pictures) similarities.
+        stated: (queries, pictures) whether a text of the picture states the query.
+        told: (queries, pictures) whether texts tell that it does, or that it does not.
+        missed: Share of the true pairs that no text states.
+
+    Returns:
+        (queries, pictures) numbers from 0.1 to 1; 1 where texts tell.
+    """
+    from scipy.optimize import isotonic_regression
+
+    middle = np.median(scores, axis=1, keepdims=True)
+    spread = middle - np.quantile(scores, 0.25, axis=1, keepdims=True)
+    bins = np.searchsorted(_HEIGHTS, (scores - middle) / np.maximum(spread, 1e-9))
+    counts = np.bincount(bins.ravel(), minlength=len(_HEIGHTS) + 1)
+    found = np.bincount(bins.ravel(), stated.ravel(), minlength=len(_HEIGHTS) + 1)
+    some = counts > 0
+    shares = np.zeros(len(counts))
+    shares[some] = isotonic_regression(found[some] / counts[some], weights=counts[some].astype(float)).x
+    odds = (shares / np.maximum(1 - shares, 1e-9))[bins]
+    odds[told] = 0.0
+    others = stated.sum(axis=1) * missed / (1 - missed)
+    true = odds * (others / np.maximum(odds.sum(axis=1), 1e-9))[:, None]
+    return np.asarray(np.maximum(_LEAST_CERTAINTY, 1 - true), np.float32)
 
 
 def caption_queries(
@@ -134,48 +171,71 @@ def caption_queries(
     """
     texts = [collection.captions[at] for at in captions.tolist()]
     given = np.asarray(degrees, np.float32)
-    return _with_unrelated(
-        collection, ["caption"] * len(texts), texts, captions, given, np.ones_like(given), relevant_from, 0
-    )
+    asked = _Asked.of(collection, texts, captions)
+    return _assembled(collection, ["caption"] * len(texts), asked, given, np.ones_like(given), relevant_from, 0)
 
 
-def _with_unrelated(
+@dataclass(frozen=True)
+class _Asked:
+    """Queries, followed by texts that fit nothing, as the model sees them.
+
+    Attributes:
+        texts: Texts of the queries, of ``OTHER_UNRELATED``, and of the unrelated texts of a fit.
+        own: Caption that each text is, or -1.
+        vectors: (texts, D) vectors.
+        scores: (texts, pictures) similarities.
+        queries: Number of the queries.
+    """
+
+    texts: tuple[str, ...]
+    own: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    queries: int
+
+    @classmethod
+    def of(cls, collection: TextedPictures, queries: Sequence[str], own: NDArray[np.int64]) -> _Asked:
+        model = collection.model
+        others = (*OTHER_UNRELATED, *UNRELATED, *UNRELATED_PHRASES) if model.reads_words else ()
+        texts = (*queries, *others)
+        own = np.append(own, np.full(len(others), -1))
+        captions = own >= 0
+        vectors = np.empty((len(texts), collection.images.shape[1]), np.float32)
+        vectors[captions] = collection.caption_vectors[own[captions]]
+        if not captions.all():
+            vectors[~captions] = model.encode_text([text for text, at in zip(texts, own, strict=True) if at < 0])
+        scores = np.asarray(model.similarity.array(collection.images, vectors).T, np.float32)
+        return cls(texts, own, vectors, scores, len(queries))
+
+
+def _assembled(
     collection: TextedPictures,
     kinds: Sequence[str],
-    texts: Sequence[str],
-    of_caption: NDArray[np.int64],
+    asked: _Asked,
     degrees: NDArray[np.float32],
     certainty: NDArray[np.float32],
     relevant_from: float,
     seed: int,
 ) -> TrainingQueries:
-    """Queries with their scores, and texts that fit nothing besides; ``of_caption`` is the caption of each, or -1."""
-    model, pictures = collection.model, len(collection.ids)
-    others = (*OTHER_UNRELATED, *UNRELATED, *UNRELATED_PHRASES) if model.reads_words else ()
-    judged = len(texts) + (len(OTHER_UNRELATED) if others else 0)
-    every = [*texts, *others]
-    own = np.append(of_caption, np.full(len(others), -1))
-    captions = own >= 0
-    vectors = np.empty((len(every), collection.images.shape[1]), np.float32)
-    vectors[captions] = collection.caption_vectors[own[captions]]
-    if not captions.all():
-        vectors[~captions] = model.encode_text([text for text, at in zip(every, own, strict=True) if at < 0])
-    scores = np.asarray(model.similarity.array(collection.images, vectors).T, np.float32)
-    known = TextEvidence(collection, seed).known(every, vectors, own)
-    none = np.zeros((judged - len(texts), pictures), np.float32)
+    """Queries with their scores and what is known of them, and unrelated texts, of which the last are for the fit."""
+    pictures, has_others = len(collection.ids), len(asked.texts) > asked.queries
+    judged = asked.queries + (len(OTHER_UNRELATED) if has_others else 0)
+    known = TextEvidence(collection, seed).known(asked.texts, asked.vectors, asked.own)
+    none = np.zeros((judged - asked.queries, pictures), np.float32)
     groups = pictures + np.arange(judged)
-    groups[captions[:judged]] = collection.owners[own[:judged][captions[:judged]]]
+    captions = asked.own[:judged] >= 0
+    groups[captions] = collection.owners[asked.own[:judged][captions]]
     return TrainingQueries(
-        tuple(every[:judged]),
+        asked.texts[:judged],
         (*kinds, *(NOTHING,) * len(none)),
         groups,
-        scores[:judged],
+        asked.scores[:judged],
         np.concatenate([degrees, none]),
         np.concatenate([certainty, np.ones_like(none)]),
         tuple(known[:judged]),
         relevant_from,
-        scores[judged:] if others else None,
-        tuple(known[judged:]) if others else None,
+        asked.scores[judged:] if has_others else None,
+        tuple(known[judged:]) if has_others else None,
     )
 
 

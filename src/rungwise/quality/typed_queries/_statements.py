@@ -30,7 +30,8 @@ _LEAST_ENGLISH = 0.5
 """Share of the texts with such words from which they are taken for English sentences."""
 _WORD = "word"
 _SHORTEST = 3
-_FAMILY = "family"
+_MOST_MISSED = 0.8
+"""Largest share of true pairs that is taken to be unstated; where all are stated once, the bound has no end."""
 
 
 def reader_of(texts: Sequence[str]) -> tuple[Reader, str]:
@@ -136,10 +137,11 @@ class Statements:
             found[at] |= has[name] & lacks[unit]
         return found
 
-    def silence(self, queries: Sequence[Statement]) -> float:
-        """Probability that a text does not state a query that another text of the same picture states.
+    def missed(self, queries: Sequence[Statement]) -> float:
+        """Share of the pairs of these queries and pictures that are true, but that no text of the picture states.
 
-        One half where no picture has several texts, since nothing is known of it then.
+        It is estimated by Chao's lower bound from the numbers of pairs that one text alone states, and that two do. One
+        half where no picture has several texts, since nothing is known of it then.
         """
         texts = np.bincount(self.owners, minlength=self.pictures)
         stating = (self._rows(queries) @ self.by_text.T).tocoo()
@@ -148,10 +150,13 @@ class Statements:
         keys, counts = np.unique(
             stating.row[whole].astype(np.int64) * self.pictures + self.owners[stating.col[whole]], return_counts=True
         )
-        others = texts[keys % self.pictures] - 1
-        told = counts[others > 0]
-        possible = float((told * others[others > 0]).sum())
-        return 1 - float((told * (told - 1)).sum()) / possible if possible else 0.5
+        several = texts[keys % self.pictures] > 1
+        if not several.any():
+            return 0.5
+        counts, many = counts[several], float(texts[keys % self.pictures][several].mean())
+        once, twice = (int(np.count_nonzero(counts == number)) for number in (1, 2))
+        unseen = (many - 1) / many * once * (once - 1) / (2 * (twice + 1))
+        return min(_MOST_MISSED, unseen / (unseen + len(counts)))
 
     def _rows(self, queries: Sequence[Statement]) -> Any:
         return _incidence([[self.numbers[unit] for unit in query if unit in self.numbers] for query in queries], self)
