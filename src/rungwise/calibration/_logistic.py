@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rungwise.calibration._judgement import Values
 from rungwise.core import UserError
 
-_STEPS = 15
+_STEPS, _LEAST_SHARE = 25, 1e-3
 _STRIDE, _SETTLED = 3.0, 1e-3
 """Largest change of a coefficient in a step, and the change at which a fit is done."""
 _BLOCK = 16_384
@@ -99,16 +99,19 @@ class Logistic:
             weights = start.weights
         penalty = np.full(len(weights), ridge)
         penalty[0] = 0.0
+        fit = _Likelihood(scaled, target, certainty, penalty, products)
+        reached = fit.of(weights)
         for _ in range(_STEPS):
-            slope, curve = -penalty * weights, np.diag(np.maximum(penalty, 1e-9))
-            for begin in range(0, len(target), _BLOCK):
-                rows = slice(begin, begin + _BLOCK)
-                table, counts = _terms(scaled[rows], products), certainty[rows]
-                expected = sigmoid(table @ weights)
-                slope += table.T @ (counts * (target[rows] - expected))
-                curve += (table * (counts * expected * (1 - expected))[:, None]).T @ table
-            step = np.linalg.solve(curve, slope)
-            weights = weights + step * min(1.0, _STRIDE / max(float(np.abs(step).max()), _FLAT))
+            step = fit.newton(weights)
+            # Where rows are almost parted by a column, a whole step overshoots, and all after it.
+            share = min(1.0, _STRIDE / max(float(np.abs(step).max()), _FLAT))
+            now = fit.of(weights + share * step)
+            while now < reached and share > _LEAST_SHARE:
+                share /= 2
+                now = fit.of(weights + share * step)
+            if now < reached:
+                break
+            weights, reached = weights + share * step, now
             if np.abs(step).max() < _SETTLED:
                 break
         return cls(weights, scaled.shape[1])
@@ -149,6 +152,37 @@ class Logistic:
         if len(weights) not in {_width(columns, products) for products in (False, True)}:
             raise UserError(f"{where}: {len(weights)} numbers do not fit {columns} features; calibrate again")
         return cls(weights, columns)
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """Penalised log-likelihood of a logistic regression, and Newton's steps towards its maximum."""
+
+    scaled: Values
+    target: Values
+    certainty: Values
+    penalty: Values
+    products: bool
+
+    def _blocks(self) -> Iterator[tuple[Values, Values, Values]]:
+        for begin in range(0, len(self.target), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            yield _terms(self.scaled[rows], self.products), self.target[rows], self.certainty[rows]
+
+    def of(self, weights: Values) -> float:
+        whole = -float(self.penalty @ weights**2) / 2
+        for table, target, counts in self._blocks():
+            odds = table @ weights
+            whole += float(counts @ (target * odds - np.logaddexp(0.0, odds)))
+        return whole
+
+    def newton(self, weights: Values) -> Values:
+        slope, curve = -self.penalty * weights, np.diag(np.maximum(self.penalty, 1e-9))
+        for table, target, counts in self._blocks():
+            expected = sigmoid(table @ weights)
+            slope += table.T @ (counts * (target - expected))
+            curve += (table * (counts * expected * (1 - expected))[:, None]).T @ table
+        return np.asarray(np.linalg.solve(curve, slope))
 
 
 def folds_of(groups: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -101,7 +101,7 @@ class HitTexts:
         if not any(texts):
             return known
         rarity = self._rarity()
-        stated = np.array(rarity.shares(words, texts))
+        stated = np.array(rarity.shares(words, texts), np.float64)
         stated[[not text for text in texts]] = np.nan
         return replace(
             known,
