@@ -59,7 +59,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "calibration": (
         "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated_texts",
         "unrelated_standard", "f1_cut",
-        "comparison", "learning", "baselines", "json_file", "calibration", "training_queries",
+        "kind_comparison", "learning", "baselines", "json_file", "calibration", "training_queries",
     ),
     "cli": (
         "frame", "demo", "evaluate", "examine", "grade", "index", "models", "results", "serve", "train", "calibrate",
@@ -108,6 +108,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "models.subspace": (
         "classes", "eigenproblems", "settings", "heads", "views", "base", "methods",
     ),
+    "quality": ("queries", "degrees", "check", "tuning", "typed_queries"),
     "relevance": (
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",

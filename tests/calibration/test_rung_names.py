@@ -1,28 +1,49 @@
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rungwise.calibration._rung_names import names_from
+from rungwise.calibration._rung_names import CLOSE, EXACT, names_from
 
 
-def test_a_name_is_right_at_least_half_of_the_time():
+def test_a_name_is_right_as_often_as_it_promises_and_begins_as_early_as_it_can():
     rng = np.random.default_rng(0)
     expected = rng.random(5000)
     true = np.clip(expected + rng.normal(0, 0.2, 5000), 0, 1)
     exactly, close = names_from(expected, true, 0.5, 1.0)
-    assert exactly > close
-    for boundary, least in ((exactly, 0.75), (close, 0.5)):
-        just_above = (expected >= boundary) & (expected < boundary + 0.1)
-        just_below = (expected < boundary) & (expected >= boundary - 0.1)
-        assert (true[just_above] >= least).mean() >= 0.5
-        assert (true[just_below] >= least).mean() < 0.5
+    assert 1 > exactly > close >= 0.25
+    first, second = expected >= exactly, (expected >= close) & (expected < exactly)
+    assert (true[first] >= 0.75).mean() >= EXACT
+    assert (true[expected >= exactly - 0.02] >= 0.75).mean() < EXACT
+    assert (true[second] >= 0.5).mean() >= CLOSE
 
 
-def test_a_name_that_is_never_right_is_never_given():
-    expected = np.array([0.1, 0.2, 0.3, 0.4])
-    exactly, close = names_from(expected, np.array([0.0, 0.0, 0.6, 0.6]), 0.5, 1.0)
-    assert exactly > 1.0
-    assert close == 0.3
+@given(
+    st.lists(st.tuples(st.sampled_from([0.3, 0.5, 0.6, 0.8, 1.0]), st.sampled_from([0.0, 0.5, 0.75, 1.0])), max_size=60)
+)
+def test_boundaries_are_those_of_loops(pairs):
+    expected, true = (np.array([pair[at] for pair in pairs], float) for at in (0, 1))
+    found = names_from(expected, true, 0.75, 1.0)
+
+    def boundary(rows, least, share):
+        best = None
+        for level in sorted({e for e, _ in rows}, reverse=True):
+            named = [t for e, t in rows if e >= level]
+            if len(named) >= 10 and sum(t >= least for t in named) >= share * len(named):
+                best = level
+        return np.nextafter(1.0, np.inf) if best is None else best
+
+    exactly = max(0.5, boundary(pairs, 0.875, EXACT))
+    close = boundary([pair for pair in pairs if pair[0] < exactly], 0.75, CLOSE)
+    assert found == (exactly, min(exactly, max(0.25, close)))
 
 
-def test_where_the_highest_degree_is_the_relevant_one_both_names_have_one_boundary():
-    exactly, close = names_from(np.array([0.1, 0.9]), np.array([0.0, 1.0]), 1.0, 1.0)
-    assert exactly == close == 0.9
+def test_uncertain_degrees_count_less():
+    expected, true = np.full(30, 0.9), np.repeat([1.0, 0.0], [20, 10])
+    assert names_from(expected, true, 0.5, 1.0)[0] > 1
+    assert names_from(expected, true, 0.5, 1.0, np.where(true == 1, 1.0, 0.4))[0] == 0.9
+
+
+def test_a_name_that_is_never_right_or_seldom_given_is_not_given():
+    assert min(names_from(np.full(30, 0.9), np.zeros(30), 0.5, 1.0)) > 1
+    assert min(names_from(np.full(9, 0.9), np.ones(9), 0.5, 1.0)) > 1
+    assert min(names_from(np.zeros(0), np.zeros(0), 0.5, 1.0)) > 1

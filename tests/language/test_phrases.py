@@ -1,5 +1,4 @@
-from rungwise.index import Item
-from rungwise.serving.state._phrases import phrases_of, shared_phrases, texts_of, typical_phrases
+from rungwise.language import phrases_of, shared_phrases, typical_phrases
 
 PRODUCTS = [
     f"{brand} {who} {colour} {what} {number}X"
@@ -59,21 +58,6 @@ def test_scripts_without_blanks() -> None:
 
 def test_languages_of_which_nothing_is_known_here() -> None:
     assert shared(RUSSIAN, 1) == ("красной куртке",)
-
-
-def test_holiday_photos_without_captions_are_called_by_their_folders() -> None:
-    items = [
-        Item(
-            str(n),
-            None,
-            columns={"file": f"IMG_{n}.JPG", "folder": f"2023 Italy/{('Rome', 'Pisa')[n % 2]}", "hash": "a b"},
-        )
-        for n in range(10)
-    ]
-    captions, columns, folders = texts_of(items)
-    assert not any(captions)
-    assert not any(columns)
-    assert shared_phrases([phrases_of(one) for one in folders], 4) == ("Pisa", "Rome")
 
 
 def test_a_group_is_called_by_what_its_members_share_and_others_lack() -> None:

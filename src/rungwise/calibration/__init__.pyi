@@ -6,10 +6,6 @@ from ._baselines import TopK as TopK
 from ._calibration import SHORT as SHORT
 from ._calibration import Calibration as Calibration
 from ._calibration import Informed as Informed
-from ._comparison import HARM as HARM
-from ._comparison import NOTHING as NOTHING
-from ._comparison import Comparison as Comparison
-from ._comparison import KindComparison as KindComparison
 from ._judgement import BEYOND as BEYOND
 from ._judgement import RUNGS as RUNGS
 from ._judgement import UNJUDGED_RUNGS as UNJUDGED_RUNGS
@@ -17,6 +13,10 @@ from ._judgement import Background as Background
 from ._judgement import Known as Known
 from ._judgement import Names as Names
 from ._judgement import QueryJudgement as QueryJudgement
+from ._kind_comparison import HARM as HARM
+from ._kind_comparison import NOTHING as NOTHING
+from ._kind_comparison import CalibrationComparison as CalibrationComparison
+from ._kind_comparison import KindComparison as KindComparison
 from ._training_queries import TrainingQueries as TrainingQueries
 from ._training_queries import compared as compared
 from ._unrelated_standard import SHARE_OF_BEST as SHARE_OF_BEST

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration import _json_file as json_file
-from rungwise.calibration._comparison import KindComparison
 from rungwise.calibration._f1_cut import best_cut
 from rungwise.calibration._false_discovery import belief_from, chance_of_noise, false_discovery_rates
 from rungwise.calibration._judgement import (
@@ -24,9 +23,10 @@ from rungwise.calibration._judgement import (
     QueryJudgement,
     Values,
 )
+from rungwise.calibration._kind_comparison import KindComparison
 from rungwise.calibration._null_distribution import Null
 from rungwise.calibration._unrelated_standard import UNJUDGED_BOUNDARIES, Standard, checked_unrelated
-from rungwise.calibration.learning import Supervised, checked_pairs, learn
+from rungwise.calibration.learning import FEWEST_QUERIES, Supervised, checked_pairs, learn
 from rungwise.core import UserError, digest_of_json
 from rungwise.metrics import Direction, JudgedQueries, Scores
 
@@ -139,6 +139,7 @@ class Calibration:
         unrelated: ArrayLike | None = None,
         unrelated_known: Sequence[Known] | None = None,
         certainty: ArrayLike | None = None,
+        fewest: int = FEWEST_QUERIES,
         source: str = "judged pairs",
         model_fingerprint: str = "",
     ) -> Calibration:
@@ -153,19 +154,20 @@ class Calibration:
                 or of a sample of them, is relevant. They teach to recognise queries to which nothing is relevant.
             unrelated_known: (texts,) what is known of each of these texts.
             certainty: (queries, candidates) how sure each degree is, above 0 and at most 1; all are sure if None.
+            fewest: Smallest number of queries; with fewer, it would describe these queries and not the next one.
             source: One line for people on how pairs were judged.
             model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
                 any.
 
         Raises:
-            UserError: If there are fewer than 20 queries or only one candidate, scores are constant or not finite,
+            UserError: If there are fewer than ``fewest`` queries or only one candidate, scores are constant or not finite,
                 degrees are all the same or never relevant, or shapes do not fit.
 
         >>> Calibration.fit(np.zeros((3, 4)), np.zeros((3, 4)))
         Traceback (most recent call last):
         rungwise.core.UserError: relevance: 3 queries with a judged candidate; give at least 20
         """
-        scores, degrees = checked_pairs(similarity, relevance, relevant_from)
+        scores, degrees = checked_pairs(similarity, relevance, relevant_from, fewest)
         if known is not None and len(known) != len(scores):
             raise UserError(f"known: {len(known)} queries, but similarity has {len(scores)}; give one for each")
         nothing = None if unrelated is None else checked_unrelated(unrelated)
@@ -236,13 +238,14 @@ class Calibration:
             queries: (queries,) positions in ``known``.
             known: What is known of all queries.
         """
-        degrees = np.empty(scores.shape)
+        degrees, shown = np.empty(scores.shape), np.zeros(scores.shape, bool)
         cuts, beliefs = np.zeros(len(scores), np.int64), np.zeros(len(scores))
         for row, one in enumerate(scores):
             about = known[int(queries[row])] if known is not None else None
-            degrees[row], _, judged = self._whole(one, about)
+            degrees[row], best, judged = self._whole(one, about)
             cuts[row], beliefs[row] = judged.cut, judged.belief
-        return JudgedQueries(cuts, beliefs, degrees)
+            shown[row, best] = judged.rungs < BEYOND
+        return JudgedQueries(cuts, beliefs, degrees, shown)
 
     def informed(self, known: Sequence[Known]) -> Informed:
         """The calibration together with what is known of all queries of a collection, for measures."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rungwise.calibration._comparison import KindComparison
+from rungwise.calibration._kind_comparison import KindComparison
 from rungwise.calibration._unrelated_standard import Standard
 from rungwise.calibration.learning import Supervised
 from rungwise.core import UserError, parse_json, read_bytes

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration._calibration import Calibration
-from rungwise.calibration._comparison import NOTHING, Comparison, KindComparison, ShownFor
 from rungwise.calibration._judgement import BEYOND, Known, QueryJudgement, Values
+from rungwise.calibration._kind_comparison import NOTHING, CalibrationComparison, KindComparison, ShownFor
 from rungwise.calibration._unrelated_texts import UNRELATED
+from rungwise.calibration.learning import FEWEST_QUERIES
 from rungwise.core import UserError
 
 _FOLDS, _FEW = 3, 300
@@ -74,7 +75,9 @@ class TrainingQueries:
             known=tuple(self.known[query] for query in chosen),
         )
 
-    def fit(self, *, source: str = "judged pairs", model_fingerprint: str = "") -> Calibration:
+    def fit(
+        self, *, source: str = "judged pairs", model_fingerprint: str = "", fewest: int = FEWEST_QUERIES
+    ) -> Calibration:
         """A calibration learnt from all of these queries but the unrelated ones (:data:`NOTHING`).
 
         Raises:
@@ -89,6 +92,7 @@ class TrainingQueries:
             unrelated=self.unrelated,
             unrelated_known=self.unrelated_known,
             certainty=taught.certainty,
+            fewest=fewest,
             source=source,
             model_fingerprint=model_fingerprint,
         )
@@ -160,7 +164,7 @@ def _as_shown(best: NDArray[np.int64], judged: QueryJudgement, known: Known, can
 
 def compared(
     queries: TrainingQueries, old: Calibration, *, source: str, model_fingerprint: str
-) -> tuple[Calibration, Comparison]:
+) -> tuple[Calibration, CalibrationComparison]:
     """Fit a calibration, and compare it with what judges now on queries that a fit did not see.
 
     A third of the queries of each kind is judged by a fit to the others, or of few queries each third in turn; the
@@ -182,9 +186,9 @@ def compared(
     parts = []
     for number in range(_FOLDS if len(queries) <= _FEW else 1):
         try:
-            fitted = queries.only(np.flatnonzero(fold != number)).fit()
+            fitted = queries.only(np.flatnonzero(fold != number)).fit(fewest=FEWEST_QUERIES // 2)
         except UserError as error:
-            return new, Comparison(reason=f"too few queries to compare with what judges now ({error})")
+            return new, CalibrationComparison(reason=f"too few queries to compare with what judges now ({error})")
         parts.append((queries.only(np.flatnonzero(fold == number)), fitted))
     found = _of_parts(parts, old)
     has_texts = any(one.stated is not None for one in queries.known)
@@ -192,8 +196,8 @@ def compared(
     return replace(new, kinds=found.kinds, needs_texts=has_texts and not bare.harmless), found
 
 
-def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibration) -> Comparison:
-    """Comparison on held-out queries, each part with the fit to the others."""
+def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibration) -> CalibrationComparison:
+    """CalibrationComparison on held-out queries, each part with the fit to the others."""
     was = _joined([part.judged_by(old) for part, _ in parts])
     now = _joined([part.judged_by(fitted) for part, fitted in parts])
     kinds = np.array([kind for part, _ in parts for kind in part.kinds])
@@ -206,7 +210,7 @@ def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibra
     relevant = np.concatenate([(part.relevance >= part.relevant_from).sum(axis=1) for part, _ in parts])
     texts = [text for part, _ in parts for text in part.texts]
     shown = was.shown.tolist(), now.shown.tolist(), now.right.sum(axis=1).astype(int).tolist(), relevant.tolist()
-    return Comparison(tuple(found), "", _named(was), _named(now), tuple(map(ShownFor, texts, *shown)))
+    return CalibrationComparison(tuple(found), "", _named(was), _named(now), tuple(map(ShownFor, texts, *shown)))
 
 
 def _folds(queries: TrainingQueries) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ from rungwise.index.stores import WORDS, check_k, checked_queries, word_set, wor
 from rungwise.index.update import one_line
 
 if TYPE_CHECKING:
-    from rungwise.calibration import Calibration, Comparison
+    from rungwise.calibration import Calibration, CalibrationComparison
     from rungwise.models import DualEncoder
 
 _MOST_BY_WORDS = 50
@@ -256,7 +256,7 @@ class Searcher:
 
         return vector
 
-    def calibration_of_grades(self) -> tuple[Calibration, Comparison]:
+    def calibration_of_grades(self) -> tuple[Calibration, CalibrationComparison]:
         """Calibration fitted to people's grades, for :meth:`Index.keep_calibration`, compared with what judges now.
 
         Raises:

@@ -61,11 +61,14 @@ class _Cut:
     @classmethod
     def of(cls, rankings: Rankings, t: float) -> _Cut:
         """Count; a degree of NaN is never relevant."""
+        relevant = (rankings.relevance >= t).sum(axis=1)
+        known = (~np.isnan(rankings.relevance)).sum(axis=1)
+        if (which := rankings.judged.shown) is not None:
+            right = ((rankings.relevance >= t) & which).sum(axis=1)
+            return cls(right, (~np.isnan(rankings.relevance) & which).sum(axis=1), relevant, known)
         cuts = rankings.judged.cuts
         degrees = rankings.degrees_of_top(int(cuts.max(initial=0)))
         before = np.arange(degrees.shape[1]) < cuts[:, None]
-        relevant = (rankings.relevance >= t).sum(axis=1)
-        known = (~np.isnan(rankings.relevance)).sum(axis=1)
         return cls(((degrees >= t) & before).sum(axis=1), (~np.isnan(degrees) & before).sum(axis=1), relevant, known)
 
     @cached_property

@@ -55,7 +55,10 @@ def judged_by(ends: Ends, scores: Scores, direction: Direction, queries: NDArray
         raise UserError(f"ends: {name} does not give one finite belief for each query; correct the method")
     if degrees is not None and (degrees.shape != scores.shape or not np.isfinite(degrees).all()):
         raise UserError(f"ends: {name} does not give one finite degree for each candidate; correct the method")
-    return JudgedQueries(cuts.astype(np.int64), beliefs, degrees)
+    shown = judged.shown
+    if shown is not None and (shown.shape != scores.shape or (np.count_nonzero(shown, axis=1) != cuts).any()):
+        raise UserError(f"ends: {name} does not show as many candidates as its cuts say; correct the method")
+    return JudgedQueries(cuts.astype(np.int64), beliefs, degrees, shown)
 
 
 __all__ = ["Ends", "JudgedQueries", "judged_by", "name_of_ends"]

@@ -112,14 +112,16 @@ class JudgedQueries:
     """Judgement of a block of queries by a method of where relevance ends.
 
     Attributes:
-        cuts: (queries,) number of best hits to show; 0 where nothing is taken to be relevant.
+        cuts: (queries,) number of hits to show; 0 where nothing is taken to be relevant.
         beliefs: (queries,) belief that any candidate is relevant; higher is surer.
         degrees: (queries, candidates) expected degrees; None from a method that only cuts.
+        shown: (queries, candidates) which candidates are shown; None where it is the best ones by score.
     """
 
     cuts: NDArray[np.int64]
     beliefs: NDArray[np.float64]
     degrees: Scores | None = None
+    shown: NDArray[np.bool_] | None = None
 
 
 class Rankings:

@@ -5,12 +5,12 @@ from scipy import stats
 from rungwise.calibration import Background, Known
 from rungwise.calibration._null_distribution import Null
 from rungwise.calibration.learning._features import (
-    CAPTIONED,
     DEPTH,
     HIT_NAMES,
     NAMES,
     QUERY_NAMES,
     QUERY_VIEWS,
+    STATING,
     VIEWS,
     depth_of,
     hit_features,
@@ -21,15 +21,19 @@ from rungwise.calibration.learning._features import (
 def made(hits=300, known=None, log_rate=np.nan, seed=0):
     scores = np.sort(np.random.default_rng(seed).normal(0.2, 0.1, 1000))[::-1]
     null = Null.of(Background(scores, 1000))
-    table, of_query = hit_features(scores[:hits], null, known, log_rate)
+    _, table, of_query = hit_features(scores[:hits], null, known, log_rate)
     return scores[:hits], null, dict(zip(NAMES, table.T, strict=True)), of_query
 
 
 def test_each_column_is_what_its_name_says():
     captions = np.random.default_rng(1).random(300)
     captions[3] = np.nan
-    scores, null, columns, _ = made(known=Known(caption_scores=captions, unknown_share=0.25), log_rate=-3.0)
-    has_one = [at for at in range(CAPTIONED) if at != 3]
+    stated, counts = np.random.default_rng(2).random(300), np.random.default_rng(3).integers(1, 4, 300)
+    known = Known(
+        caption_scores=captions, unknown_share=0.25, words=3, stated=stated, counts=counts, bearers=7, texts=99
+    )
+    scores, null, columns, _ = made(known=known, log_rate=-3.0)
+    has_one = [at for at in range(DEPTH) if at != 3]
     for at in (0, 7, 49, 60, 195):
         z = (scores[at] - null.centre) / null.low_spread
         usual = stats.norm.isf((at + 0.5) / 1000)
@@ -42,13 +46,15 @@ def test_each_column_is_what_its_name_says():
         assert columns["best"][at] == pytest.approx(first)
         assert columns["log_rank"][at] == pytest.approx(np.log((at + 1) / 1000))
         assert columns["density"][at] == pytest.approx(excess - later)
-        if at < CAPTIONED:
-            among = captions[has_one]
-            assert columns["caption"][at] == captions[at]
-            assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
-            assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
-        else:
-            assert np.isnan([columns[name][at] for name in ("caption", "caption_z", "caption_rank")]).all()
+        among = captions[has_one]
+        assert columns["caption"][at] == captions[at]
+        assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
+        assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
+        assert columns["stated"][at] == stated[at]
+        assert columns["log_texts"][at] == pytest.approx(np.log(1 + counts[at]))
+        assert columns["stated_best_ten"][at] == pytest.approx(np.sort(stated[:DEPTH])[-10:].mean())
+        assert columns["log_words"][at] == pytest.approx(np.log(3))
+        assert columns["log_bearers"][at] == pytest.approx(np.log(7.5 / 100 / counts.mean()))
         assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
         assert (columns["log_rate"][at], columns["unknown_share"][at]) == (-3.0, 0.25)
     assert np.isnan(columns["caption"][3])
@@ -120,6 +126,28 @@ def test_an_index_and_a_larger_one_of_the_same_kind_look_alike():
 
 def test_what_follows_the_hits_is_read_from_the_sample():
     scores = np.sort(np.random.default_rng(6).normal(size=20_000))[::-1]
-    features, _ = hit_features(scores[:1000], Null.of(Background(scores, 20_000)))
-    few, _ = hit_features(scores[:100], Null.of(Background(scores, 20_000)))
+    _, features, _ = hit_features(scores[:1000], Null.of(Background(scores, 20_000)))
+    _, few, _ = hit_features(scores[:100], Null.of(Background(scores, 20_000)))
     assert few[:, 3] == pytest.approx(features[:100, 3], abs=0.02)
+
+
+def test_later_hits_whose_texts_state_all_words_have_features_too():
+    stated = np.zeros(300)
+    stated[[3, 250, 299]] = 1.0
+    scores = np.sort(np.random.default_rng(0).normal(0.2, 0.1, 1000))[::-1]
+    null = Null.of(Background(scores, 1000))
+    hits, features, _ = hit_features(scores[:300], null, Known(stated=stated))
+    assert hits.tolist() == [*range(DEPTH), 250, 299]
+    assert features[-1, NAMES.index("stated")] == 1
+    assert features[-1, NAMES.index("position")] == pytest.approx((scores[299] - null.centre) / null.low_spread)
+    # Their rank is not known to a search, which found them by their words.
+    assert features[-1, NAMES.index("log_rank")] == features[-2, NAMES.index("log_rank")]
+    many = hit_features(scores, null, Known(stated=np.ones(1000)))[0]
+    assert len(many) == DEPTH + STATING
+
+
+def test_the_share_of_captions_does_not_depend_on_how_many_a_picture_has():
+    """Twice as many captions for each picture: twice as many pictures have one that holds the words."""
+    one = made(known=Known(stated=np.zeros(300), counts=np.ones(300, int), bearers=10, texts=999))[2]
+    two = made(known=Known(stated=np.zeros(300), counts=np.full(300, 2), bearers=20, texts=999))[2]
+    assert two["log_bearers"][0] == pytest.approx(one["log_bearers"][0], abs=0.03)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rungwise.calibration import Calibration, Known
-from rungwise.calibration.learning import checked_pairs, learn, of_hits
+from rungwise.calibration import SHORT, Calibration, Known
+from rungwise.calibration.learning import checked_pairs, learn
 from rungwise.calibration.learning._features import QUERY_VIEWS
 from rungwise.core import UserError
 from tests.calibration.conftest import planted
@@ -18,41 +18,68 @@ def learnt_from(known_of, queries=30):
 
 
 def test_there_is_a_belief_for_each_kind_of_what_is_known():
-    nothing, _, _ = learnt_from(None)
-    assert [one.names for one in nothing.beliefs] == [QUERY_VIEWS[7]]
-    vectors, _, _ = learnt_from(lambda rng: Known(vector=rng.normal(size=2)))
-    assert [one.names for one in vectors.beliefs] == [QUERY_VIEWS[6], QUERY_VIEWS[7]]
-    captions, _, _ = learnt_from(lambda rng: Known(caption_scores=rng.random(80)))
-    assert [one.names for one in captions.beliefs] == [QUERY_VIEWS[5], QUERY_VIEWS[7]]
-    both, _, _ = learnt_from(lambda rng: Known(vector=rng.normal(size=2), caption_scores=rng.random(80)))
-    assert [one.names for one in both.beliefs] == [QUERY_VIEWS[4], QUERY_VIEWS[6], QUERY_VIEWS[7]]
-    assert (nothing.rate is None, vectors.rate is None, captions.rate is None) == (True, False, True)
+    scores = QUERY_VIEWS[-1]
+    assert [one.names for one in learnt_from(None).beliefs] == [scores]
+    vectors = learnt_from(lambda rng: Known(vector=rng.normal(size=2)))
+    assert [one.names for one in vectors.beliefs] == [(*scores, "log_rate"), scores]
+    captions = learnt_from(lambda rng: Known(caption_scores=rng.random(80)))
+    assert [one.names for one in captions.beliefs] == [(*scores, "caption_best_ten"), scores]
+    whole = learnt_from(
+        lambda rng: Known(vector=rng.normal(size=2), unknown_share=rng.random(), words=2, caption_scores=rng.random(80))
+    )
+    assert [one.names for one in whole.beliefs] == list(QUERY_VIEWS)
+    assert (vectors.rate is None, captions.rate is None) == (False, True)
+
+
+def test_there_is_a_rule_for_each_view():
+    for known_of in (None, lambda rng: Known(vector=rng.normal(size=2)), lambda rng: Known(stated=rng.random(80))):
+        learnt = learnt_from(known_of)
+        assert len(learnt.rules) == learnt.regression.views
+        assert all(rule.exactly >= rule.close for rule in learnt.rules)
 
 
 def test_a_rate_needs_the_vector_of_every_query():
-    learnt, _, _ = learnt_from(lambda rng: Known(vector=rng.normal(size=2) if rng.random() < 0.9 else None))
-    assert learnt.rate is None
-
-
-def test_expected_and_true_degrees_are_those_of_the_same_hits():
-    _, expected, true = learnt_from(None)
-    assert len(expected) == len(true) == 30 * 80
-    assert np.corrcoef(expected, true)[0, 1] > 0.5
+    assert learnt_from(lambda rng: Known(vector=rng.normal(size=2) if rng.random() < 0.9 else None)).rate is None
 
 
 def test_queries_with_constant_scores_are_left_out():
     scores, relevance = planted(np.random.default_rng(0), 30, 80, share=0.05)
     scores[4] = 0.5
-    _, expected, _ = learn(*checked_pairs(scores, relevance, 1), 1, None)
-    assert len(expected) == 29 * 80
+    others = np.delete(np.arange(30), 4)
+    given = learn(*checked_pairs(scores, relevance, 1), 1, None)
+    alone = learn(*checked_pairs(scores[others], relevance[others], 1), 1, None)
+    assert given.to_json()["curve"] == alone.to_json()["curve"]
 
 
-def test_facts_follow_the_hits():
-    known = Known(vector=np.ones(2), caption_scores=np.arange(5.0))
-    chosen = of_hits(known, np.array([3, 0]))
-    assert chosen.caption_scores.tolist() == [3, 0]
-    assert chosen.vector is known.vector
-    assert of_hits(None, np.array([0])) is None
+def test_uncertain_pairs_weigh_less():
+    """Half of the relevant pairs were not noticed: the less such a pair counts, the likelier its like is relevant."""
+    rng = np.random.default_rng(3)
+    scores, relevance = planted(rng, 60, 200, share=0.05)
+    noticed = np.where(rng.random(relevance.shape) < 0.5, relevance, 0.0)
+    expected = []
+    for least in (1.0, 0.5, 0.1):
+        certainty = np.where(noticed == 1, 1.0, least)
+        fitted = Calibration.fit(scores, noticed, 1, certainty=certainty)
+        expected.append(np.mean([fitted.degrees(one).max() for one in scores]))
+    assert expected[0] < expected[1] < expected[2]
+    with pytest.raises(UserError, match="certainty: give numbers above 0"):
+        Calibration.fit(scores, noticed, 1, certainty=np.zeros(scores.shape))
+
+
+def test_short_and_long_queries_are_learnt_apart():
+    """Of short queries many candidates are relevant, of long ones few: each is cut by its own kind."""
+    rng = np.random.default_rng(5)
+    short, of_short = planted(rng, 80, 300, share=0.1)
+    long, of_long = planted(rng, 80, 300, share=0.01)
+    known = [Known(words=2)] * 80 + [Known(words=9)] * 80
+    scores, relevance = np.concatenate([short, long]), np.concatenate([of_short, of_long])
+    calibration = Calibration.fit(scores, relevance, 1, known=known)
+    assert len(calibration.learnt) == 2
+    as_short = np.mean([calibration.cut(one, Known(words=SHORT)) for one in long])
+    as_long = np.mean([calibration.cut(one, Known(words=SHORT + 1)) for one in long])
+    assert as_long < as_short
+    assert len(Calibration.fit(scores, relevance, 1).learnt) == 1
+    assert len(Calibration.fit(scores[:110], relevance[:110], 1, known=known[:110]).learnt) == 1
 
 
 def test_what_is_known_of_unrelated_texts_is_learnt():

@@ -39,19 +39,19 @@ def hits(queries: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def fitted() -> Regression:
     features, degrees, groups, _ = hits(400)
     features[::3, 2] = np.nan
-    return Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES, views=(NAMES, NAMES[:2]))
+    return Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES, views=(NAMES, NAMES[:2]))[0]
 
 
 def test_probabilities_with_products_of_features_are_found() -> None:
     features, degrees, groups, _ = hits(400)
-    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES)
+    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES)[0]
     others, _, _, probability = hits(50, seed=1)
     assert np.abs(fitted.predict(others).probability - probability).mean() < 0.03
 
 
 def test_few_queries_get_a_logistic_regression_without_products() -> None:
     features, degrees, groups, _ = hits(30)
-    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES)
+    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES)[0]
     model = fitted._views[0].probability.model
     assert model.weights.shape == (4,)
     scaled = fitted._views[0].scale.of(features)
@@ -68,7 +68,7 @@ def test_a_feature_that_must_not_fall_does_not_with_few_queries() -> None:
     draw = np.random.default_rng(0)
     features = draw.normal(size=(400, 2))
     degrees = (features[:, 0] - features[:, 1] + draw.normal(size=400) > 1).astype(float)
-    fitted = Regression.fit(
+    fitted, _ = Regression.fit(
         features, degrees, np.arange(400) // 20, relevant_from=1, names=("a", "b"), rising=("a", "b")
     )
     low, high = fitted.predict(np.array([[0.0, -1.0], [0.0, 1.0]])).probability
@@ -79,7 +79,7 @@ def test_a_feature_that_must_not_fall_does_not_with_few_queries() -> None:
 
 def test_expected_degrees_are_on_the_scale_of_the_degrees() -> None:
     features, degrees, groups, _ = hits(400)
-    fitted = Regression.fit(features, 5 * degrees, groups, relevant_from=5, names=NAMES)
+    fitted = Regression.fit(features, 5 * degrees, groups, relevant_from=5, names=NAMES)[0]
     predicted = fitted.predict(features)
     assert predicted.degree.min() >= 0
     assert 4 < predicted.degree.max() <= 5
@@ -100,7 +100,7 @@ def test_each_hit_is_judged_by_what_is_known_of_it(fitted: Regression) -> None:
 def test_a_view_that_no_row_knows_is_left_out() -> None:
     features, degrees, groups, _ = hits(30)
     features[:, 2] = np.nan
-    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES, views=(NAMES, NAMES[:2]))
+    fitted = Regression.fit(features, degrees, groups, relevant_from=1, names=NAMES, views=(NAMES, NAMES[:2]))[0]
     assert len(fitted._views) == 1
     assert np.isfinite(fitted.predict(features).probability).all()
 

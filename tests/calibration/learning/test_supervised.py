@@ -27,14 +27,16 @@ def test_hits_after_the_best_are_never_judged_higher(fitted):
     (scores,), _ = planted(np.random.default_rng(1), 1, 900)
     falling = np.sort(scores)[::-1]
     null = Null.of(Background(falling, 900))
-    degrees, probabilities, beyond, belief = fitted.learnt.judged(falling, null, None)
+    (learnt,) = fitted.learnt
+    found = learnt.judged(falling, null, None)
+    degrees, probabilities = found.degrees, found.probabilities
     assert len(degrees) == 900 > DEPTH
     assert (np.diff(degrees) <= 0).all()
     assert (np.diff(probabilities) <= 0).all()
-    assert beyond == 0
-    assert 0 <= belief <= 1
-    assert (fitted.learnt.judged(falling[:300], null, None)[0] == degrees[:300]).all()
-    assert fitted.learnt.judged(falling[:5], null, None)[2] > 1
+    assert found.beyond == 0
+    assert 0 <= found.belief <= 1
+    assert (learnt.judged(falling[:300], null, None).degrees == degrees[:300]).all()
+    assert learnt.judged(falling[:5], null, None).beyond > 1
 
 
 def test_what_was_not_learnt_is_not_read(fitted):

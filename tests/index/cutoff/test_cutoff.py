@@ -1,6 +1,6 @@
 """Where relevance ends in searches.
 
-Also tests rungwise.index.cutoff._calibration, rungwise.index.cutoff._caption_similarity and
+Also tests rungwise.index.cutoff._calibration, rungwise.index.cutoff._hit_texts and
 rungwise.index.search._state_cache.
 """
 
@@ -19,9 +19,10 @@ from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, Words, parse_where
 from rungwise.index.cutoff import _calibration as calibration
-from rungwise.index.cutoff._caption_similarity import CaptionSimilarity
+from rungwise.index.cutoff._hit_texts import HitTexts, known_of_texts, length_of
 from rungwise.index.cutoff._picture_standard import PictureStandard
 from rungwise.index.maintenance import verify_index
+from rungwise.index.query import Rarity
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.similarity import Cosine
 
@@ -340,7 +341,9 @@ def test_grades_teach_where_relevance_ends(index: Index) -> None:
         searcher.calibration_of_grades()
     for number in range(FEWEST_QUERIES, 30):
         _graded(index, number)
-    fitted = searcher.calibration_of_grades()
+    fitted, found = searcher.calibration_of_grades()
+    assert {kind.kind for kind in found.kinds} == {"graded"}
+    assert fitted.kinds == found.kinds
     assert fitted.model_fingerprint == "topical"
     assert "grades of people for 29 queries" in fitted.source
     index.keep_calibration(fitted)
@@ -355,7 +358,7 @@ def test_graded_pictures_outside_the_sample_take_part(index: Index, monkeypatch:
     monkeypatch.setattr(calibration, "_BEST", 2)
     for number in range(FEWEST_QUERIES):
         _graded(index, number)
-    fitted = Searcher(index, Topical()).calibration_of_grades()
+    fitted, _ = Searcher(index, Topical()).calibration_of_grades()
     assert "320 grades of people for 20 queries" in fitted.source
 
 
@@ -390,11 +393,11 @@ def test_captions_are_compared_with_the_query(index: Index) -> None:
     rows = index.picture_store.get(["p3", "p4"])
     vector = Topical().encode_text(["picture number 4"])[0]
     captions = Topical().encode_text(["picture number 3", "picture number 4"])
-    likeness = CaptionSimilarity(index)
+    likeness = HitTexts(index, lambda: Rarity([]))
     for _ in range(2):
         np.testing.assert_allclose(likeness.scores(vector, rows), captions @ vector, atol=1e-5)
     bare = {"p3": replace(rows["p3"], record={"captions": []}), "p9": rows["p4"]}
-    found = CaptionSimilarity(index).scores(vector, bare)
+    found = HitTexts(index, lambda: Rarity([])).scores(vector, bare)
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(1.0, abs=1e-5)
 
@@ -402,7 +405,7 @@ def test_captions_are_compared_with_the_query(index: Index) -> None:
 def test_an_index_without_captions_has_none_to_compare(tmp_path: Path) -> None:
     data = ImageCaptions(("a", "b"), (), np.zeros(0, int), features=FeatureRows(ROWS[:2]))
     made = Index.build(data, Topical(), tmp_path / "index")
-    assert CaptionSimilarity(made).scores(ROWS[0], made.picture_store.get(["a", "b"])) is None
+    assert HitTexts(made, lambda: Rarity([])).scores(ROWS[0], made.picture_store.get(["a", "b"])) is None
 
 
 @pytest.mark.slow
@@ -417,3 +420,36 @@ def test_an_index_in_a_bucket_keeps_both(bucket: str) -> None:
     opened = Index.open(place)
     assert opened.calibration is not None
     assert [one.id for one in opened.grades()] == ["a", "b"]
+
+
+def test_words_of_hits_are_known(index: Index) -> None:
+    rows = index.picture_store.get(["p3", "p4"])
+    rarity = Rarity(["picture number 3", "picture number 4", "picture number 5"])
+    known = known_of_texts(["number 4"], np.zeros(WIDTH), Topical())
+    assert known is not None
+    vector = Topical().encode_text(["number 4"])[0]
+    found = HitTexts(index, lambda: rarity).of(known, "number 4", vector, rows)
+    assert found.stated is not None
+    assert found.stated.tolist() == pytest.approx(rarity.shares("number 4", ["picture number 3", "picture number 4"]))
+    assert (found.bearers, found.texts, found.words) == (1, 3, 2)
+    assert found.counts.tolist() == [1, 1]
+    # A word that no text holds.
+    strange = HitTexts(index, lambda: rarity).of(known, "qwertyuiop", vector, rows)
+    assert strange.stated.tolist() == [0, 0]
+    bare = {one: replace(row, record={}) for one, row in rows.items()}
+    assert HitTexts(index, lambda: rarity).of(known, "number 4", vector, bare) == known
+
+
+def test_a_query_is_as_long_as_its_words() -> None:
+    assert [length_of(text) for text in ("wallet", "a dog in the snow", "?", "犬", "雪の中を走る犬")] == [1, 5, 0, 1, 4]
+
+
+def test_a_calibration_that_needs_texts_is_passed_over_without_them(index: Index, tmp_path: Path) -> None:
+    index.keep_calibration(replace(CALIBRATION, needs_texts=True))
+    assert search(index, "about 3").end.source == CALIBRATION.source
+    ids = tuple(f"p{row}" for row in range(len(ROWS)))
+    bare = Index.build(
+        ImageCaptions(ids, (), np.zeros(0, int), features=FeatureRows(ROWS)), Topical(), tmp_path / "bare"
+    )
+    bare.keep_calibration(replace(CALIBRATION, needs_texts=True))
+    assert search(bare, "about 3").end.source.startswith("no judgements")

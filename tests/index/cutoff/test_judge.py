@@ -48,12 +48,16 @@ QUERY = np.eye(1, WIDTH, dtype=np.float32)
 NO_SAMPLE = Background(np.zeros(2), ROWS)
 
 
+def unknown(ids: object) -> None:
+    """Nothing is known of the hits."""
+
+
 def candidates(where: Where | None = None) -> PictureCandidates:
     return PictureCandidates(STORE, QUERY, None, where or Where(), exact=False)
 
 
 def judged_by(*least: float) -> JudgedRanking:
-    return judged(candidates(), POOL, Threshold(*least), NO_SAMPLE, None, deeper=False)
+    return judged(candidates(), POOL, Threshold(*least), NO_SAMPLE, unknown, deeper=False)
 
 
 def groups(
@@ -133,7 +137,7 @@ def test_full_text_says_which_and_vectors_say_how_many() -> None:
 ])  # fmt: skip
 def test_more_is_looked_at_where_all_is_relevant(deeper: bool, least: tuple, asked: list) -> None:
     judge = Threshold(*least)
-    found = judged(candidates(), POOL, judge, NO_SAMPLE, None, deeper=deeper)
+    found = judged(candidates(), POOL, judge, NO_SAMPLE, unknown, deeper=deeper)
     assert judge.asked == asked
     assert ROWS < MOST_JUDGED
     assert len(found.scores) == asked[-1]
@@ -141,11 +145,48 @@ def test_more_is_looked_at_where_all_is_relevant(deeper: bool, least: tuple, ask
 
 def test_what_was_not_looked_at_stands_beyond_the_end() -> None:
     found = judged_by(0.5, 0.4, -1)
-    rungs, degrees = found.at([2.0, 0.45, -0.99])
+    rungs, degrees = found.of(["new", "newer", "last"], [2.0, 0.45, -0.99])
     assert rungs.tolist()[:2] == [1, 2]
     assert degrees[0] == pytest.approx(found.judgement.degrees[0])
-    nothing = JudgedRanking(np.zeros(0), QueryJudgement(np.zeros(0), np.zeros(0, int), 0, 0.0), 0.5, "")
-    assert nothing.at([0.3])[0].tolist() == [BEYOND]
+    nothing = JudgedRanking((), np.zeros(0), QueryJudgement(np.zeros(0), np.zeros(0, int), 0, 0.0), 0.5, "")
+    assert nothing.of(["a"], [0.3])[0].tolist() == [BEYOND]
+
+
+class ByTexts(Threshold):
+    """Hits whose texts state the query are exactly; others are judged by their scores."""
+
+    def judge_hits(self, scores: np.ndarray, background: Background, known: Known | None = None) -> QueryJudgement:
+        found = super().judge_hits(scores, background, known)
+        assert known is not None
+        assert known.stated is not None
+        rungs = np.where(known.stated == 1, 1, found.rungs)
+        return QueryJudgement(found.degrees, rungs, int((rungs < BEYOND).sum()), 1.0)
+
+
+def test_pictures_found_by_words_are_judged_wherever_their_vectors_stand() -> None:
+    far = [one for one in candidates().nearest(ROWS) if one not in candidates().nearest(POOL)][:2]
+    stating = {far[0], candidates().nearest(5)[4]}
+    asked: list[tuple[str, ...]] = []
+
+    def known(ids: tuple[str, ...]) -> Known:
+        asked.append(ids)
+        return Known(stated=np.array([float(one in stating) for one in ids]))
+
+    found = judged(candidates(), POOL, ByTexts(9, 0.4, 0.3), NO_SAMPLE, known, deeper=False, by_words=far)
+    assert set(far) < set(asked[0])
+    assert (np.diff(found.scores) <= 0).all()
+    rungs, _ = found.of(far, candidates().scores(far))
+    assert rungs.tolist() == [1, BEYOND]
+    ranked = groups_of(
+        candidates(), 60, by_words=far, reorder=None, fold=False, diversity=0.0, judged=found, certain=far[:1]
+    )
+    assert {one.id for one in ranked if one.rung == 1} == stating
+    assert [one.rung for one in ranked] == sorted(one.rung for one in ranked)
+    # A reranker read the pictures: its order says which stand on the first rung.
+    turned = groups_of(
+        candidates(), 60, by_words=(), reorder=lambda ids: list(reversed(ids)), fold=False, diversity=0.0, judged=found
+    )
+    assert turned[0].id not in stating
 
 
 def test_advice_names_what_may_help() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rungwise.index.search import Rarity, fused
+from rungwise.index.search import fused
 
 RANKINGS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=3)
 
@@ -18,14 +18,3 @@ def test_rankings_are_fused_by_the_sum_of_reciprocal_ranks(rankings: list) -> No
 def test_one_ranking_stays_and_two_that_agree_go_before_one() -> None:
     assert fused([["a", "b"], []]) == ["a", "b"]
     assert fused([["a", "b", "c"], ["c"]])[0] == "c"
-
-
-def test_rare_words_say_more_than_frequent_ones() -> None:
-    rarity = Rarity(["a dog", "a cat", "a bird", "a boat"])
-    assert rarity.shares("a dog", ["a cat"])[0] < 0.1
-    assert rarity.shares("a dog", ["the DOG"])[0] > 0.9
-    assert rarity.shares("a dog", ["a dog there"])[0] == 1
-    assert rarity.shares("sneakers", ["a dog in sneakers"])[0] == 1
-    assert rarity.shares("red sneakers", ["a red dog"])[0] == 0.5
-    assert rarity.shares("?!", ["a dog"])[0] == 0
-    assert Rarity([]).shares("dog", ["dog"])[0] == 1

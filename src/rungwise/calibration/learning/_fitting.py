@@ -52,12 +52,12 @@ _FEWEST_IN_BIN = 20
 
 
 def checked_pairs(
-    similarity: ArrayLike, relevance: ArrayLike, relevant_from: float
+    similarity: ArrayLike, relevance: ArrayLike, relevant_from: float, fewest: int = FEWEST_QUERIES
 ) -> tuple[NDArray[np.floating], Values]:
     """The two matrices as arrays, if something can be learnt from them.
 
     Raises:
-        UserError: If shapes differ, there are fewer than two candidates or 20 judged queries, a score is not finite,
+        UserError: If shapes differ, there are fewer than two candidates or ``fewest`` judged queries, a score is not finite,
             all scores or all degrees are the same, or no degree is relevant.
     """
     scores, degrees = np.asarray(similarity), np.asarray(relevance)
@@ -81,8 +81,8 @@ def checked_pairs(
         )
     judged = ~np.isnan(degrees)
     queries = int(judged.any(axis=1).sum())
-    if queries < FEWEST_QUERIES:
-        raise UserError(f"relevance: {queries} queries with a judged candidate; give at least {FEWEST_QUERIES}")
+    if queries < fewest:
+        raise UserError(f"relevance: {queries} queries with a judged candidate; give at least {fewest}")
     if (scores.max(axis=1) == scores.min(axis=1)).all():
         raise UserError(
             "similarity: the scores of every query are constant; give those of a model that tells them apart"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rungwise.calibration import Calibration, Comparison, KindComparison, Names, TrainingQueries
+from rungwise.calibration import Calibration, CalibrationComparison, KindComparison, Names, TrainingQueries
 from rungwise.core.output import printable
 from rungwise.core.text import evenly_spread
 
@@ -42,7 +42,7 @@ def render_queries(queries: TrainingQueries) -> Text:
     )
 
 
-def render_comparison(found: Comparison, now: Names) -> Iterator[Table | Text]:
+def render_comparison(found: CalibrationComparison, now: Names) -> Iterator[Table | Text]:
     """Tables and lines, at most 80 columns wide; ``now`` are the names that what judges now gives."""
     if found.kinds:
         yield _table(found.kinds)
@@ -59,7 +59,7 @@ def render_kept(calibration: Calibration) -> Iterator[Table | Text]:
         yield Text("it keeps no comparison: nothing was there to compare it with, or it was made by hand")
 
 
-def verdict(found: Comparison) -> str:
+def verdict(found: CalibrationComparison) -> str:
     """Line on why what judges now stays, and what would help; empty where the new calibration may take its place."""
     if found.harmless:
         return ""
@@ -101,7 +101,7 @@ def _table(kinds: Sequence[KindComparison]) -> Table:
     return table
 
 
-def _said_of_names(found: Comparison, now: Names) -> str:
+def _said_of_names(found: CalibrationComparison, now: Names) -> str:
     before, after = found.named_before, found.named_after
     return (
         f'names: "exactly" {100 * after[0]:.0f} % of the hits shown, "close" {100 * after[1]:.0f} %;'
@@ -109,7 +109,7 @@ def _said_of_names(found: Comparison, now: Names) -> str:
     )
 
 
-def _examples(found: Comparison) -> Iterator[str]:
+def _examples(found: CalibrationComparison) -> Iterator[str]:
     """Queries from the fewest relevant pictures to the most, evenly spread."""
     some = sorted((one for one in found.examples if one.relevant), key=lambda one: (one.relevant, one.text))
     for at in evenly_spread(len(some), _EXAMPLES).tolist() if some else ():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration, Comparison, TrainingQueries, compared
+from rungwise.calibration import FEWEST_QUERIES, Calibration, CalibrationComparison, TrainingQueries, compared
 from rungwise.cli.calibrate._options import Calibrate
 from rungwise.cli.calibrate._reach import say_out_of_reach
 from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, verdict
@@ -212,7 +212,7 @@ def _decide(
 
 
 def _keep_or_not(
-    asked: Calibrate, index: Index | None, calibration: Calibration, found: Comparison, old: Calibration
+    asked: Calibrate, index: Index | None, calibration: Calibration, found: CalibrationComparison, old: Calibration
 ) -> int:
     for part in render_comparison(found, old.names):
         console.print(part)

@@ -13,7 +13,7 @@ from rungwise.calibration import (
     FEWEST_QUERIES,
     UNRELATED,
     Calibration,
-    Comparison,
+    CalibrationComparison,
     Known,
     TrainingQueries,
     compared,
@@ -55,7 +55,9 @@ def calibration_of_model(index: Index, model: DualEncoder) -> Calibration | None
     return found
 
 
-def refit(index: Index, model: DualEncoder, rarity: Rarity, old: Calibration) -> tuple[Calibration, Comparison]:
+def refit(
+    index: Index, model: DualEncoder, rarity: Rarity, old: Calibration
+) -> tuple[Calibration, CalibrationComparison]:
     """Fit a calibration to people's grades in an index, and compare it with what judges now.
 
     Right counts 1, close 0.5, wrong 0. Queries are encoded anew and compared with all pictures, or with a part of many.

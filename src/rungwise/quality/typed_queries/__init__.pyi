@@ -1,5 +1,4 @@
 from ._caption_ends import CaptionEnds as CaptionEnds
-from ._collection import TextedPictures as TextedPictures
 from ._evidence import TextEvidence as TextEvidence
 from ._given import GivenQuery as GivenQuery
 from ._given import read_queries as read_queries
@@ -7,3 +6,4 @@ from ._making import MIXTURE as MIXTURE
 from ._making import RELEVANT_FROM as RELEVANT_FROM
 from ._making import caption_queries as caption_queries
 from ._making import training_queries as training_queries
+from ._texted_pictures import TextedPictures as TextedPictures

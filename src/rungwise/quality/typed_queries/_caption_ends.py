@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rungwise.calibration import Calibration, Known
 from rungwise.metrics import Direction, JudgedQueries, Scores
-from rungwise.quality.typed_queries._collection import TextedPictures
 from rungwise.quality.typed_queries._evidence import TextEvidence
+from rungwise.quality.typed_queries._texted_pictures import TextedPictures
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from rungwise.language import phrases_of
-from rungwise.quality.typed_queries._collection import Values
 from rungwise.quality.typed_queries._statements import Reader, Statement, Statements
+from rungwise.quality.typed_queries._texted_pictures import Values
 
 _MOST_WORDS = 4
 _FEW, _LEAST = 20, 2
@@ -26,7 +26,7 @@ _MOST_VALUES = 2000
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnQuery:
     """A query that was drawn.
 
     Attributes:
@@ -40,7 +40,7 @@ class Drawn:
     values: tuple[tuple[str, str], ...] = ()
 
 
-def phrases(texts: Sequence[str], told: Statements, reader: Reader, count: int, seed: int) -> list[Drawn]:
+def phrases(texts: Sequence[str], told: Statements, reader: Reader, count: int, seed: int) -> list[DrawnQuery]:
     """Phrases of one to four words that stand in the texts of several pictures, as they are mostly written.
 
     A phrase counts where, read alone, it states what its text states. Of each number of words and each size of the
@@ -58,13 +58,13 @@ def phrases(texts: Sequence[str], told: Statements, reader: Reader, count: int, 
                 ways[statement][phrase] += 1
                 pictures[statement].add(owner)
     found = {
-        Drawn(min(of, key=lambda way: (-of[way], way)), statement): len(pictures[statement])
+        DrawnQuery(min(of, key=lambda way: (-of[way], way)), statement): len(pictures[statement])
         for statement, of in ways.items()
     }
     return _spread(found, told.pictures, count, seed)
 
 
-def values(columns: Mapping[str, Sequence[Values]], count: int, seed: int) -> tuple[list[Drawn], list[Drawn]]:
+def values(columns: Mapping[str, Sequence[Values]], count: int, seed: int) -> tuple[list[DrawnQuery], list[DrawnQuery]]:
     """Texts of columns that several pictures have, and pairs of texts of two columns that several pictures have."""
     holders: dict[tuple[str, str], set[int]] = defaultdict(set)
     pictures = 0
@@ -76,16 +76,16 @@ def values(columns: Mapping[str, Sequence[Values]], count: int, seed: int) -> tu
             for text in cell or ():
                 if len(text) <= _LONGEST_VALUE and any(map(str.isalpha, text)):
                     holders[name, text].add(at)
-    single = {Drawn(text, values=((name, text),)): len(of) for (name, text), of in holders.items()}
+    single = {DrawnQuery(text, values=((name, text),)): len(of) for (name, text), of in holders.items()}
     usual = {key: of for key, of in holders.items() if len(of) >= _least(pictures)}
-    both: dict[Drawn, int] = {}
+    both: dict[DrawnQuery, int] = {}
     for number, ((first, of_first), (second, of_second)) in enumerate(combinations(sorted(usual.items()), 2)):
         if number >= count * _PAIRS_TRIED:
             break
         if first[0] != second[0] and len(together := of_first & of_second) >= _least(pictures):
             # People say both orders: "red shirts", and "shirts red" where a language has it so.
             ordered = (first, second) if number % 2 else (second, first)
-            both[Drawn(" ".join(text for _, text in ordered), values=ordered)] = len(together)
+            both[DrawnQuery(" ".join(text for _, text in ordered), values=ordered)] = len(together)
     return _spread(single, pictures, count, seed), _spread(both, pictures, count, seed)
 
 
@@ -97,9 +97,9 @@ def _least(pictures: int) -> int:
     return 1 if pictures < _FEW else _LEAST
 
 
-def _spread(found: Mapping[Drawn, int], pictures: int, count: int, seed: int) -> list[Drawn]:
+def _spread(found: Mapping[DrawnQuery, int], pictures: int, count: int, seed: int) -> list[DrawnQuery]:
     """At most ``count`` of the queries: of each length and size of the number of pictures about equally many."""
-    classes: dict[tuple[int, int], list[Drawn]] = defaultdict(list)
+    classes: dict[tuple[int, int], list[DrawnQuery]] = defaultdict(list)
     for query, many in found.items():
         if _least(pictures) <= many <= _COMMON * pictures:
             classes[min(_LONG_FROM, len(query.text.split())), int(np.log2(many))].append(query)
@@ -107,7 +107,7 @@ def _spread(found: Mapping[Drawn, int], pictures: int, count: int, seed: int) ->
     for some in classes.values():
         some.sort(key=lambda query: query.text)
         rng.shuffle(some)
-    drawn: list[Drawn] = []
+    drawn: list[DrawnQuery] = []
     while len(drawn) < count and any(classes.values()):
         for key in sorted(classes):
             if classes[key] and len(drawn) < count:

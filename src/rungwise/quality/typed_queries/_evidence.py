@@ -13,7 +13,7 @@ from rungwise.calibration import Known
 from rungwise.index.cutoff import known_of_texts
 from rungwise.index.query import Rarity
 from rungwise.index.stores import words_of
-from rungwise.quality.typed_queries._collection import TextedPictures
+from rungwise.quality.typed_queries._texted_pictures import TextedPictures
 from rungwise.similarity import unit_rows
 
 _AT_ONCE = 128

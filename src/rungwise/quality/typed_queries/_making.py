@@ -26,11 +26,11 @@ from rungwise.calibration import NOTHING, OTHER_UNRELATED, UNRELATED, UNRELATED_
 from rungwise.core import UserError
 from rungwise.core.text import evenly_spread
 from rungwise.quality.typed_queries import _drawing as drawing
-from rungwise.quality.typed_queries._collection import TextedPictures
-from rungwise.quality.typed_queries._drawing import Drawn
+from rungwise.quality.typed_queries._drawing import DrawnQuery
 from rungwise.quality.typed_queries._evidence import TextEvidence
 from rungwise.quality.typed_queries._given import GivenQuery
 from rungwise.quality.typed_queries._statements import Reader, Statements, reader_of, statements_of
+from rungwise.quality.typed_queries._texted_pictures import TextedPictures
 
 MIXTURE: Mapping[str, float] = {"phrase": 0.45, "value": 0.15, "pair": 0.1, "caption": 0.3}
 """Shares of the kinds among the queries that are made; what a collection lacks goes to phrases and captions."""
@@ -62,14 +62,14 @@ def training_queries(
     told = statements_of(texts, owners, pictures, reader)
     captions = statements_of(collection.captions, collection.owners, pictures, reader)
     drawn = _drawn(collection, captions, reader, count, seed)
-    queries: list[tuple[str, Drawn, int]] = [(kind, query, -1) for kind, some in drawn.items() for query in some]
+    queries: list[tuple[str, DrawnQuery, int]] = [(kind, query, -1) for kind, some in drawn.items() for query in some]
     share = MIXTURE["caption"] / (1 - MIXTURE["caption"])
     wanted = max(count - len(queries), int(share * len(queries))) if len(queries) < count else 0
     wanted = min(len(collection.captions), max(wanted, int(MIXTURE["caption"] * count)))
     for at in evenly_spread(len(collection.captions), wanted).tolist() if wanted else ():
-        queries.append(("caption", Drawn(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
+        queries.append(("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
     given = [one for one in given if one.relevant is not None or _is_stated(one, told, reader)]
-    queries += [(one.kind, Drawn(one.text, reader(one.text)), -1) for one in given]
+    queries += [(one.kind, DrawnQuery(one.text, reader(one.text)), -1) for one in given]
     if not queries:
         raise UserError(f"{collection.name}: no caption and no column makes a query; give DATA with captions")
     return _taught(collection, told, captions, queries, given, seed), name
@@ -82,7 +82,7 @@ def _is_stated(query: GivenQuery, told: Statements, reader: Reader) -> bool:
 
 def _drawn(
     collection: TextedPictures, captions: Statements, reader: Reader, count: int, seed: int
-) -> dict[str, list[Drawn]]:
+) -> dict[str, list[DrawnQuery]]:
     values, pairs = drawing.values(collection.columns, int(MIXTURE["value"] * count), seed)
     pairs = pairs[: int(MIXTURE["pair"] * count)]
     left = count - int(MIXTURE["caption"] * count) - len(values) - len(pairs)
@@ -97,7 +97,7 @@ def _taught(
     collection: TextedPictures,
     told: Statements,
     captions: Statements,
-    queries: Sequence[tuple[str, Drawn, int]],
+    queries: Sequence[tuple[str, DrawnQuery, int]],
     given: Sequence[GivenQuery],
     seed: int,
 ) -> TrainingQueries:
@@ -239,7 +239,7 @@ def _assembled(
     )
 
 
-def _of_columns(collection: TextedPictures, query: Drawn) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _of_columns(collection: TextedPictures, query: DrawnQuery) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(pictures,) share of the query's columns that hold what it asks for, and certainties: of an empty cell none."""
     degrees = np.zeros(len(collection.ids), np.float32)
     certainty = np.ones(len(collection.ids), np.float32)

@@ -95,7 +95,7 @@ class ShownFor:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CalibrationComparison:
     """A new calibration compared with what judges now.
 
     Attributes:

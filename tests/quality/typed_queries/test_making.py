@@ -1,0 +1,282 @@
+"""Also tests rungwise.quality.typed_queries._drawing, rungwise.quality.typed_queries._evidence,
+rungwise.quality.typed_queries._texted_pictures and rungwise.quality.typed_queries._caption_ends."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rungwise.calibration import NOTHING, OTHER_UNRELATED, Calibration, compared
+from rungwise.core import UserError
+from rungwise.data import ImageCaptions
+from rungwise.evaluation import similarity_source
+from rungwise.index import Index
+from rungwise.models import DualEncoder, EncodedImages
+from rungwise.quality.typed_queries import (
+    CaptionEnds,
+    GivenQuery,
+    TextedPictures,
+    TextEvidence,
+    caption_queries,
+    training_queries,
+)
+from rungwise.quality.typed_queries._drawing import phrases, values
+from rungwise.quality.typed_queries._making import unstated_certainty
+from rungwise.quality.typed_queries._statements import statements_of, words_in
+from rungwise.similarity import Cosine, unit_rows
+from tests.colour_model import ColourModel, colour_pictures
+
+COLOURS, ARTICLES, BRANDS = ("red", "blue", "green", "black"), ("wallet", "belt", "shoe"), ("Nordo", "Kelva", "Tirso")
+VOCABULARY = (*COLOURS, *ARTICLES, *map(str.lower, BRANDS))
+
+
+class Worded(DualEncoder):
+    """A text is the sum of the directions of its words; other words lie in some direction of their own."""
+
+    dimension, fingerprint, similarity = 24, "worded", Cosine()
+    reads_pictures = False
+    _directions = np.random.default_rng(0).normal(size=(len(VOCABULARY), 24)).astype(np.float32)
+
+    def encode_text(self, texts):
+        rows = []
+        for text in texts:
+            words = text.lower().split()
+            known = [self._directions[VOCABULARY.index(word)] for word in words if word in VOCABULARY]
+            strange = np.random.default_rng(len(text)).normal(size=24) * 0.3
+            rows.append(np.sum([*known, strange * (1 if not known else 0.1)], axis=0))
+        return unit_rows(np.array(rows, np.float32))
+
+    def encode_image(self, pictures, *, progress=None, cache=None):
+        return EncodedImages(unit_rows(pictures[:]), np.arange(len(pictures)))
+
+
+def shop(pictures: int = 240, seed: int = 0) -> TextedPictures:
+    rng = np.random.default_rng(seed)
+    model = Worded()
+    colour, article, brand = (rng.integers(len(of), size=pictures) for of in (COLOURS, ARTICLES, BRANDS))
+    titles = tuple(
+        f"{BRANDS[b]} {COLOURS[c].capitalize()} {ARTICLES[a].capitalize()}"
+        for b, c, a in zip(brand, colour, article, strict=True)
+    )
+    shown = model.encode_text([f"{COLOURS[c]} {ARTICLES[a]}" for c, a in zip(colour, article, strict=True)])
+    images = unit_rows(shown + 0.1 * rng.normal(size=shown.shape).astype(np.float32))
+    columns = {"colour": tuple(frozenset((COLOURS[c],)) if c else None for c in colour)}
+    return TextedPictures(
+        model, tuple(f"{at}.jpg" for at in range(pictures)), images, titles, np.arange(pictures),
+        model.encode_text(titles), columns, "shop",
+    )  # fmt: skip
+
+
+def test_phrases_say_alone_what_they_say_in_their_caption_and_are_common_and_rare() -> None:
+    collection = shop()
+    told = statements_of(collection.captions, collection.owners, 240, words_in)
+    drawn = phrases(collection.captions, told, words_in, 100, seed=0)
+    assert {"wallet", "black belt", "kelva red shoe"} <= {one.text for one in drawn}
+    for one in drawn:
+        stating = sum(one.statement <= words_in(title) for title in collection.captions)
+        assert 2 <= stating <= 120
+        assert len(one.text.split()) <= 4
+    assert phrases(collection.captions, told, words_in, 100, seed=0) == drawn
+    assert len(phrases(collection.captions, told, words_in, 7, seed=0)) == 7
+
+
+def test_values_of_columns_and_pairs_of_two_columns_are_drawn() -> None:
+    cells = [("red", "Belt"), ("red", "Belt"), ("blue", "Belt"), ("blue", None), ("red", "Shoe")] * 6
+    columns = {
+        "colour": [frozenset((one,)) for one, _ in cells],
+        "article": [None if two is None else frozenset((two,)) for _, two in cells],
+        "note": [frozenset((f"note {at}",)) for at in range(30)],
+        "number": [frozenset(("42",))] * 30,
+    }
+    single, both = values(columns, 50, 0)
+    assert {one.text for one in single} == {"blue", "Shoe"}  # the others say nothing: more than half have them
+    assert {frozenset(one.values) for one in both} == {
+        frozenset({("article", "Belt"), ("colour", "red")}), frozenset({("article", "Belt"), ("colour", "blue")}),
+        frozenset({("article", "Shoe"), ("colour", "red")}),
+    }  # fmt: skip
+    assert all(one.text.split() == [text for _, text in one.values] for one in both)
+
+
+def test_degrees_are_what_titles_and_columns_state() -> None:
+    collection = shop()
+    queries, how = training_queries(collection, 200)
+    assert how == "words"
+    assert {"phrase", "value", "caption", NOTHING} == set(queries.kinds)
+    assert queries.texts[-len(OTHER_UNRELATED) :] == OTHER_UNRELATED
+    for at, (text, kind) in enumerate(zip(queries.texts, queries.kinds, strict=True)):
+        wanted = set(text.lower().split())
+        for picture in range(0, 240, 7):
+            cell = collection.columns["colour"][picture]
+            held = set(collection.captions[picture].lower().split()) | (set(cell) if cell else set())
+            degree, sure = queries.relevance[at, picture], queries.certainty[at, picture]
+            if kind == "phrase":
+                assert degree == pytest.approx(len(wanted & held) / len(wanted))
+            elif kind == "value":
+                assert degree == (cell is not None and text in cell)
+                assert sure == (1 if degree or cell is not None else pytest.approx(0.1))
+            elif kind == NOTHING:
+                assert (degree, sure) == (0, 1)
+            assert 0 < sure <= 1
+    own = [at for at, kind in enumerate(queries.kinds) if kind == "caption"]
+    assert all(queries.relevance[at, queries.groups[at]] == 1 for at in own)
+
+
+def test_a_caption_is_no_evidence_for_itself() -> None:
+    collection = shop(40)
+    evidence = TextEvidence(collection)
+    (known,) = evidence.known(["Nordo Red Belt"], collection.caption_vectors[:1], np.array([5]))
+    assert known.caption_scores is not None
+    assert np.isnan(known.caption_scores[5])
+    assert np.isfinite(np.delete(known.caption_scores, 5)).all()
+    title = collection.captions[5]
+    (mine,) = evidence.known([title], collection.caption_vectors[5:6], np.array([5]))
+    (anyone,) = evidence.known([title], collection.caption_vectors[5:6], np.array([-1]))
+    assert anyone.stated is not None
+    assert mine.stated is not None
+    assert anyone.stated[5] == pytest.approx(1, abs=1e-6)
+    assert not mine.stated[5] >= 0.9
+    same = np.flatnonzero(np.array(collection.captions) == title)
+    assert mine.stated[same[same != 5]].tolist() == pytest.approx([1.0] * (len(same) - 1), abs=1e-6)
+
+
+def test_some_captions_of_each_picture_stand_for_what_a_search_knows() -> None:
+    collection = shop(60)
+    five = replace(
+        collection, captions=collection.captions * 5, owners=np.tile(collection.owners, 5),
+        caption_vectors=np.tile(collection.caption_vectors, (5, 1)),
+    )  # fmt: skip
+    counts = TextEvidence(five, seed=3).known(["red"], collection.images[:1], np.array([-1]))[0].counts
+    assert counts is not None
+    assert set(counts.tolist()) == {1, 2, 3, 4}
+    whole = TextEvidence(five).known(["red"], collection.images[:1], np.array([-1]))[0].counts
+    assert whole.tolist() == [5] * 60
+
+
+def test_unstated_pictures_count_less_the_higher_they_stand_and_the_more_is_missed() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(20, 400))
+    stated = scores + 0.5 * rng.normal(size=scores.shape) > 1.2
+    told = stated.copy()
+    told[:, :10] = True
+    sure = unstated_certainty(scores, stated, told, 0.3)
+    assert (sure[told] == 1).all()
+    assert sure.min() >= 0.1
+    more = unstated_certainty(scores, stated, told, 0.6)
+    assert (more <= sure + 1e-6).all()
+    for row, one in zip(scores, sure, strict=True):
+        left = np.flatnonzero(~told[scores.tolist().index(row.tolist())])
+        falling = left[np.argsort(-row[left])]
+        assert (np.diff(one[falling]) >= -1e-6).all()
+    # As many are taken to be true as the share that is missed says, where none is bounded.
+    few = unstated_certainty(scores, stated, told, 0.01)
+    assert few.min() > 0.1
+    assert (1 - few).sum() == pytest.approx(stated.sum() / 99, rel=0.01)
+
+
+def test_given_queries_are_judged_by_texts_or_by_the_ids_that_are_named() -> None:
+    collection = shop()
+    given = (GivenQuery("red wallet"), GivenQuery("nice things", ("3.jpg", "gone.jpg")), GivenQuery("unheard of"))
+    queries, _ = training_queries(collection, 100, given)
+    at = {text: row for row, text in enumerate(queries.texts) if queries.kinds[row] == "given"}
+    assert set(at) == {"red wallet", "nice things"}
+    relevant = queries.relevance[at["nice things"]]
+    assert np.flatnonzero(relevant).tolist() == [3]
+    assert (queries.certainty[at["nice things"]] == 1).all()
+    asked, _ = training_queries(collection, 100, (GivenQuery("red wallet", kind="asked"),))
+    assert "asked" in asked.kinds
+
+
+def test_what_is_learnt_of_titles_serves_phrases_and_names_them() -> None:
+    """The heart of it: short queries, of which titles tell, end where what they ask for ends, and are called so."""
+    queries, _ = training_queries(shop(), 300)
+    new, found = compared(queries, queries.standard(), source="titles", model_fingerprint="worded")
+    assert found.harmless
+    phrase = next(kind for kind in found.kinds if kind.kind == "phrase")
+    assert phrase.low > 0
+    assert phrase.exactly >= 0.8
+    other, _ = training_queries(shop(seed=9), 300)
+    rows = [at for at, text in enumerate(other.texts) if text in ARTICLES and other.kinds[at] == "phrase"]
+    judged = other.only(np.array(rows)).judged_by(new)
+    assert (judged.f1 > 90).all()
+    assert judged.right[:, 0].sum() >= 0.8 * judged.named[:, 0].sum() > 0
+
+
+def test_a_collection_that_says_nothing_makes_no_query() -> None:
+    bare = replace(
+        shop(20), captions=(), owners=np.empty(0, np.int64), caption_vectors=np.empty((0, 24), np.float32), columns={}
+    )
+    with pytest.raises(UserError, match="no caption and no column makes a query"):
+        training_queries(bare, 100)
+
+
+def test_columns_alone_make_queries() -> None:
+    bare = replace(shop(60), captions=(), owners=np.empty(0, np.int64), caption_vectors=np.empty((0, 24), np.float32))
+    queries, _ = training_queries(bare, 100)
+    assert set(queries.kinds) == {"value", NOTHING}
+    assert queries.known[0].caption_scores is None
+    assert queries.known[0].stated is not None
+
+
+def test_an_index_and_its_collection_make_the_same_queries(tmp_path: Path) -> None:
+    pictures = colour_pictures(tmp_path / "pictures", ("red", "green", "blue") * 8, captions=False)
+    captions = tuple(f"a {('red', 'green', 'blue')[at % 3]} picture" for at in range(24))
+    told = replace(
+        pictures, captions=captions, image_of_caption=np.arange(24), columns={"size": ("big", None, "small") * 8}
+    )
+    model = ColourModel()
+    index = Index.build(told, model, tmp_path / "index")
+    found = TextedPictures.of_index(index, model)
+    assert sorted(zip(found.ids, found.captions, strict=True)) == sorted(zip(told.image_ids, captions, strict=True))
+    assert found.columns["size"][found.ids.index(told.image_ids[2])] == frozenset(("small",))
+    assert found.columns["size"][found.ids.index(told.image_ids[1])] is None
+    bare = Index.build(pictures, model, tmp_path / "bare")
+    with pytest.raises(UserError, match="no captions and no texts in columns to learn from"):
+        TextedPictures.of_index(bare, model)
+    matrix = similarity_source(similarity=np.eye(3), image_of_caption=[0, 1, 2])
+    assert TextedPictures.of_scores(model, matrix, told) is None
+    assert TextedPictures.of_scores(None, matrix, told) is None
+
+
+def ends_of_many() -> tuple[CaptionEnds, TextedPictures, np.ndarray, Calibration]:
+    """Ends of 180 captions of 60 pictures, with their scores."""
+    collection = shop(60)
+    draw = np.random.default_rng(0)
+    owners = draw.permutation(np.repeat(np.arange(60), 3))
+    texts = tuple(collection.captions[at] for at in owners)
+    vectors = unit_rows(collection.images[owners] + 0.2 * draw.standard_normal((180, 24)).astype(np.float32))
+    many = replace(collection, captions=texts, owners=owners, caption_vectors=vectors)
+    scores = vectors @ many.images.T
+    degrees = np.exp(-4 * (1 - vectors @ many.images.T))
+    calibration = caption_queries(many, np.arange(180), degrees, 0.6).fit()
+    return CaptionEnds.of(calibration, many), many, scores, calibration
+
+
+def test_captions_are_judged_as_in_an_index_with_the_others() -> None:
+    ends, many, scores, calibration = ends_of_many()
+    known = TextEvidence(many).known(many.captions, many.caption_vectors, np.arange(180))
+    wanted = calibration.judge(scores, "t2i", np.arange(180), known)
+    whole = ends.judge(scores, "t2i", np.arange(180))
+    np.testing.assert_allclose(whole.degrees, wanted.degrees, atol=1e-5)
+    np.testing.assert_array_equal(whole.shown, wanted.shown)
+    one = ends.judge(scores[7:8], "t2i", np.array([7]))
+    np.testing.assert_array_equal(one.degrees[0], whole.degrees[7])  # to the bit, in whatever block
+    some = np.arange(5)
+    plain, informed = calibration.judge(scores.T[:5], "i2t", some), ends.judge(scores.T[:5], "i2t", some)
+    np.testing.assert_array_equal(plain.degrees, informed.degrees)
+    assert str(ends) == f"{calibration}; of captions, with the other captions of their hits"
+
+
+def test_in_a_part_hits_keep_their_captions() -> None:
+    ends, many, scores, calibration = ends_of_many()
+    images, captions = np.arange(5, 45), np.flatnonzero(many.owners == 7)
+    known = TextEvidence(many).known([many.captions[at] for at in captions], many.caption_vectors[captions], captions)
+    part = scores[np.ix_(captions, images)]
+    wanted = calibration.judge(part, "t2i", np.arange(3), [one.of_hits(images) for one in known])
+    judged = ends.of_part(images, captions).judge(part, "t2i", np.arange(3))
+    np.testing.assert_allclose(judged.degrees, wanted.degrees, atol=1e-5)
+
+
+def test_data_without_captions_of_a_kind_say_so() -> None:
+    data = ImageCaptions(("a",), (), np.zeros(0, int))
+    assert not data.captions

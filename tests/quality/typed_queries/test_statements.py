@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rungwise.quality.typed_queries._statements import reader_of, statements_of, words_in
+
+WORDS = ("red", "blue", "wallet", "belt", "shoe")
+TEXTS = st.lists(st.tuples(st.lists(st.sampled_from(WORDS), max_size=4), st.integers(0, 3)), min_size=1, max_size=12)
+QUERIES = st.lists(st.lists(st.sampled_from((*WORDS, "hat")), min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+@given(TEXTS, QUERIES)
+def test_shares_are_those_of_loops(texts: list, queries: list) -> None:
+    told = statements_of([" ".join(words) for words, _ in texts], np.array([at for _, at in texts]), 4, words_in)
+    found = told.shares([words_in(" ".join(query)) for query in queries])
+    for row, query in enumerate(queries):
+        for picture in range(4):
+            held = {word for words, at in texts if at == picture for word in words}
+            wanted = set(query)
+            assert found[row, picture] == pytest.approx(len(wanted & held) / len(wanted))
+
+
+@given(TEXTS, QUERIES)
+def test_what_texts_miss_is_estimated_as_chao_does(texts: list, queries: list) -> None:
+    told = statements_of([" ".join(words) for words, _ in texts], np.array([at for _, at in texts]), 4, words_in)
+    found = told.missed([words_in(" ".join(query)) for query in queries])
+    number = [sum(at == picture for _, at in texts) for picture in range(4)]
+    counts = []
+    for query in queries:
+        for picture in range(4):
+            stating = sum(set(query) <= set(words) for words, at in texts if at == picture)
+            if stating and number[picture] > 1:
+                counts.append((stating, number[picture]))
+    if not counts:
+        assert found == 0.5
+        return
+    many = sum(texts for _, texts in counts) / len(counts)
+    once, twice = (sum(stating == times for stating, _ in counts) for times in (1, 2))
+    unseen = (many - 1) / many * once * (once - 1) / (2 * (twice + 1))
+    assert found == pytest.approx(min(0.8, unseen / (unseen + len(counts))))
+
+
+def test_words_are_read_without_case_plural_and_joining_words() -> None:
+    assert words_in("The Black WALLETS of 2019") == {("word", "black"), ("word", "wallet")}
+    assert words_in("glass dress") == {("word", "glass"), ("word", "dress")}
+    assert words_in("of 42") == frozenset()
+    assert len(words_in("雪")) == 1
+
+
+def test_english_captions_are_read_by_their_grammar_and_other_texts_by_words() -> None:
+    pytest.importorskip("lemminflect")
+    parse, name = reader_of(["A black dog runs in the snow.", "Two men on a beach"] * 5)
+    assert "grammar" in name
+    assert parse("a black dog") == {("dog",), ("dog", "black")}
+    assert parse("puppies") == parse("dog")
+    for texts in (["Puma Men Black Watch", "Nike Red Shirt"], ["Ein Hund im Schnee"], ["雪の中の犬"], []):
+        assert reader_of(texts) == (words_in, "words")
+
+
+def test_another_colour_contradicts_and_silence_does_not() -> None:
+    pytest.importorskip("lemminflect")
+    parse, _ = reader_of(["a dog in the snow"])
+    texts = ["a white dog", "a black and white dog", "a dog", "a white cat with a dog"]
+    told = statements_of(texts, np.arange(4), 4, parse)
+    assert told.contradicted([parse("a black dog")]).tolist() == [[True, False, False, False]]
+    assert not told.contradicted([parse("dog"), parse("a big dog")]).any()
