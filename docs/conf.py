@@ -22,6 +22,7 @@ html_theme = "furo"
 html_title = "rungwise"
 # Each page of sources has the whole tree of contents: with every name in it, a build takes four times as long.
 toc_object_entries = False
+# Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

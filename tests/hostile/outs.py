@@ -137,12 +137,12 @@ def outputs() -> list[Output]:
 
 
 READ = frozenset({
-    "calibrate --index", "doctor --data", "evaluate --calibration", "evaluate --data", "evaluate --image-of-caption",
-    "evaluate --positives", "evaluate --ranked-lists", "grade --data", "relevance agree --data",
-    "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit", "relevance SOURCE --fitted",
-    "relevance SOURCE --judgements", "relevance SOURCE --vectors", "relevance SOURCE --wordnet",
-    "index --captions", "inspect --captions", "relevance train-cross-encoder --captions", "search --image",
-    "table --runs",
+    "calibrate --index", "calibrate --query-file", "doctor --data", "evaluate --calibration", "evaluate --data",
+    "evaluate --image-of-caption", "evaluate --positives", "evaluate --ranked-lists", "grade --data",
+    "relevance agree --data", "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit",
+    "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",
+    "relevance SOURCE --wordnet", "index --captions", "inspect --captions", "relevance train-cross-encoder --captions",
+    "search --image", "table --runs",
 })  # fmt: skip
 """Options that name files and folders to read."""
 

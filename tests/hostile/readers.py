@@ -138,6 +138,7 @@ def _brought() -> list[Subject]:
         *((f"judgements, {name}", name, _judged, "nothing") for name in ("grades.csv", "expert.txt", "crowd.txt")),
         *((f"judgements, {name}", name, _judged, "nothing") for name in ("people.jsonl", "searches.jsonl")),
         ("pairs to be graded", "grades.csv", _asked, "nothing"),
+        *((f"queries of a person, {name}", name, _queries, "nothing") for name in ("asked.txt", "asked.jsonl")),
         ("judgements, ECCV", "eccv_i2t.json", _judged_eccv, "structure"),
         *((f"judgements, {name}", name, _judged_any, "nothing")
           for name in ("sts.csv", "sis_raw.csv", "rated.jsonl", "preferred.csv", "votes.mat", "pairs.mat")),
@@ -260,6 +261,12 @@ def _asked(path: Path) -> Any:
 
     found = read_questions(path, _collection())
     return {"main": [[one.image, one.caption] for one in found.asked], "issues": len(found.issues)}
+
+
+def _queries(path: Path) -> Any:
+    from rungwise.quality.typed_queries import read_queries
+
+    return {"main": [[one.text, one.relevant] for one in read_queries(path)]}
 
 
 def _judged_eccv(path: Path) -> Any:

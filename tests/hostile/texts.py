@@ -307,6 +307,7 @@ def entries() -> Iterator[Entry]:
 
 
 def _of_queries() -> Iterator[Entry]:
+    from rungwise.index.cutoff import _hit_texts as hit_texts
     from rungwise.index.filters import Condition, Where, understood
     from rungwise.index.filters import _dates as dates
     from rungwise.index.filters import _parser as where_text
@@ -316,6 +317,7 @@ def _of_queries() -> Iterator[Entry]:
     from rungwise.index.stores import _bm25 as bm25
     from rungwise.metrics import parse
     from rungwise.planning import parse_count
+    from rungwise.quality.typed_queries import _statements as statements
     from rungwise.scenes import read_text
 
     cue = (*FRAMES, ("a without b", "x"), ("a no ", " ,"), ("a beach not ", " on"))
@@ -335,6 +337,8 @@ def _of_queries() -> Iterator[Entry]:
     yield Entry("a text as a date", dates.is_period, ("1 ", "2020-", "may ", "T10:20:", "1.", " of ", "１", "–"))
     yield Entry("folder of a filter", folder, ("a/", "\\", "./", "/.", "é"))
     yield Entry("words of the full text", bm25.words_of)
+    yield Entry("length of a query", hit_texts.length_of, ("雪", "雪 ", "ก"))
+    yield Entry("words that a caption states", statements.words_in, ("dogs ", "ss ", "雪"))
     yield Entry("words that hold a text", lambda text: bm25.WordIndex([("a", text)]).best(text[:2000], 5))
     known = frozenset(f"{a}{b}{c}word" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij")
     model = SimpleNamespace(known_words=known, unknown_words=lambda text: tuple(dict.fromkeys(bm25.words_of(text))))

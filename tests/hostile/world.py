@@ -141,6 +141,9 @@ def _make_evaluation(folder: Path) -> None:
     (folder / "run.trec").write_text("\n".join(lines) + "\n")
     pairs = [(image, caption, at % 5) for at, (image, caption) in enumerate(zip(NAMES, names, strict=True))]
     (folder / "grades.csv").write_text("image,caption,grade\n" + "".join(f"{a},{b},{c}\n" for a, b, c in pairs))
+    (folder / "asked.txt").write_text("red\n\na blue picture\n")
+    asked = '{"query": "red", "relevant": ["' + NAMES[0] + '"]}\n{"query": "a green one"}\nblue\n'
+    (folder / "asked.jsonl").write_text(asked)
     (folder / "expert.txt").write_text("".join(f"{a}\t{b}\t1\t2\t3\n" for a, b, _ in pairs))
     (folder / "crowd.txt").write_text("".join(f"{a}\t{b}\t0.5\t1\t1\n" for a, b, _ in pairs))
     _make_judgements(folder)

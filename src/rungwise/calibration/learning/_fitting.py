@@ -124,6 +124,8 @@ def learn(
         usable = np.sort(np.random.default_rng(0).choice(usable, _MOST_QUERIES, replace=False))
     # Queries that mean the same candidate, such as the captions of a picture, are left out together.
     groups = np.nanargmax(degrees[usable], axis=1)
+    if len(usable) and (groups == groups[0]).all():  # nothing is left to fit to without the one group
+        groups = np.arange(len(usable))
     rate = _rate(
         degrees[usable], groups, relevant_from, None if known is None else [known[at] for at in usable.tolist()]
     )

@@ -33,12 +33,12 @@ _FEW = 30
 
 
 def render_queries(queries: TrainingQueries) -> Text:
-    """Line on the queries of a fit: how many of each kind, and how many pictures are relevant to one."""
+    """Lines on the queries of a fit: how many of each kind, and how many pictures are relevant to one."""
     counts = Counter(queries.kinds)
     named = ", ".join(f"{many:,} {_KINDS[kind]}" for kind, many in counts.items())
     relevant = (queries.relevance >= queries.relevant_from).sum(axis=1)[[kind != "unrelated" for kind in queries.kinds]]
     return Text(
-        f"{named}; {queries.similarity.shape[1]:,} pictures, {relevant.mean():.1f} relevant to a query on average"
+        f"{named}\n{queries.similarity.shape[1]:,} pictures, {relevant.mean():.1f} relevant to a query on average"
     )
 
 
@@ -81,7 +81,7 @@ def _table(kinds: Sequence[KindComparison]) -> Table:
     from rich.table import Table
 
     table = Table(
-        caption="CutF1 of what is shown; difference with its 95 % interval; right: share of the hits called so",
+        caption='CutF1 in percent; 95 % interval; right among those called "exactly"',
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -104,8 +104,8 @@ def _table(kinds: Sequence[KindComparison]) -> Table:
 def _said_of_names(found: CalibrationComparison, now: Names) -> str:
     before, after = found.named_before, found.named_after
     return (
-        f'names: "exactly" {100 * after[0]:.0f} % of the hits shown, "close" {100 * after[1]:.0f} %;'
-        f' now "{now[0]}" {100 * before[0]:.0f} %, "{now[1]}" {100 * before[1]:.0f} %'
+        f'of the hits shown are called: "exactly" {100 * after[0]:.0f} %, "close" {100 * after[1]:.0f} %\n'
+        f'as it is now: "{now[0]}" {100 * before[0]:.0f} %, "{now[1]}" {100 * before[1]:.0f} %'
     )
 
 

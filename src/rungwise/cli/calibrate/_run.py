@@ -12,13 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import FEWEST_QUERIES, Calibration, CalibrationComparison, TrainingQueries, compared
+from rungwise.calibration import (
+    FEWEST_QUERIES,
+    NOTHING,
+    Calibration,
+    CalibrationComparison,
+    TrainingQueries,
+    compared,
+)
 from rungwise.cli.calibrate._options import Calibrate
 from rungwise.cli.calibrate._reach import say_out_of_reach
 from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, verdict
 from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
-from rungwise.cli.frame import console, read_dual_encoder, read_model_of, say, say_issues
-from rungwise.core import UserError
+from rungwise.cli.frame import console, pasted, program, read_dual_encoder, read_model_of, say, say_issues
+from rungwise.core import UserError, is_regular
 from rungwise.core.disk import require_writable_file, usable_cache
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
@@ -41,6 +48,8 @@ _OF_LABELS = "labels"
 """Source of degrees for a model that was chosen by labels."""
 _MOST_ASKED = 500
 """Largest number of queries that people asked of a server, the most asked first."""
+_USUAL = {one.name: one.default for one in fields(Calibrate)}
+"""What each option is where it is not given."""
 _MOST_PAIRS = 100_000_000
 """Largest number of pairs of queries and pictures: 1.6 GB with all that is known of them."""
 
@@ -97,9 +106,17 @@ def run(asked: Calibrate) -> int:
 
 def _show(asked: Calibrate) -> int:
     """Print what the calibration that is kept says of itself."""
+    if asked.data is not None:
+        raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
+    for name in ("query_file", "relevance", "relevant_from", "split", "out", "queries"):
+        if getattr(asked, name) != _USUAL[name]:
+            raise UserError(f"--{name.replace('_', '-')} changes nothing with --show; leave it out")
     file = (asked.index or Path(asked.model)) / CALIBRATION
-    if not file.is_file():
-        raise UserError(f"{file}: no calibration is kept there; make one with `rungwise calibrate`")
+    if not is_regular(file):
+        raise UserError(
+            f"{file}: no calibration is kept there; name the folder of a model or of an index with one, or make one:"
+            f" {program()} calibrate {pasted(asked.model)}{'' if asked.index else ' DATA'}"
+        )
     for part in render_kept(Calibration.load(file)):
         console.print(part)
     return 0
@@ -138,18 +155,16 @@ def _of_index(asked: Calibrate) -> int:
     asked_of_server = index.asked_queries()
     own += tuple(GivenQuery(text, kind="asked") for text in islice(asked_of_server, _MOST_ASKED))
     if asked_of_server:
-        say(
-            f"{min(len(asked_of_server), _MOST_ASKED):,} queries that people asked of the server are among those learnt from"
-        )
+        learnt = min(len(asked_of_server), _MOST_ASKED)
+        say(f"{learnt:,} queries that people asked of the server are among those learnt from")
     queries, source = _taught(asked, None, collection, own)
     return _decide(asked, index, queries, old if old.learnt else None, source, index.manifest.model_fingerprint)
 
 
 def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
     """Refuse options that would change nothing, since they are a misunderstanding."""
-    usual = {one.name: one.default for one in fields(Calibrate)}
     for name in names:
-        if getattr(asked, name) != usual[name]:
+        if getattr(asked, name) != _USUAL[name]:
             flag = f"--{name.replace('_', '-')}"
             raise UserError(f"{flag} changes nothing without {without}; leave it out")
 
@@ -206,8 +221,22 @@ def _decide(
 ) -> int:
     """Fit, compare with what judges now, and keep the better."""
     console.print(render_queries(queries))
+    made = sum(kind != NOTHING for kind in queries.kinds)
+    if made < FEWEST_QUERIES:
+        raise UserError(
+            f"{asked.data or asked.model}: its captions and columns make {made} queries, and {FEWEST_QUERIES} are"
+            " needed to learn anything; give more pictures with captions, or --query-file with queries of your own"
+        )
+    say("learning, and comparing with what judges now on queries held out: about a minute for 2,000 queries")
     old = old or queries.standard()
-    calibration, found = compared(queries, old, source=f"learnt from {source}", model_fingerprint=fingerprint)
+    try:
+        calibration, found = compared(queries, old, source=f"learnt from {source}", model_fingerprint=fingerprint)
+    except UserError as error:
+        # Captions may be such that nothing can be learnt, as one for all pictures; what judges now is none the worse.
+        if asked.out is not None:
+            raise
+        _say_unchanged(old, str(error))
+        return 0
     return _keep_or_not(asked, index, calibration, found, old)
 
 
@@ -218,13 +247,17 @@ def _keep_or_not(
         console.print(part)
     if line := verdict(found):
         if asked.out is None:
-            stays = "the calibration that is kept stays" if old.learnt else "searches go on without a calibration"
-            say(f"nothing is written, {stays}: {line}")
+            _say_unchanged(old, line)
             return 0
         say(f"written all the same, since --out was given: {line}")
     say(f"written: {_keep(asked, index, calibration)}")
     say_out_of_reach(asked, calibration)
     return 0
+
+
+def _say_unchanged(old: Calibration, why: str) -> None:
+    stays = "the calibration that is kept stays" if old.learnt else "searches go on without a calibration"
+    say(f"nothing is written, {stays}: {why}")
 
 
 def _refuse_without_folder(name: str) -> None:

@@ -221,6 +221,11 @@ def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
     say(f"done in {_since(begun)}; next:")
     for command in commands:
         say(f"  {command}")
+    if any(command.startswith(f"{program()} calibrate ") for command in commands):
+        say(
+            "calibrate learns where relevance ends from the validation captions; it helps most where they say what"
+            " people look for, and changes nothing where it could harm"
+        )
 
 
 def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
