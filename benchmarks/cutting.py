@@ -1,18 +1,21 @@
-"""Where relevance ends: CutF1 of every method, calibration error, and queries that fit nothing.
+"""Where relevance ends, by kind of query: what is shown, what it is called, and whether that is right.
 
-    RUNGWISE_DATA=... python benchmarks/cutting.py --weak MODEL --quick MODEL --scenes MODEL
-    RUNGWISE_DATA=... python benchmarks/cutting.py --weak MODEL --scenes MODEL --transfer
+    RUNGWISE_DATA=... python benchmarks/cutting.py --photos MODEL --scenes MODEL --made
+    python benchmarks/cutting.py --scenes MODEL --made --transfer
+    python benchmarks/cutting.py --made --costs
+    python benchmarks/cutting.py --model FOLDER --data FOLDER
 
-``--weak`` and ``--quick`` are trained on Flickr8K's training split. Methods choose their numbers on the validation
-split and are judged on the test split. Queries are captions; relevant are pictures of which a source that trained
-nothing there says so: for ``--weak`` MiniLM (best reference >= .5), for ``--quick``, whose text side is MiniLM, tf-idf
-(>= .25); and what the crowd said, which no method has seen. ``--scenes`` is trained on generated scenes; methods are
-fitted on fresh scenes and judged on others; degrees are exact, relevant is what the query is true of.
+``--photos`` is a model of Flickr8K, or ``--model`` any published model at hand with ``--data`` of several captions a
+picture: fitted on the validation split, judged on an index of the test split that holds one caption of each photo; the
+other captions tell what is true. ``--scenes`` is a model of generated scenes, of which all is known; they are asked as
+pictures with captions, and as a shop with titles. ``--made`` are vectors made to behave like those of published models.
 
-"way" is how far of the way from the best flat threshold to the best cut of each query, which no method can know.
-After ± stands half of the 95 % interval: bootstrap over the queries' pictures. ECE is of expected degrees, over all
-pictures and over the 10 and 100 best hits. "text" and "captions" say what of the query is known: its vector, and the
-captions of the hits, its own left out.
+Methods: one threshold, the best on the queries of the fit; no calibration, by unrelated texts; the calibration as it was
+before queries were made (whole captions, relevant from a tf-idf of .25, their likeness to captions of hits alone); the
+calibration by typed queries; and the best cut of each query by its scores, which needs to know the answer. All but the
+last show what full text is sure of, too. F1 is in percent; after ± stands half of the 95 % interval (bootstrap over
+queries). "1st right" is the share of the hits with the first name (exactly, or best) that are relevant, "called so" the
+share of the relevant hits shown that have it. "less none" is the paired difference to no calibration.
 """
 
 from __future__ import annotations
@@ -20,369 +23,265 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from cutting_data import (
-    CROWD_FROM,
-    SOURCES,
-    Asked,
-    crowd,
-    flickr8k,
-    scenes,
-    worlds,
-)
+import cutting_data as worlds
 from rungwise.calibration import (
-    UNRELATED,
-    Background,
     Calibration,
     FlatThreshold,
     Known,
-    LargestGap,
-    Oracle,
-    ShareOfBest,
-    TopK,
+    QueryJudgement,
+    TrainingQueries,
+    compared,
 )
-from rungwise.metrics import ECE, CutF1, CutPrecision, CutRecall, Ends, JudgedQueries, Positives, Rankings, judged_by
-from rungwise.models import DualEncoder, load_dual_encoder
+from rungwise.calibration._baselines import f1_of_cuts
+from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
+from rungwise.index import Index, Searcher, SearchOptions
+from rungwise.models import load_dual_encoder
+from rungwise.quality.typed_queries import caption_queries, training_queries
+from rungwise.relevance import TfIdf
 
-AT_ONCE = 256
 DRAWS = 1000
-SAMPLE = 2048
-"""Vectors of an index that stand for all of it."""
-SIZES = (500, 8_000, 100_000)
+QUERIES = 1800
 TIMED = 200
-FLAT, BEST = "best flat threshold", "best cut of a query"
-SCORES, TEXT, FULL = "supervised: scores", "  and text", "  and captions"
-CONSOLE = Console(width=100, highlight=False)
 Values = NDArray[np.float64]
 
 
-class CountKnown:
-    """Shows as many hits as there are relevant candidates: what the count alone could give."""
+class Threshold:
+    """Shows the hits whose score reaches a threshold, all on the last rung."""
 
-    def __init__(self, counts: NDArray[np.int64]) -> None:
-        self.counts = counts
+    learnt = ()
 
-    def judge(self, scores: NDArray[np.float32], direction: str, queries: NDArray[np.int64]) -> JudgedQueries:
-        """See :class:`rungwise.metrics.Ends`."""
-        return JudgedQueries(self.counts[queries], (self.counts[queries] > 0).astype(np.float64))
+    def __init__(self, least: float) -> None:
+        self.least = least
+
+    def judge_all(self, scores: NDArray[np.float32], known: Known | None) -> tuple[NDArray[np.int64], QueryJudgement]:
+        """Positions of all candidates and what is shown of them, as a calibration gives it."""
+        order = np.argsort(-scores, kind="stable")
+        rungs = np.where(scores[order] >= self.least, 3, 4)
+        return order, QueryJudgement(np.zeros(len(order)), rungs, int((rungs < 4).sum()), 1.0)
 
 
-def fitted(fit: Asked, model: DualEncoder, relevant_from: float) -> dict[str, Calibration]:
-    """Calibrations: by nothing, by unrelated texts, by degrees; the last reads whatever is known of a query."""
-    unrelated = fit.questions(model, UNRELATED)
+class Before:
+    """A calibration that knows of the texts of hits what was known before: how near they are to the query."""
+
+    learnt = (1,)
+
+    def __init__(self, calibration: Calibration) -> None:
+        self.calibration = calibration
+
+    def judge_all(self, scores: NDArray[np.float32], known: Known) -> tuple[NDArray[np.int64], QueryJudgement]:
+        """As :meth:`rungwise.calibration.Calibration.judge_all`."""
+        return self.calibration.judge_all(scores, reduced(known))
+
+
+def reduced(known: Known) -> Known:
+    """What was known of a query before: its vector, its unknown words, and captions of the 50 best hits."""
+    return Known(vector=known.vector, unknown_share=known.unknown_share, caption_scores=known.caption_scores)
+
+
+def methods_of(world: worlds.World) -> dict[str, object]:
+    """Everything that is fitted, on the collection of the fit."""
+    start = time.process_time()
+    queries, how = training_queries(world.fit, QUERIES)
+    kept = np.array(
+        [
+            not (kind == "phrase" and worlds.in_other_half(statement))
+            for kind, statement in zip(queries.kinds, statements(world, queries), strict=True)
+        ]
+    )
+    queries = queries.only(np.flatnonzero(kept))
+    new, found = compared(queries, queries.standard(), source="typed queries", model_fingerprint="")
+    print(
+        f"  {len(queries):,} queries of {world.fit.name}, texts read as {how}: {time.process_time() - start:.0f} s of"
+        f" processor; {'it takes its place' if found.harmless else 'the old one would stay'}"
+        f"{', only where pictures have texts' if new.needs_texts else ''}",
+        flush=True,
+    )
+    captions = np.arange(0, len(world.fit.captions), max(1, len(world.fit.captions) // 1500))
+    source = TfIdf(world.fit.captions, world.fit.owners, images=len(world.fit.ids))
+    degrees = source.block(np.arange(len(world.fit.ids)), captions).T
+    old = caption_queries(world.fit, captions, degrees, 0.25)
+    flat = FlatThreshold.fit(queries.similarity, queries.relevance, queries.relevant_from)
     return {
-        "unsupervised: bulk": Calibration.unsupervised(),
-        "unsupervised: unrelated": Calibration.unsupervised(unrelated.similarity),
-        FULL: Calibration.fit(
-            fit.similarity,
-            fit.relevance,
-            relevant_from,
-            known=fit.known(captions=True),
-            unrelated=unrelated.similarity,
-            unrelated_known=unrelated.known(captions=True),
-        ),
+        "one threshold": Threshold(flat.least),
+        "no calibration": None,
+        "calibration before": Before(replace(old, known=tuple(map(reduced, old.known))).fit()),
+        "calibration": new,
     }
 
 
-def methods_of(
-    fit: Asked, judged: Asked, calibrations: dict[str, Calibration], fit_from: float, relevant_from: float
-) -> dict[str, Ends]:
-    """Every method, ready to judge."""
-    out: dict[str, Ends] = {
-        FLAT: FlatThreshold.fit(fit.similarity, fit.relevance, fit_from),
-        "share of best score": ShareOfBest.fit(fit.similarity, fit.relevance, fit_from),
-        "largest gap": LargestGap.fit(fit.similarity, fit.relevance, fit_from),
-        "top k": TopK.fit(fit.similarity, fit.relevance, fit_from),
+def statements(world: worlds.World, queries: TrainingQueries) -> list[frozenset[tuple[str, ...]]]:
+    """Statements of the queries, by which some are kept for judging."""
+    reader, _ = worlds.reader_of(world.fit.captions)
+    return [reader(text) for text in queries.texts]
+
+
+def half(values: Values) -> float:
+    """Half of the 95 % interval of a mean, over queries drawn with replacement."""
+    drawn = np.random.default_rng(0).integers(len(values), size=(DRAWS, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    return float(high - low) / 2
+
+
+def table(world: worlds.World, methods: dict[str, object], texts: bool = True) -> None:
+    """Print what each method shows for the queries of each kind."""
+    print(f"\n{world.name}, {len(world.index.ids):,} pictures{'' if texts else ', without their texts'}", flush=True)
+    head = ("F1", "shown", "1st right", "called so", "2nd right", "belief", "less none")
+    print(f"  {'':20} {head[0]:>12} {head[1]:>7} {head[2]:>10} {head[3]:>10} {head[4]:>10} {head[5]:>7} {head[6]:>14}")
+    for kind in world.asked:
+        queries = world.queries(kind, texts)
+        relevant = queries.relevance.sum(axis=1)
+        best = f1_of_cuts(queries.similarity, queries.relevance, 1.0).max(axis=1)
+        print(f"  {kind}: {len(queries)} queries, {relevant.mean():.1f} relevant; best cut {best.mean():.1f}")
+        none = None
+        for name, method in methods.items():
+            if not texts and isinstance(method, Calibration) and method.needs_texts:
+                print(f"    {name:18} needs texts: no calibration judges")
+                continue
+            judged = queries.judged_by(queries.standard() if method is None else method)  # type: ignore[arg-type]
+            named, right = judged.named.sum(axis=0), judged.right.sum(axis=0)
+            if method is None:
+                none = judged.f1
+            cells = f"{judged.f1.mean():6.1f} ±{half(judged.f1):4.1f} {judged.shown.mean():7.1f}"
+            for share in (
+                right[0] / named[0] if named[0] else np.nan,
+                right[0] / right.sum() if right.sum() else np.nan,
+                right[1] / named[1] if named[1] else np.nan,
+            ):
+                cells += f" {'-':>10}" if np.isnan(share) else f" {share:10.2f}"
+            cells += f" {judged.beliefs.mean():7.2f}"
+            if none is not None and method is not None:
+                cells += f" {(judged.f1 - none).mean():+7.1f} ±{half(judged.f1 - none):4.1f}"
+            print(f"    {name:18} {cells}", flush=True)
+
+
+def transfer(world: worlds.World, sizes: tuple[int, ...]) -> None:
+    """Fitted at 1,000 pictures, used at other sizes."""
+    methods = methods_of(world)
+    for size in sizes:
+        table(worlds.smaller(world, size) if size < len(world.index.ids) else world, methods)
+
+
+def strange(world: worlds.World, words: tuple[str, ...]) -> None:
+    """Fitted where no caption has these words, used on queries that have them."""
+    kept = np.array(
+        [at for at, text in enumerate(world.fit.captions) if not set(text.lower().split()) & set(words)], np.int64
+    )
+    asked = {
+        kind: [one for one in some if kind == "unrelated" or set(one.text.lower().split()) & set(words)]
+        for kind, some in world.asked.items()
     }
-    *unsupervised, learnt = calibrations.items()
-    out |= dict(unsupervised)
-    out[SCORES] = learnt[1]
-    out[TEXT] = learnt[1].informed(judged.known(captions=False))
-    out[FULL] = learnt[1].informed(judged.known(captions=True))
-    out["bound: number known"] = CountKnown((judged.relevance >= relevant_from).sum(axis=1))
-    out[BEST] = Oracle(judged.relevance, relevant_from)
-    return out
-
-
-def measured(method: Ends, asked: Asked, relevant_from: float) -> tuple[dict[str, Values], Values]:
-    """Values of every query by measure, and how many hits were shown."""
-    measures = {
-        "f1": CutF1(relevant_from),
-        "precision": CutPrecision(relevant_from),
-        "recall": CutRecall(relevant_from),
-        "ece": ECE(),
-        "ece10": ECE(10),
-        "ece100": ECE(100),
-    }
-    found: dict[str, list[Values]] = {name: [] for name in measures}
-    cuts = []
-    for start in range(0, len(asked.similarity), AT_ONCE):
-        some = np.arange(start, min(start + AT_ONCE, len(asked.similarity)))
-        judged = judged_by(method, asked.similarity[some], "t2i", some)
-        nothing = Positives(np.zeros(len(some) + 1, np.int64), np.empty(0, np.int64))
-        rankings = Rankings(nothing, asked.similarity[some], asked.relevance[some], "t2i", judged=judged)
-        for name, measure in measures.items():
-            if judged.degrees is not None or not name.startswith("ece"):
-                found[name].append(measure.per_query(rankings))
-        cuts.append(judged.cuts)
-    return {name: np.concatenate(parts) for name, parts in found.items() if parts}, np.concatenate(cuts)
-
-
-def draws(groups: NDArray[np.int64]) -> NDArray[np.float32]:
-    """(draws, queries) how often a query counts when pictures are drawn with replacement."""
-    _, picture = np.unique(groups, return_inverse=True)
-    count = int(picture.max()) + 1
-    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), DRAWS).astype(np.float32)
-    return drawn[:, picture]
-
-
-def with_half(mean: float, drawn: Values, digits: int) -> str:
-    """The mean, and half of the interval of 95 %."""
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return f"{mean:.{digits}f} ±{(high - low) / 2:.{digits}f}"
-
-
-def compare(title: str, methods: dict[str, Ends], asked: Asked, relevant_from: float, degrees: bool = True) -> None:
-    """Print one table."""
-    found = {name: measured(method, asked, relevant_from) for name, method in methods.items()}
-    weights = draws(asked.groups)
-    weights /= weights.sum(axis=1, keepdims=True)
-    mean = {name: float(values["f1"].mean()) for name, (values, _) in found.items()}
-    drawn = {name: weights @ values["f1"] for name, (values, _) in found.items()}
-    relevant = (asked.relevance >= relevant_from).sum(axis=1)
-    table = Table(
-        title=f"{title}\n{len(relevant):,} queries, {asked.similarity.shape[1]:,} pictures,"
-        f" {relevant.mean():.1f} relevant",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+    world = replace(
+        world,
+        name=f"{world.name}; no query of the fit was about {', '.join(words)}",
+        fit=worlds.with_captions(world.fit, kept),
+        asked={kind: some for kind, some in asked.items() if some},
     )
-    table.add_column("method", no_wrap=True)
-    heads = ["CutF1", "way", "prec.", "recall", "shown"]
-    for head in heads + (["ECE", "@10", "@100"] if degrees else []):
-        table.add_column(head, justify="right", no_wrap=True)
-    for name, (values, cuts) in found.items():
-        span = mean[BEST] - mean[FLAT]
-        way = (drawn[name] - drawn[FLAT]) / (drawn[BEST] - drawn[FLAT])
-        inner = name not in (FLAT, BEST)
-        cells = [with_half(mean[name], drawn[name], 1)]
-        cells += [with_half((mean[name] - mean[FLAT]) / span, way, 2) if inner else ""]
-        cells += [f"{values[part].mean():.0f}" for part in ("precision", "recall")] + [f"{cuts.mean():.1f}"]
-        if degrees:
-            parts = (("ece", ECE()), ("ece10", ECE(10)), ("ece100", ECE(100)))
-            cells += [f"{measure.aggregate(values[part]):.3f}" if part in values else "" for part, measure in parts]
-        table.add_row(name, *cells)
-    CONSOLE.print(table)
+    table(world, methods_of(world))
 
 
-def beliefs(method: Callable[[Values, int], float], asked: Asked) -> Values:
-    return np.array([method(scores, query) for query, scores in enumerate(asked.similarity)])
-
-
-def area(something: Values, nothing: Values) -> float:
-    """That a query with something relevant is believed in more than one without; ties count half."""
-    ordered = np.sort(nothing)
-    below = np.searchsorted(ordered, something, "left") + np.searchsorted(ordered, something, "right")
-    return float(below.mean() / (2 * len(nothing)))
-
-
-def nothing(title: str, test: Asked, calibrations: dict[str, Calibration], others: dict[str, Asked], t: float) -> None:
-    """Print how well every belief tells the queries from other worlds', and from themselves without their pictures."""
-    some = test.only(np.arange(len(test.images)), np.arange(0, len(test.texts), max(1, len(test.texts) // 1000)))
-    table = Table(
-        title=f"{title}: NoneAUROC, captions of the split against other worlds, and without their pictures",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+def costs(pictures: int) -> None:
+    """What judging takes in a search, and learning."""
+    model = worlds.Made()
+    start = time.process_time()
+    fit, _ = worlds._made_pictures(model, 4000, 5, 3)
+    begun = time.process_time()
+    queries, _ = training_queries(fit, QUERIES)
+    calibration, _ = compared(queries, queries.standard(), source="typed queries", model_fingerprint="made")
+    print(
+        f"calibrate of 4,000 made pictures with 20,000 captions: {time.process_time() - begun:.0f} s (aim 60)",
+        flush=True,
     )
-    table.add_column("belief", no_wrap=True)
-    for name in [*others, "all", "emptied"]:
-        table.add_column(name, justify="right", no_wrap=True)
-
-    def row(name: str, belief: Callable[[Asked], Callable[[Values, int], float]], emptied: Values) -> None:
-        right = beliefs(belief(some), some)
-        wrong = [beliefs(belief(other), other) for other in others.values()]
-        everything = [area(right, np.concatenate(wrong))] if wrong else []
-        numbers = [area(right, one) for one in wrong] + everything + [area(right, emptied)]
-        table.add_row(name, *(f"{number:.3f}" for number in numbers))
-
-    kept = [np.flatnonzero(degrees < t) for degrees in some.relevance]
-
-    def best_over_median(scores: Values, _: int) -> float:
-        return float(np.sort(scores)[-10:].mean() - np.median(scores))
-
-    row(
-        "mean of 10 best less median",
-        lambda _: best_over_median,
-        np.array([best_over_median(scores[at], 0) for scores, at in zip(some.similarity, kept, strict=True)]),
-    )
-    for name, calibration in calibrations.items():
-        for captions in (None, False, True) if calibration.learnt else (None,):
-            label = {None: SCORES, False: TEXT, True: FULL}[captions]
-
-            def of(
-                asked: Asked, calibration: Calibration = calibration, captions: bool | None = captions
-            ) -> Callable[[Values, int], float]:
-                known = asked.known(captions) if captions is not None else [None] * len(asked.texts)
-                return lambda scores, query: calibration.belief(scores, known[query])
-
-            empty = np.array([calibration.belief(*one) for one in emptied(some, kept, captions)])
-            row(label if calibration.learnt else name, of, empty)
-    CONSOLE.print(table)
-
-
-def emptied(
-    asked: Asked, kept: list[NDArray[np.int64]], captions: bool | None
-) -> Iterable[tuple[Values, Known | None]]:
-    """Scores of every query without its relevant pictures, and what is then known of it."""
-    facts = asked.known(captions) if captions is not None else [None] * len(kept)
-    for scores, left, known in zip(asked.similarity, kept, facts, strict=True):
-        if known is not None and known.caption_scores is not None:
-            known = replace(known, caption_scores=known.caption_scores[left])
-        yield scores[left], known
-
-
-def first(args: argparse.Namespace) -> None:
-    """Show 1."""
-    others = worlds(args.data, args.words)
-    for given, source in ((args.weak, "minilm"), (args.quick, "tfidf")):
-        if given is None:
-            continue
-        model, t = load_dual_encoder(given, "cpu"), SOURCES[source][1]
-        val, test = flickr8k(model, args.data / "flickr8k", source, args.queries, args.keep)
-        title = f"Flickr8K test, {given}, relevant: {source} best reference >= {t:g}"
-        calibrations = fitted(val, model, t)
-        compare(title, methods_of(val, test, calibrations, t, t), test, t)
-        people = crowd(test, args.data / "flickr8k")
-        methods = methods_of(val, people, calibrations, t, CROWD_FROM)
-        title = f"Flickr8K test, {given}, relevant: most of the crowd said yes; methods saw {source} on validation"
-        compare(title, methods, people, CROWD_FROM, degrees=False)
-        asked = {name: test.questions(model, texts) for name, texts in others.items()}
-        nothing("Flickr8K test", test, calibrations, asked, t)
-    if args.scenes is not None:
-        model = load_dual_encoder(args.scenes, "cpu")
-        fit, judged = (scenes(model, args.pictures, args.queries, seed, args.side)[0] for seed in (101, 102))
-        for t in (1.0, 0.75):
-            near = t - 1e-6
-            calibrations = fitted(fit, model, near)
-            title = f"fresh scenes, {args.scenes}, relevant: degree {'1' if t == 1 else f'>= {t:g}'}"
-            compare(title, methods_of(fit, judged, calibrations, near, near), judged, near)
-            if t == 1:
-                asked = {name: judged.questions(model, texts) for name, texts in others.items()}
-                nothing("fresh scenes", judged, calibrations, asked, near)
-
-
-def second(args: argparse.Namespace) -> None:
-    """Show 2."""
-    if args.weak is not None:
-        model, (_, t) = load_dual_encoder(args.weak, "cpu"), SOURCES["minilm"]
-        val, test = flickr8k(model, args.data / "flickr8k", "minilm", args.queries, args.keep)
-        half = np.arange(0, len(test.images), 2)
-        small = test.only(half, np.flatnonzero(np.isin(test.groups, half)))
-        calibrations = fitted(val, model, t)
-        compare(
-            "Flickr8K: fitted at 1,000 pictures, judged at 500", methods_of(val, small, calibrations, t, t), small, t
+    whole, _ = worlds._made_pictures(model, pictures, 1, 4)
+    for captioned in (False, True):
+        data = ImageCaptions(
+            whole.ids,
+            whole.captions if captioned else (),
+            whole.owners if captioned else np.zeros(0, np.int64),
+            features=FeatureRows(whole.images),
         )
-    if args.scenes is None:
-        return
-    model, t = load_dual_encoder(args.scenes, "cpu"), 1 - 1e-6
-    fit, _ = scenes(model, args.pictures, args.queries, 101, args.side)
-    large, data = scenes(model, SIZES[1], 1000, 102, args.side)
-    calibrations = fitted(fit, model, t)
-    for size in SIZES:
-        now = large if size == SIZES[1] else resized(large, size, model)
-        title = f"scenes: fitted at {len(fit.images):,} pictures, judged at {size:,}"
-        methods = methods_of(fit, now, calibrations, t, t)
-        compare(title, {name: methods[name] for name in methods if "captions" not in name}, now, t, degrees=False)
-        if size == SIZES[-1]:
-            timed(now, calibrations[FULL])
-    texts = np.array([any(word in text.split() for word in args.objects) for text in data.captions])
-    strange = np.array([texts[large.image_of_caption == image].any() for image in range(len(large.images))])
-    about = texts[large.own]
-    usual = large.only(np.flatnonzero(~strange), np.flatnonzero(~strange[large.groups]))
-    other = large.only(np.flatnonzero(strange), np.flatnonzero(strange[large.groups] & about))
-    words = ", ".join(args.objects)
-    title = f"scenes: fitted where no caption names {words}; judged where each picture has a caption that does"
-    compare(title, methods_of(usual, other, fitted(usual, model, t), t, t), other, t)
+        index = Index.build(data, model, Path(tempfile.mkdtemp()) / "index", store="exact")
+        words = [f"{colour} {noun}" for colour in worlds.COLOURS for noun in worlds.NOUNS][:TIMED]
+        bare = timed(Searcher(index, model), words, end=False)
+        plain = timed(Searcher(index, model), words, end=True)
+        index.keep_calibration(calibration)
+        judged = timed(Searcher(index, model), words, end=True)
+        print(
+            f"a search among {pictures:,} pictures {'with' if captioned else 'without'} captions, median of {len(words)}:"
+            f" {bare:.1f} ms without an end; {plain - bare:+.1f} ms for no calibration,"
+            f" {judged - bare:+.1f} ms for the calibration (aim 1 ms)",
+            flush=True,
+        )
+    print(f"whole run: {time.process_time() - start:.0f} s of processor")
 
 
-def resized(asked: Asked, size: int, model: DualEncoder) -> Asked:
-    """Fewer pictures, or each several times with a little noise on its vector, asked by a fifth of the queries."""
-    total = len(asked.images)
-    if size < total:
-        images = np.arange(size)
-        return asked.only(images, np.flatnonzero(asked.groups < size))
-    copies = np.resize(np.arange(total), size)
-    noise = np.random.default_rng(0).standard_normal((size, asked.images.shape[1]), dtype=np.float32)
-    noise *= 0.1 / np.sqrt(noise.shape[1])
-    noise[:total] = 0
-    vectors = asked.images[copies] + noise
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    queries = np.arange(0, len(asked.texts), 5)
-    return Asked(
-        vectors,
-        asked.captions,
-        asked.image_of_caption,
-        asked.texts[queries],
-        asked.own[queries],
-        asked.unknown[queries],
-        model.similarity.array(asked.texts[queries], vectors),
-        asked.relevance[np.ix_(queries, copies)],
-        asked.groups[queries],
-    )
-
-
-def timed(asked: Asked, calibration: Calibration) -> None:
-    """Print what a query takes with and without being judged."""
-    sample = asked.images[np.random.default_rng(0).choice(len(asked.images), SAMPLE, replace=False)]
-    bare, judging = [], []
-    for number, known in enumerate(asked.known(captions=False)[:TIMED]):
-        vector = asked.texts[number]
+def timed(searcher: Searcher, words: list[str], *, end: bool) -> float:
+    """Median milliseconds of a search for ten pictures; the first searches read what is held."""
+    options = SearchOptions(fold_duplicates=False, end=end)
+    vectors = searcher.encode_texts(words)
+    for text in words[:5]:
+        searcher.search(text, 10, options=options, vectors=vectors)
+    took = []
+    for text in words[5:]:
         start = time.perf_counter()
-        scores = asked.images @ vector
-        hits = np.argpartition(-scores, 200)[:200]
-        falling = scores[hits[np.argsort(-scores[hits], kind="stable")]]
-        found = time.perf_counter()
-        calibration.judge_hits(falling, Background(sample @ vector, len(asked.images)), known)
-        bare.append(found - start)
-        judging.append(time.perf_counter() - found)
-    CONSOLE.print(
-        f"a query at {len(asked.images):,} pictures, median of {len(bare)}:"
-        f" search {statistics.median(bare) * 1e3:.2f} ms,"
-        f" judging {statistics.median(judging) * 1e3:.2f} ms more (aim 1 ms)"
-    )
+        searcher.search(text, 10, options=options, vectors=vectors)
+        took.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(took)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("RUNGWISE_DATA"), help="holds flickr8k and others")
-    parser.add_argument("--weak", type=Path, help="a model of Flickr8K that MiniLM had no part in")
-    parser.add_argument("--quick", type=Path, help="a model of Flickr8K whose text side may be MiniLM")
+    parser.add_argument("--photos", type=Path, help="a model of Flickr8K")
+    parser.add_argument("--model", type=Path, help="any model at hand, with --data")
+    parser.add_argument("--data", type=Path, help="pictures with several captions each, and splits")
     parser.add_argument("--scenes", type=Path, help="a model of generated scenes")
-    parser.add_argument(
-        "--words", type=Path, help="word vectors in GloVe's text format, whose words are drawn at random"
-    )
-    parser.add_argument("--queries", type=int, default=3000, help="captions that ask, of each split")
-    parser.add_argument("--pictures", type=int, default=2000, help="fresh scenes to fit on, and to judge")
-    parser.add_argument("--side", type=int, default=64, help="pixels of a scene")
-    parser.add_argument("--objects", nargs="+", default=["star", "stars", "heart", "hearts"], help="held out of a fit")
-    parser.add_argument("--keep", type=Path, help="folder for degrees, which take a minute; made anew where missing")
-    parser.add_argument("--transfer", action="store_true", help="fitted on one collection, judged on another; times")
+    parser.add_argument("--made", action="store_true", help="vectors made to behave like those of published models")
+    parser.add_argument("--keep", type=Path, help="folder for vectors of photos, which take minutes")
+    parser.add_argument("--transfer", action="store_true", help="other sizes, and things that nothing was learnt of")
+    parser.add_argument("--costs", action="store_true", help="what judging and learning take")
+    parser.add_argument("--largest", type=int, default=100_000, help="pictures of the largest index")
     args = parser.parse_args()
-    if args.data is None:
-        raise SystemExit("give --data or set RUNGWISE_DATA")
-    args.data = Path(args.data)
+    root = Path(os.environ.get("RUNGWISE_DATA", "."))
+    if (args.photos and not (root / "flickr8k").is_dir()) or (args.model and args.data is None):
+        raise SystemExit("set RUNGWISE_DATA to a folder with flickr8k for --photos, and give --data for --model")
     start = time.perf_counter()
-    (second if args.transfer else first)(args)
-    CONSOLE.print(f"done in {time.perf_counter() - start:.0f} s")
+    if args.costs:
+        costs(args.largest)
+        return
+    if args.transfer:
+        if args.scenes is not None:
+            model = load_dual_encoder(args.scenes, "cpu")
+            large = worlds.scenes(model, 8000)
+            transfer(large, (500, 2000, 8000))
+            strange(worlds.smaller(large, 2000), ("star", "stars", "heart", "hearts"))
+        if args.made:
+            transfer(worlds.made(args.largest, 100), (500, 8000, args.largest))
+        return
+    for given, folder in ((args.photos, root / "flickr8k"), (args.model, args.data)):
+        if given is not None:
+            world = worlds.photos(load_dual_encoder(given, "cpu"), folder, args.keep)
+            methods = methods_of(world)
+            for texts in (True, False):
+                table(world, methods, texts)
+    if args.scenes is not None:
+        model = load_dual_encoder(args.scenes, "cpu")
+        for make in (worlds.scenes, worlds.shop):
+            world = make(model)
+            methods = methods_of(world)
+            for texts in (True, False):
+                table(world, methods, texts)
+    if args.made:
+        world = worlds.made()
+        table(world, methods_of(world))
+    print(f"\ndone in {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

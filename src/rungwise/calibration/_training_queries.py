@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -15,6 +16,7 @@ from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.calibration.learning import FEWEST_QUERIES
 from rungwise.core import UserError
 
+_FEWEST_OF_KIND = 5
 _FOLDS, _FEW = 3, 300
 """Number of parts, and number of queries up to which each part is held out in turn."""
 _SURE_BY_WORDS = 50
@@ -200,7 +202,7 @@ def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibra
     """CalibrationComparison on held-out queries, each part with the fit to the others."""
     was = _joined([part.judged_by(old) for part, _ in parts])
     now = _joined([part.judged_by(fitted) for part, fitted in parts])
-    kinds = np.array([kind for part, _ in parts for kind in part.kinds])
+    kinds = _pooled([kind for part, _ in parts for kind in part.kinds])
     groups = np.concatenate([part.groups for part, _ in parts])
     found = []
     for kind in dict.fromkeys(kinds.tolist()):
@@ -211,6 +213,13 @@ def _of_parts(parts: Sequence[tuple[TrainingQueries, Calibration]], old: Calibra
     texts = [text for part, _ in parts for text in part.texts]
     shown = was.shown.tolist(), now.shown.tolist(), now.right.sum(axis=1).astype(int).tolist(), relevant.tolist()
     return CalibrationComparison(tuple(found), "", _named(was), _named(now), tuple(map(ShownFor, texts, *shown)))
+
+
+def _pooled(kinds: Sequence[str]) -> NDArray[np.str_]:
+    """(queries,) kinds; those of which there are too few for an interval count to the most frequent kind."""
+    counts = Counter(kind for kind in kinds if kind != NOTHING)
+    most = counts.most_common(1)
+    return np.array([most[0][0] if 0 < counts[kind] < _FEWEST_OF_KIND else kind for kind in kinds])
 
 
 def _folds(queries: TrainingQueries) -> NDArray[np.int64]:

@@ -50,9 +50,6 @@ def test_each_column_is_what_its_name_says():
         assert columns["caption"][at] == captions[at]
         assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
         assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
-        assert columns["stated"][at] == stated[at]
-        assert columns["log_texts"][at] == pytest.approx(np.log(1 + counts[at]))
-        assert columns["stated_best_ten"][at] == pytest.approx(np.sort(stated[:DEPTH])[-10:].mean())
         assert columns["log_words"][at] == pytest.approx(np.log(3))
         assert columns["log_bearers"][at] == pytest.approx(np.log(7.5 / 100 / counts.mean()))
         assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
@@ -138,7 +135,6 @@ def test_later_hits_whose_texts_state_all_words_have_features_too():
     null = Null.of(Background(scores, 1000))
     hits, features, _ = hit_features(scores[:300], null, Known(stated=stated))
     assert hits.tolist() == [*range(DEPTH), 250, 299]
-    assert features[-1, NAMES.index("stated")] == 1
     assert features[-1, NAMES.index("position")] == pytest.approx((scores[299] - null.centre) / null.low_spread)
     # Their rank is not known to a search, which found them by their words.
     assert features[-1, NAMES.index("log_rank")] == features[-2, NAMES.index("log_rank")]
