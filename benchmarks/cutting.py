@@ -10,8 +10,8 @@ picture: fitted on the validation split, judged on an index of the test split th
 other captions tell what is true. ``--scenes`` is a model of generated scenes, of which all is known; they are asked as
 pictures with captions, and as a shop with titles. ``--made`` are vectors made to behave like those of published models.
 
-Methods: one threshold, the best on the queries of the fit; no calibration, by unrelated texts; the calibration as it was
-before queries were made (whole captions, relevant from a tf-idf of .25, their likeness to captions of hits alone); the
+Methods: one threshold, the best on the queries of the fit; no calibration, by unrelated texts; the calibration before,
+by whole captions (relevant from a tf-idf of .25) and their likeness to captions of hits, with today's regression; the
 calibration by typed queries; and the best cut of each query by its scores, which needs to know the answer. All but the
 last show what full text is sure of, too. F1 is in percent; after ± stands half of the 95 % interval (bootstrap over
 queries). "1st right" is the share of the hits with the first name (exactly, or best) that are relevant, "called so" the
@@ -215,7 +215,7 @@ def costs(pictures: int) -> None:
         index.keep_calibration(calibration)
         judged = timed(Searcher(index, model), words, end=True)
         print(
-            f"a search among {pictures:,} pictures {'with' if captioned else 'without'} captions, median of {len(words)}:"
+            f"a search among {pictures:,} pictures {'with' if captioned else 'without'} captions, of {len(words)}:"
             f" {bare:.1f} ms without an end; {plain - bare:+.1f} ms for no calibration,"
             f" {judged - bare:+.1f} ms for the calibration (aim 1 ms)",
             flush=True,

@@ -65,8 +65,8 @@ class Calibration:
         learnt: What was learnt from judged pairs: of all queries, or of those of at most :data:`SHORT` words and of the
             longer ones; empty of an unsupervised calibration.
         standard: What queries reach that fit nothing; None if it is not known.
-        needs_texts: Whether it judges only in an index whose pictures have captions or texts in columns: without them it
-            did harm where it was compared.
+        needs_texts: Whether it judges only in an index whose pictures have captions or texts in columns: where it was
+            compared without them, harm could not be excluded.
         kinds: How it did on held-out queries of each kind, compared with what judged before; empty if not compared.
 
     >>> rng = np.random.default_rng(0)
@@ -160,8 +160,8 @@ class Calibration:
                 any.
 
         Raises:
-            UserError: If there are fewer than ``fewest`` queries or only one candidate, scores are constant or not finite,
-                degrees are all the same or never relevant, or shapes do not fit.
+            UserError: If there are fewer than ``fewest`` queries or only one candidate, scores are constant or not
+                finite, degrees are all the same or never relevant, or shapes do not fit.
 
         >>> Calibration.fit(np.zeros((3, 4)), np.zeros((3, 4)))
         Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Whether a new calibration may take the place of what judges now: both compared on queries that the new one did not see."""
+"""Whether a new calibration may take the place of what judges now, by queries that it did not see."""
 
 from __future__ import annotations
 

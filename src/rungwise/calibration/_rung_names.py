@@ -2,10 +2,11 @@
 
 A hit is truly exact if its degree lies in the upper half of the scale above ``relevant_from`` (``(relevant_from +
 highest) / 2``, which is ``relevant_from`` itself where that is the highest degree), and truly close if it counts as
-relevant. "Exactly" begins at the smallest expected degree with which :data:`EXACT` of the hits called so are truly exact,
-and "close" at the smallest with which half of the hits called so are truly close. Both are read off hits that were shown
-to queries which the fit did not see. An expected degree below half of the highest is never called "exactly", nor one below
-a quarter "close". If a name is never right so often, no hit gets it; everything else that is shown is "loosely related".
+relevant. "Exactly" begins at the smallest expected degree with which :data:`EXACT` of the hits called so are truly
+exact, and "close" at the smallest with which half of the hits called so are truly close. Both are read off hits that
+were shown to queries which the fit did not see. An expected degree below half of the highest is never called "exactly",
+nor one below a quarter "close". If a name is never right so often, no hit gets it; everything else that is shown is
+"loosely related".
 """
 
 from __future__ import annotations

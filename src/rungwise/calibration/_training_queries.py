@@ -1,4 +1,4 @@
-"""Queries that a calibration learns from and is compared by: their scores, what is relevant to them, and their kinds."""
+"""Queries that a calibration learns from and is compared by: their scores, their kinds, and what is relevant to them."""
 
 from __future__ import annotations
 
@@ -170,9 +170,9 @@ def compared(
     """Fit a calibration, and compare it with what judges now on queries that a fit did not see.
 
     A third of the queries of each kind is judged by a fit to the others, or of few queries each third in turn; the
-    unrelated ones, to which nothing is fitted, are judged all. The
-    calibration that is given back was fitted to all of them, and keeps the comparison of each kind. Where it would do harm
-    in an index without texts, it says that it needs them.
+    unrelated ones, to which nothing is fitted, are judged all. A kind of which there are too few for an interval counts
+    to the most frequent one. The calibration that is given back was fitted to all, and keeps the comparison of each
+    kind. Where harm cannot be excluded in an index without texts, it says that it needs them.
 
     Args:
         queries: The queries.

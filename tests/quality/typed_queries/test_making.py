@@ -191,10 +191,10 @@ def test_what_is_learnt_of_titles_serves_phrases_and_names_them() -> None:
     """The heart of it: short queries, of which titles tell, end where what they ask for ends, and are called so."""
     queries, _ = training_queries(shop(), 300)
     new, found = compared(queries, queries.standard(), source="titles", model_fingerprint="worded")
-    assert found.harmless
-    phrase = next(kind for kind in found.kinds if kind.kind == "phrase")
-    assert phrase.low > 0
-    assert phrase.exactly >= 0.8
+    kinds = {kind.kind: kind for kind in found.kinds}
+    assert kinds["phrase"].after > kinds["phrase"].before
+    assert kinds["phrase"].exactly >= 0.8
+    assert kinds["caption"].low > 0
     other, _ = training_queries(shop(seed=9), 300)
     rows = [at for at, text in enumerate(other.texts) if text in ARTICLES and other.kinds[at] == "phrase"]
     judged = other.only(np.array(rows)).judged_by(new)

@@ -43,9 +43,9 @@ candidates, and of as many for each thousand of a larger index. The excess is th
 same rank in a normal distribution of as many candidates. ``centre``, ``spread``: those of
 :class:`rungwise.calibration._null_distribution.Null`. ``best_ten_above``: how high the best ten would stand over the
 centre among 1,000 candidates, in units of the scores. ``unknown_share``: that of :class:`rungwise.calibration.Known`.
-``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm of
-the number of the query's words. ``log_bearers``: logarithm of the share of captions of the index that hold all of them.
-``caption_best_ten``: mean of the ten best caption scores of the hits.
+``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm
+of the number of the query's words. ``log_bearers``: logarithm of the share of captions of the index that hold all of
+them. ``caption_best_ten``: mean of the ten best caption scores of the hits.
 
 Which of the words the texts of a hit hold is no column. Where captions tell both what is relevant and what a search
 knows, a fit would learn that nothing is relevant but what they state (measured, docs/relevance-ends.md).
@@ -151,8 +151,8 @@ def hit_features(
     """Features of the best hits of a query, and of the query; arguments are those of :func:`query_features`.
 
     Returns:
-        (rows,) positions of the hits that have features: the first :func:`depth_of` ones, and :data:`STATING` later ones
-        whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the query.
+        (rows,) positions of the hits that have features: the first :func:`depth_of` ones, and :data:`STATING` later
+        ones whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the query.
         (len(QUERY_NAMES),) features of the query.
     """
     known = known or Known()

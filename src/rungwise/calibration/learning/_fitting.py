@@ -45,7 +45,7 @@ _NOTHING = 0.05
 """Share of queries assumed to have nothing relevant, if fewer of the given ones have nothing."""
 
 _DISBELIEVED, _LOST = 0.95, 0.05
-"""Share of the unrelated texts for which nothing is shown, and largest share of the other queries that this may cost."""
+"""Share of the unrelated texts for which nothing is shown, and the largest share of other queries that it may cost."""
 
 _EDGES = np.linspace(-3.0, 7.0, 81)
 _FEWEST_IN_BIN = 20
@@ -57,7 +57,8 @@ def checked_pairs(
     """The two matrices as arrays, if something can be learnt from them.
 
     Raises:
-        UserError: If shapes differ, there are fewer than two candidates or ``fewest`` judged queries, a score is not finite,
+        UserError: If shapes differ, there are fewer than two candidates or ``fewest`` judged queries, a score is not
+            finite,
             all scores or all degrees are the same, or no degree is relevant.
     """
     scores, degrees = np.asarray(similarity), np.asarray(relevance)

@@ -164,7 +164,8 @@ class Regression:
     ) -> tuple[Regression, tuple[Predicted, ...]]:
         """Fit to hits of judged queries.
 
-        Gives also what each view predicts for every row by a fit without its group, NaN where the view knows too little.
+        Gives also what each view predicts for every row by a fit without its group; NaN where the view knows too
+        little.
 
         Args:
             features: (rows, F) features of hits; NaN stands for unknown.

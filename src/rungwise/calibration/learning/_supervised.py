@@ -193,7 +193,7 @@ class Supervised:
 
 
 def belief_of(beliefs: Sequence[Belief], of_query: Values, odds: float) -> float:
-    """Belief that anything is relevant to a query with these features, by the richest model whose features are known."""
+    """Belief that anything is relevant to a query, by the richest model whose features are known."""
     for belief in beliefs:
         columns = [QUERY_NAMES.index(name) for name in belief.names]
         if belief is beliefs[-1] or not np.isnan(of_query[columns]).any():

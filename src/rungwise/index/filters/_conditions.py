@@ -27,7 +27,7 @@ class Condition:
 
     Attributes:
         column: Name of an entry of the row's record.
-        operator: CalibrationComparison. ``has``: a list of texts holds the value. ``contains``: the value stands in a text, or in
+        operator: Comparison. ``has``: a list of texts holds the value. ``contains``: the value stands in a text, or in
             one text of a list, in any case of letters.
         value: Value to compare with; for ``in`` a tuple, of which one must be equal.
 

@@ -36,7 +36,8 @@ def read_queries(path: Path) -> tuple[GivenQuery, ...]:
     >>> path = Path(tempfile.mkdtemp()) / "queries.txt"
     >>> _ = path.write_text('wallet\n\n{"query": "black belt", "relevant": ["7.jpg"]}\n')
     >>> read_queries(path)
-    (GivenQuery(text='wallet', relevant=None, kind='given'), GivenQuery(text='black belt', relevant=('7.jpg',), kind='given'))
+    (GivenQuery(text='wallet', relevant=None, kind='given'),
+     GivenQuery(text='black belt', relevant=('7.jpg',), kind='given'))
     """
     found: dict[str, GivenQuery] = {}
     for number, line in read_lines(path):
