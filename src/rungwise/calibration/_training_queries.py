@@ -1,4 +1,4 @@
-"""Queries that a calibration learns from and is compared by: their scores, their kinds, and what is relevant to them."""
+"""Queries that a calibration learns from and is compared by: their scores, kinds, and what is relevant to them."""
 
 from __future__ import annotations
 

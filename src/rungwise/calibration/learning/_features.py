@@ -152,8 +152,8 @@ def hit_features(
 
     Returns:
         (rows,) positions of the hits that have features: the first :func:`depth_of` ones, and :data:`STATING` later
-        ones whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the query.
-        (len(QUERY_NAMES),) features of the query.
+        ones whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the
+        query. (len(QUERY_NAMES),) features of the query.
     """
     known = known or Known()
     depth = depth_of(null.total)

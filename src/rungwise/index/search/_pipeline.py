@@ -4,8 +4,9 @@ Every step looks at a part of the ranking whose length does not depend on how mu
 longer answer begins with that of a shorter one, and pages follow each other without doubles.
 
 Where relevance ends is part of the ranking: what stands before the end comes first, rung by rung. A calibration that
-was learnt from judgements knows the texts of the hits, and says for each picture on which rung it stands. Without one, and
-where a reranker read the pictures, the judgement says how many pictures of each rung there are, and the ranking which.
+was learnt from judgements knows the texts of the hits, and says for each picture on which rung it stands. Without one,
+and where a reranker read the pictures, the judgement says how many pictures of each rung there are, and the ranking
+which.
 """
 
 from __future__ import annotations

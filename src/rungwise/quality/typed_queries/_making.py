@@ -6,9 +6,9 @@ states a query, and none contradicts it, the pair is uncertain and counts less t
 
 How many true pairs no caption states is estimated from how many one caption alone states, and how many two do (Chao
 1984, "Nonparametric estimation of the number of classes in a population"). With m the share that is missed, a query
-that n pictures state is true of n m / (1 - m) others. They are taken to stand as high over the query's median as pictures
-that state their queries do: the probability that an unstated picture is true is proportional to the odds of a stated one at
-its height. The pair counts 1 less this probability. Where no picture has two captions, m is one half.
+that n pictures state is true of n m / (1 - m) others. They are taken to stand as high over the query's median as
+pictures that state their queries do: the probability that an unstated picture is true is proportional to the odds of a
+stated one at its height. The pair counts 1 less this probability. Where no picture has two captions, m is one half.
 
 What a search knows of the texts of a hit is simulated by some of its captions, at least one, drawn at random; so a fit
 learns what captions tell, and how much they leave out.
