@@ -24,4 +24,5 @@ from ._unrelated_standard import UNJUDGED_BOUNDARIES as UNJUDGED_BOUNDARIES
 from ._unrelated_texts import OTHER_UNRELATED as OTHER_UNRELATED
 from ._unrelated_texts import UNRELATED as UNRELATED
 from ._unrelated_texts import UNRELATED_PHRASES as UNRELATED_PHRASES
+from .learning import CAPTIONED as CAPTIONED
 from .learning import FEWEST_QUERIES as FEWEST_QUERIES

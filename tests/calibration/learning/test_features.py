@@ -5,6 +5,7 @@ from scipy import stats
 from rungwise.calibration import Background, Known
 from rungwise.calibration._null_distribution import Null
 from rungwise.calibration.learning._features import (
+    CAPTIONED,
     DEPTH,
     HIT_NAMES,
     NAMES,
@@ -33,7 +34,7 @@ def test_each_column_is_what_its_name_says():
         caption_scores=captions, unknown_share=0.25, words=3, stated=stated, counts=counts, bearers=7, texts=99
     )
     scores, null, columns, _ = made(known=known, log_rate=-3.0)
-    has_one = [at for at in range(DEPTH) if at != 3]
+    has_one = [at for at in range(CAPTIONED) if at != 3]
     for at in (0, 7, 49, 60, 195):
         z = (scores[at] - null.centre) / null.low_spread
         usual = stats.norm.isf((at + 0.5) / 1000)
@@ -46,12 +47,15 @@ def test_each_column_is_what_its_name_says():
         assert columns["best"][at] == pytest.approx(first)
         assert columns["log_rank"][at] == pytest.approx(np.log((at + 1) / 1000))
         assert columns["density"][at] == pytest.approx(excess - later)
-        among = captions[has_one]
-        assert columns["caption"][at] == captions[at]
-        assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
-        assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
+        if at < CAPTIONED:
+            among = captions[has_one]
+            assert columns["caption"][at] == captions[at]
+            assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
+            assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
+        else:
+            assert np.isnan([columns[name][at] for name in ("caption", "caption_z", "caption_rank")]).all()
         assert columns["log_words"][at] == pytest.approx(np.log(3))
-        assert columns["log_bearers"][at] == pytest.approx(np.log(7.5 / 100 / counts.mean()))
+        assert columns["log_bearers"][at] == pytest.approx(np.log(7.5 / 100 / counts[:CAPTIONED].mean()))
         assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
         assert (columns["log_rate"][at], columns["unknown_share"][at]) == (-3.0, 0.25)
     assert np.isnan(columns["caption"][3])
@@ -133,8 +137,11 @@ def test_later_hits_whose_texts_state_all_words_have_features_too():
     stated[[3, 250, 299]] = 1.0
     scores = np.sort(np.random.default_rng(0).normal(0.2, 0.1, 1000))[::-1]
     null = Null.of(Background(scores, 1000))
-    hits, features, _ = hit_features(scores[:300], null, Known(stated=stated))
+    known = Known(stated=stated, caption_scores=np.linspace(1, 0, 300))
+    hits, features, _ = hit_features(scores[:300], null, known)
     assert hits.tolist() == [*range(DEPTH), 250, 299]
+    assert features[-1, NAMES.index("caption")] == 0
+    assert np.isnan(features[60, NAMES.index("caption")])
     assert features[-1, NAMES.index("position")] == pytest.approx((scores[299] - null.centre) / null.low_spread)
     # Their rank is not known to a search, which found them by their words.
     assert features[-1, NAMES.index("log_rank")] == features[-2, NAMES.index("log_rank")]

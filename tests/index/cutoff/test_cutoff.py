@@ -428,16 +428,18 @@ def test_words_of_hits_are_known(index: Index) -> None:
     known = known_of_texts(["number 4"], np.zeros(WIDTH), Topical())
     assert known is not None
     vector = Topical().encode_text(["number 4"])[0]
-    found = HitTexts(index, lambda: rarity).of(known, "number 4", vector, rows)
+    found = HitTexts(index, lambda: rarity).of(known, "number 4", vector, rows, ["p3", "p9", "p4"])
     assert found.stated is not None
-    assert found.stated.tolist() == pytest.approx(rarity.shares("number 4", ["picture number 3", "picture number 4"]))
+    three, four = rarity.shares("number 4", ["picture number 3", "picture number 4"])
+    np.testing.assert_allclose(found.stated, [three, np.nan, four])
+    assert np.isnan(found.caption_scores).tolist() == [False, True, False]
     assert (found.bearers, found.texts, found.words) == (1, 3, 2)
-    assert found.counts.tolist() == [1, 1]
+    assert found.counts.tolist() == [1, 0, 1]
     # A word that no text holds.
-    strange = HitTexts(index, lambda: rarity).of(known, "qwertyuiop", vector, rows)
+    strange = HitTexts(index, lambda: rarity).of(known, "qwertyuiop", vector, rows, ["p3", "p4"])
     assert strange.stated.tolist() == [0, 0]
     bare = {one: replace(row, record={}) for one, row in rows.items()}
-    assert HitTexts(index, lambda: rarity).of(known, "number 4", vector, bare) == known
+    assert HitTexts(index, lambda: rarity).of(known, "number 4", vector, bare, ["p3", "p4"]) == known
 
 
 def test_a_query_is_as_long_as_its_words() -> None:

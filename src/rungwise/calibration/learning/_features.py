@@ -20,6 +20,9 @@ from rungwise.calibration._null_distribution import Null
 DEPTH, _DEEPEST, _DEPTH_SHARE = 200, 1000, 0.1
 """Number of hits with features: a tenth of the index, within these bounds; most later ones are judged by position."""
 
+CAPTIONED = 50
+"""Number of best hits whose caption scores are read; of later ones those whose texts state all words of the query."""
+
 STATING = 50
 """Number of later hits with features, whose texts state all words of the query; a search finds them by their words."""
 
@@ -263,17 +266,21 @@ def _log_bearers(known: Known) -> float:
     """Logarithm of the share of captions that hold all words: pictures with several captions count for each."""
     if known.bearers is None:
         return float(np.nan)
-    several = 1.0 if known.counts is None else max(1.0, float(known.counts.mean()))
+    read = None if known.counts is None else known.counts[:CAPTIONED]
+    several = 1.0 if read is None or not len(read) else max(1.0, float(read.mean()))
     return float(np.log(max(_RAREST, (known.bearers + 0.5) / (known.texts + 1)) / several))
 
 
 def _captions(known: Known, hits: NDArray[np.int64]) -> Values | None:
-    """(hits,) caption scores, NaN without a caption; None without any."""
+    """(hits,) caption scores, NaN without a caption and where they are not read; None without any."""
     if known.caption_scores is None:
         return None
     values = np.full(len(hits), np.nan)
-    inside = hits < len(known.caption_scores)
-    values[inside] = known.caption_scores[hits[inside]]
+    read = hits < CAPTIONED
+    if known.stated is not None:
+        read |= known.stated[np.minimum(hits, len(known.stated) - 1)] >= _ALL
+    read &= hits < len(known.caption_scores)
+    values[read] = known.caption_scores[hits[read]]
     return None if np.isnan(values).all() else values
 
 

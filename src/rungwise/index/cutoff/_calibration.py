@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration import (
+    CAPTIONED,
     FEWEST_QUERIES,
     UNRELATED,
     Calibration,
@@ -121,26 +121,8 @@ def _of_best(
 ) -> Known:
     """What is known of a query and of the texts of its best hits, as in a search; NaN for the other candidates."""
     known = known_of(query, vector, model) or Known()
-    best = np.argsort(-scores, kind="stable")[:_BEST]
-    found = texts.of(
-        known, " ".join(query.wanted_texts), vector, index.picture_store.get([ids[at] for at in best.tolist()])
-    )
-    if found.stated is None:
-        return found
-
-    def spread(values: NDArray[Any] | None, empty: float) -> NDArray[Any] | None:
-        if values is None:
-            return None
-        of_all = np.full(len(ids), empty, values.dtype)
-        of_all[best] = values
-        return of_all
-
-    return replace(
-        found,
-        caption_scores=spread(found.caption_scores, np.nan),
-        stated=spread(found.stated, np.nan),
-        counts=spread(found.counts, 0),
-    )
+    best = [ids[at] for at in np.argsort(-scores, kind="stable")[:CAPTIONED].tolist()]
+    return texts.of(known, " ".join(query.wanted_texts), vector, index.picture_store.get(best), ids)
 
 
 def _graded(index: Index) -> dict[str, dict[str, float]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import BEYOND, UNJUDGED_RUNGS, UNRELATED, Calibration, Known
+from rungwise.calibration import BEYOND, CAPTIONED, UNJUDGED_RUNGS, UNRELATED, Calibration, Known
 from rungwise.core import UserError
 from rungwise.index._answers import End
 from rungwise.index._index import Index
@@ -114,7 +114,8 @@ class Cutoff:
 
         def known(ids: Sequence[str]) -> Known | None:
             of_query = known_of(query, whole.vector[0], self._model) if learnt else None
-            return of_query and looked.texts.of(of_query, words, whole.vector[0], whole.rows(ids))
+            read = [*ids[:CAPTIONED], *(one for one in by_words if one in set(ids[CAPTIONED:]))]
+            return of_query and looked.texts.of(of_query, words, whole.vector[0], whole.rows(read), ids)
 
         return judged(whole, POOL, judge, background, known, deeper=looked.exact, by_words=by_words)
 

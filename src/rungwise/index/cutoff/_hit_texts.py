@@ -88,26 +88,35 @@ class HitTexts:
             if name not in FACTS
         )
 
-    def of(self, known: Known, words: str, vector: NDArray[np.float32], rows: Mapping[str, Row]) -> Known:
-        """What is known of a query, and what the texts of these hits say of it.
+    def of(
+        self, known: Known, words: str, vector: NDArray[np.float32], rows: Mapping[str, Row], hits: Sequence[str]
+    ) -> Known:
+        """What is known of a query, and what the texts of its hits say of it.
 
         Args:
             known: What is known of the query alone.
             words: Words of the query.
             vector: (D,) vector of the query.
-            rows: The hits.
+            rows: The hits whose texts are read.
+            hits: Ids of all hits, in order.
         """
         texts = [str(row.record.get(WORDS, "")) for row in rows.values()]
         if not any(texts):
             return known
-        rarity = self._rarity()
-        stated = np.array(rarity.shares(words, texts), np.float64)
-        stated[[not text for text in texts]] = np.nan
+        rarity, place = self._rarity(), {one: at for at, one in enumerate(hits)}
+        read = np.array([place[one] for one in rows], np.int64)
+        stated, scores, counts = np.full(len(hits), np.nan), None, np.zeros(len(hits), np.int64)
+        has_text = np.array([bool(text) for text in texts])
+        stated[read[has_text]] = np.array(rarity.shares(words, texts), np.float64)[has_text]
+        counts[read] = [len(_captions(row)) for row in rows.values()]
+        if (found := self.scores(vector, rows)) is not None:
+            scores = np.full(len(hits), np.nan)
+            scores[read] = found
         return replace(
             known,
-            caption_scores=self.scores(vector, rows),
+            caption_scores=scores,
             stated=stated,
-            counts=np.array([len(_captions(row)) for row in rows.values()], np.int64),
+            counts=counts,
             bearers=rarity.bearers(words),
             texts=rarity.texts,
         )
