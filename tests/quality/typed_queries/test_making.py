@@ -122,22 +122,45 @@ def test_degrees_are_what_titles_and_columns_state() -> None:
     assert all(queries.relevance[at, queries.groups[at]] == 1 for at in own)
 
 
+def twice(collection: TextedPictures) -> TextedPictures:
+    """The pictures with a second caption each, in other words."""
+    others = tuple(title.split(" ", 1)[1] for title in collection.captions)
+    return replace(
+        collection,
+        captions=collection.captions + others,
+        owners=np.tile(collection.owners, 2),
+        caption_vectors=np.concatenate([collection.caption_vectors, collection.model.encode_text(others)]),
+    )
+
+
 def test_a_caption_is_no_evidence_for_itself() -> None:
-    collection = shop(40)
+    collection = twice(shop(40))
     evidence = TextEvidence(collection)
-    (known,) = evidence.known(["Nordo Red Belt"], collection.caption_vectors[:1], np.array([5]))
-    assert known.caption_scores is not None
-    assert np.isnan(known.caption_scores[5])
-    assert np.isfinite(np.delete(known.caption_scores, 5)).all()
     title = collection.captions[5]
     (mine,) = evidence.known([title], collection.caption_vectors[5:6], np.array([5]))
     (anyone,) = evidence.known([title], collection.caption_vectors[5:6], np.array([-1]))
+    assert mine.caption_scores is not None
+    assert anyone.caption_scores is not None
+    assert anyone.caption_scores[5] == pytest.approx(1, abs=1e-5)
+    other = unit_rows(collection.caption_vectors[[5, 45]])
+    assert mine.caption_scores[5] == pytest.approx(float(other[0] @ other[1]), abs=1e-5)
     assert anyone.stated is not None
     assert mine.stated is not None
     assert anyone.stated[5] == pytest.approx(1, abs=1e-6)
-    assert not mine.stated[5] >= 0.9
-    same = np.flatnonzero(np.array(collection.captions) == title)
-    assert mine.stated[same[same != 5]].tolist() == pytest.approx([1.0] * (len(same) - 1), abs=1e-6)
+    assert mine.stated[5] < 0.9
+
+
+def test_of_a_picture_s_only_caption_the_texts_of_hits_are_not_known() -> None:
+    """Its own picture would be the one without texts, by which a fit would know it."""
+    collection = shop(40)
+    (known,) = TextEvidence(collection).known([collection.captions[5]], collection.caption_vectors[5:6], np.array([5]))
+    assert known.caption_scores is None
+    assert known.stated is None
+    assert known.words == 3
+    queries, _ = training_queries(collection, 60)
+    assert all(
+        (known.stated is None) == (kind == "caption") for known, kind in zip(queries.known, queries.kinds, strict=True)
+    )
 
 
 def test_some_captions_of_each_picture_stand_for_what_a_search_knows() -> None:
@@ -194,7 +217,6 @@ def test_what_is_learnt_of_titles_serves_phrases_and_names_them() -> None:
     kinds = {kind.kind: kind for kind in found.kinds}
     assert kinds["phrase"].after > kinds["phrase"].before
     assert kinds["phrase"].exactly >= 0.8
-    assert kinds["caption"].low > 0
     other, _ = training_queries(shop(seed=9), 300)
     rows = [at for at, text in enumerate(other.texts) if text in ARTICLES and other.kinds[at] == "phrase"]
     judged = other.only(np.array(rows)).judged_by(new)

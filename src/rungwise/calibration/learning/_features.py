@@ -20,8 +20,8 @@ from rungwise.calibration._null_distribution import Null
 DEPTH, _DEEPEST, _DEPTH_SHARE = 200, 1000, 0.1
 """Number of hits with features: a tenth of the index, within these bounds; most later ones are judged by position."""
 
-CAPTIONED = 50
-"""Number of best hits whose caption scores are read; of later ones those whose texts state all words of the query."""
+CAPTIONED = 250
+"""Number of best hits whose texts are read: all that a search judges at first. Later ones count as unknown."""
 
 STATING = 50
 """Number of later hits with features, whose texts state all words of the query; a search finds them by their words."""
@@ -38,6 +38,7 @@ QUERY_NAMES = (
     "log_words",
     "log_bearers",
     "caption_best_ten",
+    "stated_best_ten",
 )
 """Columns of features of a query.
 
@@ -48,10 +49,8 @@ same rank in a normal distribution of as many candidates. ``centre``, ``spread``
 centre among 1,000 candidates, in units of the scores. ``unknown_share``: that of :class:`rungwise.calibration.Known`.
 ``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm
 of the number of the query's words. ``log_bearers``: logarithm of the share of captions of the index that hold all of
-them. ``caption_best_ten``: mean of the ten best caption scores of the hits.
-
-Which of the words the texts of a hit hold is no column. Where captions tell both what is relevant and what a search
-knows, a fit would learn that nothing is relevant but what they state (measured, docs/relevance-ends.md).
+them. ``caption_best_ten``, ``stated_best_ten``: means of the ten best caption scores of the hits, and of the ten highest
+shares of words that their texts state.
 """
 
 HIT_NAMES = (
@@ -62,6 +61,8 @@ HIT_NAMES = (
     "caption",
     "caption_z",
     "caption_rank",
+    "stated",
+    "log_texts",
 )
 """Columns of features of a hit; in the table of hits, those of the query follow them.
 
@@ -69,12 +70,14 @@ HIT_NAMES = (
 candidates do not widen. ``below_best``: ``best`` less its own excess. ``log_rank``: logarithm of (rank / candidates).
 ``density``: its excess less that of the tenth after it, of each thousand. ``caption``: the caption score of
 :class:`rungwise.calibration.Known`. ``caption_z``: the caption score less the mean of the hits that have one, in their
-standard deviations. ``caption_rank``: logarithm of the rank by caption score among them.
+standard deviations. ``caption_rank``: logarithm of the rank by caption score among them. ``stated``: the share of the
+query's words that the texts of the hit state, as in :class:`rungwise.calibration.Known`. ``log_texts``: logarithm of
+one more than their number.
 """
 
 NAMES = HIT_NAMES + QUERY_NAMES
 
-RISING = ("position", "caption", "caption_z")
+RISING = ("position", "caption", "caption_z", "stated")
 """Columns in which a degree must not fall while the others are fixed."""
 
 _BY_SCORES = ("position", "below_best", "log_rank", "density", "best", "best_ten", "best_hundred", "centre", "spread")
@@ -82,8 +85,11 @@ _BY_TEXTS = (
     "caption",
     "caption_z",
     "caption_rank",
+    "stated",
+    "log_texts",
     "log_bearers",
     "caption_best_ten",
+    "stated_best_ten",
 )
 """Columns that the captions and columns of the hits give."""
 
@@ -114,6 +120,7 @@ QUERY_RISING = (
     "log_rate",
     "log_bearers",
     "caption_best_ten",
+    "stated_best_ten",
 )
 """Columns of a query in which the belief that anything is relevant must not fall while the others are fixed."""
 
@@ -165,8 +172,8 @@ def hit_features(
     if known.stated is not None:
         hits = np.append(hits, depth + np.flatnonzero(known.stated[depth : len(falling)] >= _ALL)[:STATING])
     excess = _Excess.of(first, null)
-    captions = _captions(known, hits)
-    of_query = _of_query(excess, null, known, captions, log_rate)
+    captions, stated = (_of_texts(given, hits) for given in (known.caption_scores, known.stated))
+    of_query = _of_query(excess, null, known, captions, stated, log_rate)
     features = np.full((len(hits), len(NAMES)), np.nan)
     features[:, 0] = null.low_positions(falling[hits])
     ranks = np.minimum(hits, len(first))
@@ -181,6 +188,9 @@ def hit_features(
         features[:, 4] = captions
         features[has_one, 5] = (some - some.mean()) / max(float(some.std()), _LEAST_SPREAD)
         features[has_one[np.argsort(-some, kind="stable")], 6] = _log_ranks(len(some))
+    if stated is not None:
+        features[:, 7] = stated
+        features[:, 8] = 0.0 if known.counts is None else np.log1p(known.counts[hits])
     features[:, len(HIT_NAMES) :] = of_query
     return hits, features, of_query
 
@@ -244,7 +254,9 @@ class _Excess:
         return later
 
 
-def _of_query(excess: _Excess, null: Null, known: Known, captions: Values | None, log_rate: float) -> Values:
+def _of_query(
+    excess: _Excess, null: Null, known: Known, captions: Values | None, stated: Values | None, log_rate: float
+) -> Values:
     return np.array(
         [
             excess.mean(_BEST),
@@ -257,7 +269,8 @@ def _of_query(excess: _Excess, null: Null, known: Known, captions: Values | None
             log_rate,
             np.nan if known.words is None else np.log(max(1, known.words)),
             _log_bearers(known),
-            np.nan if captions is None else np.sort(captions[~np.isnan(captions)])[-_TEN:].mean(),
+            _best_ten(captions),
+            _best_ten(stated),
         ]
     )
 
@@ -271,16 +284,17 @@ def _log_bearers(known: Known) -> float:
     return float(np.log(max(_RAREST, (known.bearers + 0.5) / (known.texts + 1)) / several))
 
 
-def _captions(known: Known, hits: NDArray[np.int64]) -> Values | None:
-    """(hits,) caption scores, NaN without a caption and where they are not read; None without any."""
-    if known.caption_scores is None:
+def _best_ten(values: Values | None) -> float:
+    return np.nan if values is None else float(np.sort(values[~np.isnan(values)])[-_TEN:].mean())
+
+
+def _of_texts(given: NDArray[np.floating] | None, hits: NDArray[np.int64]) -> Values | None:
+    """(hits,) values that texts of hits give, NaN without a text; None without any."""
+    if given is None:
         return None
     values = np.full(len(hits), np.nan)
-    read = hits < CAPTIONED
-    if known.stated is not None:
-        read |= known.stated[np.minimum(hits, len(known.stated) - 1)] >= _ALL
-    read &= hits < len(known.caption_scores)
-    values[read] = known.caption_scores[hits[read]]
+    inside = hits < len(given)
+    values[inside] = given[hits[inside]]
     return None if np.isnan(values).all() else values
 
 

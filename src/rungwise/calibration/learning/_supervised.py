@@ -133,7 +133,7 @@ class Supervised:
         predicted = self.regression.predict(features)
         assert predicted.view is not None
         degrees, probabilities = predicted.degree, predicted.probability
-        if known is None or known.caption_scores is None:
+        if known is None or (known.caption_scores is None and known.stated is None):
             degrees, probabilities = _falling(degrees), _falling(probabilities)
         if len(featured) < len(falling):
             # Texts are known of the first hits, and may make one of them less likely than those that follow.

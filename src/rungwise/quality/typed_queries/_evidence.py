@@ -62,7 +62,11 @@ class TextEvidence:
         self._silent = np.array([not text for text in self._texts])
 
     def known(self, texts: Sequence[str], vectors: NDArray[np.float32], own: NDArray[np.int64]) -> list[Known]:
-        """What a search knows of each text; ``own`` (texts,) is the caption that it is, which is left out, or -1."""
+        """What a search knows of each text.
+
+        ``own`` (texts,) is the caption that each is, which is left out, or -1. Where its picture has no other caption,
+        only the query itself is known.
+        """
         model, found = self._collection.model, []
         stated = self._stated(texts)
         for start in range(0, len(texts), _AT_ONCE):
@@ -70,6 +74,10 @@ class TextEvidence:
             alike = self._alike(vectors[here], own[here])
             for at, (text, vector) in enumerate(zip(texts[here], vectors[here], strict=True), start):
                 one = known_of_texts([text], vector, model) or Known(vector=vector, words=1)
+                if own[at] >= 0 and not self._has_others(int(own[at])):
+                    # Its own picture alone would have no texts: a sign that no search gives.
+                    found.append(one)
+                    continue
                 share = stated[at]
                 if own[at] >= 0:
                     share = self._without(share, text, int(own[at]))
@@ -84,6 +92,11 @@ class TextEvidence:
                     )
                 )
         return found
+
+    def _has_others(self, caption: int) -> bool:
+        """Whether the picture of a caption has another one that is known."""
+        held = self._held[self._owners == self._collection.owners[caption]]
+        return bool((held != caption).any())
 
     def _stated(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(texts, pictures) share of the words of each text, weighted by rarity, that each picture's texts hold."""

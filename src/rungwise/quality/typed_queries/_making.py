@@ -67,7 +67,8 @@ def training_queries(
     wanted = max(count - len(queries), int(share * len(queries))) if len(queries) < count else 0
     wanted = min(len(collection.captions), max(wanted, int(MIXTURE["caption"] * count)))
     for at in evenly_spread(len(collection.captions), wanted).tolist() if wanted else ():
-        queries.append(("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
+        if captions.of_texts[at]:
+            queries.append(("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
     given = [one for one in given if one.relevant is not None or _is_stated(one, told, reader)]
     queries += [(one.kind, DrawnQuery(one.text, reader(one.text)), -1) for one in given]
     if not queries:
