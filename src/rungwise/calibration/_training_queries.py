@@ -189,8 +189,8 @@ def compared(
     for number in range(_FOLDS if len(queries) <= _FEW else 1):
         try:
             fitted = queries.only(np.flatnonzero(fold != number)).fit(fewest=FEWEST_QUERIES // 2)
-        except UserError as error:
-            return new, CalibrationComparison(reason=f"too few queries to compare with what judges now ({error})")
+        except UserError:  # a part may teach nothing where all of them do
+            return new, CalibrationComparison(reason="the queries are too few, or too alike, to compare by them")
         parts.append((queries.only(np.flatnonzero(fold == number)), fitted))
     found = _of_parts(parts, old)
     has_texts = any(one.stated is not None for one in queries.known)

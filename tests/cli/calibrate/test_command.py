@@ -230,9 +230,37 @@ def test_captions_that_make_too_few_queries_are_refused(world: Path, capsys: pyt
 def test_one_caption_for_all_pictures_changes_nothing(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain(world, lambda _: ("a picture of things",))
     assert calibrate(world, "DIR/model", "DIR/plain", "--split", "all") == 0
-    assert "nothing is written, searches go on without a calibration: " in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nothing is written, searches go on without a calibration: texts and scores do not tell what fits" in said
+    assert "captions that tell the pictures apart" in said
     assert not (world / "model" / "calibration.json").exists()
     assert calibrate(world, "DIR/model", "DIR/plain", "--split", "all", "--out", "DIR/c.json") == 2
+    assert "nothing can be learnt" in capsys.readouterr().err
+
+
+def test_pictures_that_are_all_alike_change_nothing(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain(world, lambda n: (f"a {SEASONS[n % 4]} {ARTICLES[n % 6]}",))
+    first, *others = sorted((world / "plain").glob("*.png"))
+    for other in others:
+        shutil.copy(first, other)
+    assert calibrate(world, "DIR/model", "DIR/plain", "--split", "all") == 0
+    assert "to the model all pictures are the same" in " ".join(capsys.readouterr().out.split())
+    assert not (world / "model" / "calibration.json").exists()
+
+
+def test_captions_that_say_nothing_of_their_pictures_change_nothing(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The older calibration stays to the byte."""
+    rng = np.random.default_rng(0)
+    plain(world, lambda _: (" ".join(rng.choice([*ARTICLES, *SEASONS], 3)),))
+    asked = ("DIR/model", "DIR/plain", "--split", "all", *FEW)
+    assert calibrate(world, *asked, "--out", "DIR/model/calibration.json") == 0
+    older = (world / "model" / "calibration.json").read_bytes()
+    capsys.readouterr()
+    assert calibrate(world, *asked) == 0
+    assert "nothing is written, the calibration that is kept stays" in " ".join(capsys.readouterr().out.split())
+    assert (world / "model" / "calibration.json").read_bytes() == older
 
 
 def test_queries_of_a_file_are_learnt_from(world: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Lines and tables of what was learnt."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,11 @@ from rungwise.calibration import (
     TrainingQueries,
 )
 from rungwise.calibration._kind_comparison import ShownFor
-from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, verdict
+from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
 
 PHRASES = KindComparison("phrase", 1_234, 38.9, 57.6, 16.6, 20.8, 0.81, 0.5)
 ASKED = KindComparison("asked", 500, 100.0, 0.0, -100.0, -100.0, 1.0, math.nan)
+VALUES = KindComparison("value", 29, 1.0, 2.0, -1.1, 3.0, 0.9, 0.9)
 NOTHING = KindComparison("unrelated", 120, 80.0, 78.0, -4.9, 0.1, math.nan, math.nan)
 
 
@@ -71,12 +73,10 @@ def test_what_a_calibration_keeps_is_shown() -> None:
     ("kinds", "words"),
     [
         ((PHRASES, NOTHING), ""),
-        ((PHRASES, ASKED), "that queries that people asked lose; what would help: captions that say more"),
-        (
-            (KindComparison("value", 29, 1.0, 2.0, -1.1, 3.0, 0.9, 0.9),),
-            "values of columns lose; what would help: more",
-        ),
-        ((KindComparison("value", 29, 1.0, 2.0, -1.1, 3.0, 0.9, 0.9),), "--query-file with queries of your own"),
+        ((PHRASES, ASKED), "queries that people asked lose; what would help: captions that say more"),
+        ((ASKED, VALUES), "queries that people asked lose, and it cannot be excluded that values of columns do; what"),
+        ((VALUES,), "it cannot be excluded that values of columns lose; what would help: more pictures"),
+        ((VALUES,), "--query-file with queries of your own"),
         (
             (KindComparison("pair", 30, 1.0, 2.0, -1.1, 3.0, 0.9, 0.9),),
             "more pictures with captions, or grades of hits",
@@ -88,3 +88,10 @@ def test_a_verdict_says_which_kinds_lose_and_what_would_help(kinds: tuple[KindCo
     said = verdict(CalibrationComparison(kinds, "" if kinds else "too few"))
     assert words in said
     assert bool(said) == bool(words)
+
+
+def test_why_nothing_can_be_learnt_is_said_of_pictures_or_of_texts() -> None:
+    same = queries("phrase", "caption")
+    assert "so that nothing can be learnt; captions that tell the pictures apart" in unlearnable(same)
+    alike = replace(same, similarity=np.ones_like(same.similarity))
+    assert unlearnable(alike).startswith("to the model all pictures are the same")

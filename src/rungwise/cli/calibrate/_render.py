@@ -66,14 +66,29 @@ def verdict(found: CalibrationComparison) -> str:
     if not found.kinds:
         return f"{found.reason}; more pictures with captions, or grades of hits (rungwise serve), would help"
     lost = [kind for kind in found.kinds if not kind.harmless]
-    named = ", ".join(_KINDS[kind.kind] for kind in lost)
+    sure, possible = [", ".join(_KINDS[one.kind] for one in lost if (one.high < 0) is it) for it in (True, False)]
+    if not sure:
+        loss = f"it cannot be excluded that {possible} lose"
+    else:
+        loss = f"{sure} lose" + (f", and it cannot be excluded that {possible} do" if possible else "")
     if any(kind.after < kind.before for kind in lost):
         better = "captions that say more of what the pictures show, or several for each, or grades of hits"
     elif min(kind.queries for kind in lost) < _FEW:
         better = "more pictures with captions, or --query-file with queries of your own"
     else:
         better = "more pictures with captions, or grades of hits"
-    return f"it cannot be excluded that {named} lose; what would help: {better}"
+    return f"{loss}; what would help: {better}"
+
+
+def unlearnable(queries: TrainingQueries) -> str:
+    """Line on why queries that were made of texts teach nothing, and what would help."""
+    scores = queries.similarity
+    if (scores.max(axis=1) == scores.min(axis=1)).all():
+        return "to the model all pictures are the same, so that nothing can be learnt; pictures that differ would help"
+    return (
+        "texts and scores do not tell what fits a query from what does not, so that nothing can be learnt; captions"
+        " that tell the pictures apart, or grades of hits (rungwise serve), would help"
+    )
 
 
 def _table(kinds: Sequence[KindComparison]) -> Table:

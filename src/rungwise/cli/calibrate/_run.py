@@ -22,7 +22,7 @@ from rungwise.calibration import (
 )
 from rungwise.cli.calibrate._options import Calibrate
 from rungwise.cli.calibrate._reach import say_out_of_reach
-from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, verdict
+from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
 from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.cli.frame import console, pasted, program, read_dual_encoder, read_model_of, say, say_issues
 from rungwise.core import UserError, is_regular
@@ -228,14 +228,16 @@ def _decide(
             " needed to learn anything; give more pictures with captions, or --query-file with queries of your own"
         )
     say("learning, and comparing with what judges now on queries held out: about a minute for 2,000 queries")
-    old = old or queries.standard()
     try:
+        old = old or queries.standard()
         calibration, found = compared(queries, old, source=f"learnt from {source}", model_fingerprint=fingerprint)
     except UserError as error:
         # Captions may be such that nothing can be learnt, as one for all pictures; what judges now is none the worse.
+        # The remedy of the error is about degrees that a person named.
+        why = unlearnable(queries) if asked.relevance is None else str(error)
         if asked.out is not None:
-            raise
-        _say_unchanged(old, str(error))
+            raise UserError(f"{asked.data or asked.model}: {why}") from error
+        _say_unchanged(old, why)
         return 0
     return _keep_or_not(asked, index, calibration, found, old)
 
@@ -255,8 +257,9 @@ def _keep_or_not(
     return 0
 
 
-def _say_unchanged(old: Calibration, why: str) -> None:
-    stays = "the calibration that is kept stays" if old.learnt else "searches go on without a calibration"
+def _say_unchanged(old: Calibration | None, why: str) -> None:
+    kept = old is not None and old.learnt
+    stays = "the calibration that is kept stays" if kept else "searches go on without a calibration"
     say(f"nothing is written, {stays}: {why}")
 
 
