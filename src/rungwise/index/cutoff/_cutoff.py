@@ -114,7 +114,8 @@ class Cutoff:
 
         def known(ids: Sequence[str]) -> Known | None:
             of_query = known_of(query, whole.vector[0], self._model) if learnt else None
-            read = [*ids[:CAPTIONED], *(one for one in by_words if one in set(ids[CAPTIONED:]))]
+            later = set(ids[CAPTIONED:])
+            read = [*ids[:CAPTIONED], *(one for one in by_words if one in later)]
             return of_query and looked.texts.of(of_query, words, whole.vector[0], whole.rows(read), ids)
 
         return judged(whole, POOL, judge, background, known, deeper=looked.exact, by_words=by_words)

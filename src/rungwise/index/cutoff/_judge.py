@@ -84,7 +84,8 @@ def judged(
     """
 
     def among(ids: Sequence[str], scores: NDArray[np.float32]) -> JudgedRanking:
-        others = [one for one in by_words if one not in set(ids)]
+        near = set(ids)
+        others = [one for one in by_words if one not in near]
         of_all = np.append(scores, np.array(whole.scores(others), np.float32)) if others else scores
         order = np.argsort(-of_all, kind="stable")
         every, falling = [*ids, *others], of_all[order]
