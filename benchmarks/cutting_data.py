@@ -26,10 +26,44 @@ from rungwise.similarity import Cosine, unit_rows
 RELEVANT_FROM = 0.75
 BRANDS, LINES = ("Nordo", "Puma", "Kelva", "Tirso", "Amra", "Belmo"), ("Race", "Classic", "Urban", "Luna", "Basic")
 SYNONYMS = {"circle": "disc", "cross": "plus sign"}
-NOUNS = (
-    "dog cat horse car bus bicycle boat train plane chair table lamp guitar piano drum ball kite umbrella bag shoe hat"
-    " shirt coat clock vase bottle cup plate pizza cake apple banana tree flower bridge tower"
-).split(" ")
+NOUNS = [
+    "dog",
+    "cat",
+    "horse",
+    "car",
+    "bus",
+    "bicycle",
+    "boat",
+    "train",
+    "plane",
+    "chair",
+    "table",
+    "lamp",
+    "guitar",
+    "piano",
+    "drum",
+    "ball",
+    "kite",
+    "umbrella",
+    "bag",
+    "shoe",
+    "hat",
+    "shirt",
+    "coat",
+    "clock",
+    "vase",
+    "bottle",
+    "cup",
+    "plate",
+    "pizza",
+    "cake",
+    "apple",
+    "banana",
+    "tree",
+    "flower",
+    "bridge",
+    "tower",
+]
 PLACES = ["beach", "street", "park", "forest", "kitchen", "office", "garden", "station"]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI, Response
 
-from rungwise.calibration import QueryJudgement
+from rungwise.calibration import RUNGS, QueryJudgement
 from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, RankingOptions, ServerSettings, background, create_app
@@ -51,14 +51,14 @@ def test_searching(client: Client, tmp_path: Path) -> None:
         < 0
     )
     assert client.search("red", where="captions has 'a red square'")["hits"][0]["id"] == "0-red"
-    assert [hit["id"] for hit in client.similar("0-red")["hits"]]
+    assert [hit["id"] for hit in client.similar("0-red", everything=True)["hits"]]
     assert client.captions(item_id="2-blue", k=1)["captions"][0]["ids"] == ["2-blue"]
 
 
 class OneFits:
     """The best hit of every query is relevant, and no other."""
 
-    source, relevant_from, learnt = "one fits", 0.5, None
+    source, relevant_from, names, learnt, needs_texts = "one fits", 0.5, RUNGS, (), False
 
     def judge_hits(self, scores: np.ndarray, background: object, known: object = None) -> QueryJudgement:
         return QueryJudgement(np.linspace(1, 0, len(scores)), np.array([1, *[4] * (len(scores) - 1)]), 1, 1.0)

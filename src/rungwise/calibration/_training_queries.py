@@ -193,7 +193,7 @@ def compared(
             return new, CalibrationComparison(reason="the queries are too few, or too alike, to compare by them")
         parts.append((queries.only(np.flatnonzero(fold == number)), fitted))
     found = _of_parts(parts, old)
-    has_texts = any(one.stated is not None for one in queries.known)
+    has_texts = any(one.stated is not None or one.caption_scores is not None for one in queries.known)
     bare = _of_parts([(part.without_texts(), fitted) for part, fitted in parts], old) if has_texts else found
     return replace(new, kinds=found.kinds, needs_texts=has_texts and not bare.harmless), found
 

@@ -34,7 +34,7 @@ def test_each_column_is_what_its_name_says():
         caption_scores=captions, unknown_share=0.25, words=3, stated=stated, counts=counts, bearers=7, texts=99
     )
     scores, null, columns, _ = made(known=known, log_rate=-3.0)
-    has_one = [at for at in range(CAPTIONED) if at != 3]
+    has_one = [at for at in range(DEPTH) if at != 3]
     for at in (0, 7, 49, 60, 195):
         z = (scores[at] - null.centre) / null.low_spread
         usual = stats.norm.isf((at + 0.5) / 1000)
@@ -47,13 +47,13 @@ def test_each_column_is_what_its_name_says():
         assert columns["best"][at] == pytest.approx(first)
         assert columns["log_rank"][at] == pytest.approx(np.log((at + 1) / 1000))
         assert columns["density"][at] == pytest.approx(excess - later)
-        if at < CAPTIONED:
-            among = captions[has_one]
-            assert columns["caption"][at] == captions[at]
-            assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
-            assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
-        else:
-            assert np.isnan([columns[name][at] for name in ("caption", "caption_z", "caption_rank")]).all()
+        among = captions[has_one]
+        assert columns["caption"][at] == captions[at]
+        assert columns["caption_z"][at] == pytest.approx((captions[at] - among.mean()) / among.std())
+        assert columns["caption_rank"][at] == pytest.approx(np.log(1 + (among > captions[at]).sum()))
+        assert columns["stated"][at] == stated[at]
+        assert columns["log_texts"][at] == pytest.approx(np.log(1 + counts[at]))
+        assert columns["stated_best_ten"][at] == pytest.approx(np.sort(stated[:DEPTH])[-10:].mean())
         assert columns["log_words"][at] == pytest.approx(np.log(3))
         assert columns["log_bearers"][at] == pytest.approx(np.log(7.5 / 100 / counts[:CAPTIONED].mean()))
         assert columns["caption_best_ten"][at] == pytest.approx(np.sort(captions[has_one])[-10:].mean())
@@ -141,7 +141,6 @@ def test_later_hits_whose_texts_state_all_words_have_features_too():
     hits, features, _ = hit_features(scores[:300], null, known)
     assert hits.tolist() == [*range(DEPTH), 250, 299]
     assert features[-1, NAMES.index("caption")] == 0
-    assert np.isnan(features[60, NAMES.index("caption")])
     assert features[-1, NAMES.index("position")] == pytest.approx((scores[299] - null.centre) / null.low_spread)
     # Their rank is not known to a search, which found them by their words.
     assert features[-1, NAMES.index("log_rank")] == features[-2, NAMES.index("log_rank")]

@@ -117,10 +117,9 @@ def test_what_judges_now_stays_where_a_kind_of_query_loses(world: Path, capsys: 
     asked = ("DIR/model", "DIR/scenes", *FEW)
     assert calibrate(world, *asked) == 0
     printed = capsys.readouterr().out
-    assert "nothing is written, searches go on without a calibration: it cannot be excluded that" in printed
-    assert (
-        "phrases of captions, whole captions, unrelated texts lose; what would help: captions that say more" in printed
-    )
+    assert "nothing is written, searches go on without a calibration: " in printed
+    assert "unrelated texts lose" in printed
+    assert "what would help: captions that say more" in printed
     assert not (world / "model" / "calibration.json").exists()
     assert calibrate(world, *asked, "--out", "DIR/model/calibration.json") == 0
     assert "written all the same, since --out was given: it cannot be excluded" in capsys.readouterr().out

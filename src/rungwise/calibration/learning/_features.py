@@ -49,8 +49,8 @@ same rank in a normal distribution of as many candidates. ``centre``, ``spread``
 centre among 1,000 candidates, in units of the scores. ``unknown_share``: that of :class:`rungwise.calibration.Known`.
 ``log_rate``: logarithm of the share of relevant candidates that the query's vector suggests. ``log_words``: logarithm
 of the number of the query's words. ``log_bearers``: logarithm of the share of captions of the index that hold all of
-them. ``caption_best_ten``, ``stated_best_ten``: means of the ten best caption scores of the hits, and of the ten highest
-shares of words that their texts state.
+them. ``caption_best_ten``, ``stated_best_ten``: means of the ten best caption scores of the hits, and of the ten
+highest shares of words that their texts state.
 """
 
 HIT_NAMES = (

@@ -25,10 +25,10 @@ class Calibrate:
         model: Folder or name of a model, or the folder of an index.
         data: Folder or caption file, with pictures. Best one that the model was not trained on.
         query_file: Queries of your own besides, one a line. Or JSON lines: {"query": "...", "relevant": ["id", ...]}.
-        show: Print how the calibration that is kept did for each kind of query, and learn nothing.
+        show: Print how the kept calibration did. Its numbers for each kind of query; nothing is learnt.
         relevance: Captions as queries, with these degrees. What "rungwise relevance" wrote, or the name of a source,
             such as bi-encoder.
-        relevant_from: The least degree of --relevance that counts as relevant. Default by the source, which is said.
+        relevant_from: Least degree of --relevance that counts. Default by the source, which is said.
         split: The pictures and captions to learn from; "all" takes every one.
         index: Keep it in this index.
         out: Keep it in this JSON file, whatever the comparison says.
