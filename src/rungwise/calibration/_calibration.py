@@ -33,6 +33,9 @@ from rungwise.metrics import Direction, JudgedQueries, Scores
 _LOOKED_AT = 1000
 """Largest number of hits that may be shown; later ones count by their expected number of relevant ones."""
 
+_SEARCHED, _BY_WORDS = 200, 50
+"""Numbers of hits that a search judges at first: the nearest, and those that it finds by their words."""
+
 _LEAST = 1e-9
 """Lower bound of a belief where something is divided by it."""
 
@@ -276,12 +279,25 @@ class Calibration:
         return self._judged(falling, Null.of(background), known)
 
     def judge_all(self, scores: ArrayLike, known: Known | None = None) -> tuple[NDArray[np.int64], QueryJudgement]:
-        """Judge one query by the scores of all candidates; arguments of :meth:`degrees`.
+        """Judge one query as a search does, by the scores of all candidates; arguments of :meth:`degrees`.
+
+        A search judges the 200 nearest and those that it finds by their words; more only where it shows all of them.
 
         Returns:
-            (hits,) positions of the best candidates by falling score, and the judgement of these hits.
+            (hits,) positions of the candidates that are judged by falling score, and the judgement of these hits.
         """
-        return self._whole(scores, known)[1:]
+        values = _checked(np.asarray(scores), np.size(scores))
+        order = _best_first(values, len(values))
+        hits = order[:_SEARCHED]
+        if known is not None and known.stated is not None:
+            later = order[_SEARCHED:]
+            hits = np.append(hits, later[known.stated[later] >= 1 - _LEAST][:_BY_WORDS])
+        background = Background(values, len(values))
+        judged = self.judge_hits(values[hits], background, known and known.of_hits(hits))
+        if judged.cut == len(hits) < len(values):
+            hits = order[:_LOOKED_AT]
+            judged = self.judge_hits(values[hits], background, known and known.of_hits(hits))
+        return hits, judged
 
     def check(self, fingerprint: str) -> None:
         """Refuse a model for whose scores this calibration was not made.
