@@ -41,7 +41,7 @@ def names_from(
 
     >>> expected = np.repeat([0.1, 0.2, 0.4, 0.5, 0.7, 0.8], 10)
     >>> names_from(expected, np.repeat([0.0, 0.1, 0.6, 0.5, 0.6, 1.0], 10), relevant_from=0.5, highest=1.0)
-    (0.8, 0.4)
+    (0.8, 0.25)
     """
     sure = np.ones(len(expected)) if certainty is None else certainty
     exactly = _boundary(expected, true >= (relevant_from + highest) / 2, sure, EXACT, highest)

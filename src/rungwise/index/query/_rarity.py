@@ -38,7 +38,7 @@ class Rarity:
     def shares(self, words: str, texts: Iterable[str]) -> list[float]:
         """Share of the words that each text holds, weighted by rarity, 0..1; 0 where there are no words."""
         weights = self.weights(words)
-        return [sum(weight for word, weight in weights.items() if word in word_set(text)) for text in texts]
+        return [sum((weight for word, weight in weights.items() if word in word_set(text)), 0.0) for text in texts]
 
     def weights(self, words: str) -> dict[str, float]:
         """Weight of each word by its rarity; together they are 1."""
