@@ -1,4 +1,4 @@
-"""Intervals, cross-validation and numbers by class."""
+"""Intervals and numbers by class."""
 
 from rungwise._exports import exporting
 

@@ -1,9 +1,6 @@
 from ._by_class import ByClass as ByClass
 from ._by_class import ClassNumbers as ClassNumbers
 from ._by_class import by_class as by_class
-from ._cross_validation import CrossValidation as CrossValidation
-from ._cross_validation import cross_validated as cross_validated
-from ._cross_validation import has_enough as has_enough
 from ._intervals import Interval as Interval
 from ._intervals import MeasureTerm as MeasureTerm
 from ._intervals import Numbers as Numbers
