@@ -1,10 +1,13 @@
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rungwise.calibration import Calibration, Known
+from rungwise.calibration import Calibration, KindComparison, Known
 from rungwise.core import MissingFileError, UserError
+from rungwise.core.disk.sealed_lines import sealed
 from tests.calibration.conftest import planted
 
 
@@ -13,7 +16,12 @@ def informed():
     rng = np.random.default_rng(2)
     scores, relevance = planted(rng, 40, 100)
     known = [Known(vector=rng.normal(size=3), unknown_share=0.1, caption_scores=rng.random(100)) for _ in range(40)]
-    return Calibration.fit(scores, relevance, 1, known=known, source="Zählung, d'après", model_fingerprint="ab" * 32)
+    learnt = Calibration.fit(scores, relevance, 1, known=known, source="Zählung, d'après", model_fingerprint="ab" * 32)
+    kinds = (
+        KindComparison("phrase", 40, 100 / 3, 61.5, -0.25, 20.0, 5 / 6, 2 / 3),
+        KindComparison("unrelated", 20, 95.0, 100.0, 0.0, 10.0, math.nan, math.nan),
+    )
+    return replace(learnt, needs_texts=True, kinds=kinds)
 
 
 def test_what_was_saved_is_loaded_to_the_bit(any_calibration, informed, world, tmp_path):
@@ -24,6 +32,8 @@ def test_what_was_saved_is_loaded_to_the_bit(any_calibration, informed, world, t
         again = Calibration.load(tmp_path / "calibration.json")
         assert str(again) == str(calibration)
         assert (again.source, again.model_fingerprint) == (calibration.source, calibration.model_fingerprint)
+        assert again.needs_texts == calibration.needs_texts
+        assert repr(again.kinds) == repr(calibration.kinds)  # NaN is not equal to itself
         for scores in world[0][:5]:
             assert (again.degrees(scores, facts) == calibration.degrees(scores, facts)).all()
             assert (again.rungs(scores, facts) == calibration.rungs(scores, facts)).all()
@@ -94,22 +104,39 @@ def refusal(path):
     return None
 
 
-def test_whatever_stands_anywhere_is_refused_in_one_line_or_judges_as_ever(informed, by_standard, world, tmp_path):
+def test_any_change_is_seen_by_the_checksum(informed, tmp_path):
     path = tmp_path / "calibration.json"
-    scores, refused = world[0][0], 0
+    informed.save(path)
+    value = json.loads(path.read_text(encoding="utf-8"))
+    for place, new in ((("relevant_from",), 0.75), (("kinds", 0, "after"), 61.25), (("learnt", 0, "floor"), 0.5)):
+        path.write_text(json.dumps(changed(value, place, new)))
+        assert "checksum" in refusal(path)
+
+
+def test_whatever_stands_anywhere_is_refused_in_one_line_or_judges_as_ever(informed, by_standard, world, tmp_path):
+    """The checksum is right in each file: somebody wrote the file so."""
+    path = tmp_path / "calibration.json"
+    scores, refused, taken = world[0][0], set(), 0
     for calibration in (informed, by_standard):
         calibration.save(path)
         value = json.loads(path.read_text(encoding="utf-8"))
+        del value["seal"]
         for number, place in enumerate(list(places_in(value))[1:]):
             for new in HOSTILE[number % 2 :: 2]:  # places of a kind follow each other: each kind gets all of them
-                path.write_text(json.dumps(changed(value, place, new)))
+                path.write_bytes(sealed(changed(value, place, new)))
                 line = refusal(path)
                 if line is not None:
-                    refused += 1
+                    refused.add(place)
                     assert line.startswith(str(path)), place
                     assert "\n" not in line, place
+                    assert "checksum" not in line, place
                 else:
+                    taken += 1
                     loaded = Calibration.load(path)
                     assert 0 <= loaded.cut(scores) <= len(scores), (place, new)
                     assert np.isfinite(loaded.degrees(scores)).all(), (place, new)
-    assert refused > 150
+                    assert all(kind.queries > 0 for kind in loaded.kinds), (place, new)
+                    assert all("\n" not in kind.kind for kind in loaded.kinds), (place, new)
+    assert taken > 20
+    # Every place refuses something.
+    assert refused >= {place for place in places_in(value) if place}

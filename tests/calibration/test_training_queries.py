@@ -65,8 +65,7 @@ def test_what_is_shown_is_measured_as_loops_measure_it():
     queries = made(20)
     rng = np.random.default_rng(1)
     relevance = np.where(rng.random(queries.relevance.shape) < 0.1, np.nan, queries.relevance)
-    certainty = rng.choice([0.25, 1.0], relevance.shape)
-    certainty[relevance == 1] = 1
+    certainty = rng.choice([0.25, 0.5, 1.0], relevance.shape)
     stated = (rng.random(relevance.shape) < 0.02).astype(float)
     known = tuple(Known(stated=row) for row in stated)
     queries = replace(queries, relevance=relevance, certainty=certainty, known=known)
@@ -76,9 +75,10 @@ def test_what_is_shown_is_measured_as_loops_measure_it():
         holding = [one for one in range(CANDIDATES) if stated[at, one] == 1][:50]
         shown = set(best) | set(holding)
         right = sum(relevance[at, one] == 1 for one in shown)
+        sure_right = sum(certainty[at, one] for one in shown if relevance[at, one] == 1)
         weight = sum(certainty[at, one] for one in shown if not math.isnan(relevance[at, one]))
-        relevant = sum(one == 1 for one in relevance[at])
-        assert found.f1[at] == pytest.approx(200 * right / (weight + relevant))
+        relevant = sum(certainty[at, one] for one in range(CANDIDATES) if relevance[at, one] == 1)
+        assert found.f1[at] == pytest.approx(200 * sure_right / (weight + relevant))
         assert found.shown[at] == len(shown)
         assert found.named[at].tolist() == [5, 0, len(shown) - 5]
         assert found.right[at].sum() == right
@@ -161,7 +161,13 @@ def test_a_calibration_that_harms_without_texts_says_that_it_needs_them():
     queries = made(120, lift=0.0)
     rng = np.random.default_rng(5)
     known = tuple(
-        Known(vector=np.ones(2), unknown_share=0.0, words=2, caption_scores=0.5 * row + rng.normal(0, 0.05, CANDIDATES))
+        Known(
+            vector=np.ones(2),
+            unknown_share=0.0,
+            words=2,
+            stated=np.zeros(CANDIDATES),
+            caption_scores=0.5 * row + rng.normal(0, 0.05, CANDIDATES),
+        )  # fmt: skip
         for row in queries.relevance
     )
     told = replace(queries, known=known, unrelated_known=known[-1:] * len(UNRELATED))

@@ -19,7 +19,7 @@ a text is answered or not, and of other queries."""
 NOTHING = "unrelated"
 """Kind of the queries that nothing is fitted to: texts to which no candidate is relevant."""
 _DRAWS = 2000
-_LONGEST = 40
+_LONGEST, _MOST_QUERIES = 40, 1 << 53
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,18 @@ class KindComparison:
         if not isinstance(kind, str) or not kind.isprintable() or len(kind) > _LONGEST or type(queries) is not int:
             raise UserError("'kinds' have no name or no number of queries")
         known = numbers_of([0.0 if number is None else number for number in numbers], "'kinds'").tolist()
-        return cls(
-            kind, queries, *(math.nan if one is None else each for one, each in zip(numbers, known, strict=True))
-        )
+        before, after, low, high, exactly, close = known
+        f1, shares = (before, after), (exactly, close)
+        if not (
+            0 < queries <= _MOST_QUERIES
+            and all(0 <= one <= 100 for one in f1)
+            and low <= high
+            and all(0 <= one <= 1 for one in shares)
+            and None not in numbers[:4]
+        ):
+            raise UserError("'kinds' are out of range")
+        right = (math.nan if one is None else each for one, each in zip(numbers[4:], shares, strict=True))
+        return cls(kind, queries, *f1, low, high, *right)
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,8 @@ class TrainingQueries:
         degrees, certainty = self.relevance[query], self.certainty[query]
         judged = ~np.isnan(degrees)
         relevant = degrees >= self.relevant_from
-        both = float(certainty[shown & judged].sum()) + int(relevant.sum())
-        return 200 * int((shown & relevant).sum()) / both if both else 100.0
+        both = float(certainty[shown & judged].sum()) + float(certainty[relevant].sum())
+        return 200 * float(certainty[shown & relevant].sum()) / both if both else 100.0
 
 
 @dataclass(frozen=True)
