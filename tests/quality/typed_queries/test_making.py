@@ -163,6 +163,66 @@ def test_of_a_picture_s_only_caption_the_texts_of_hits_are_not_known() -> None:
     )
 
 
+def test_evidence_is_that_of_loops() -> None:
+    """Shares of words, bearers and likeness, of any text and of captions, which are no evidence for themselves."""
+    collection = many_captions(shop(30))
+    for seed in (None, 3):
+        evidence = TextEvidence(collection, seed)
+        own = np.array([-1, -1, *range(0, 90, 11)])
+        texts = ["red wallet", "Nordo hat", *(collection.captions[at] for at in own[2:])]
+        vectors = collection.model.encode_text(texts)
+        found = evidence.known(texts, vectors, own)
+        held = set(range(90)) if seed is None else {int(at) for at in evidence._held}
+        assert {int(collection.owners[at]) for at in held} == set(range(30))
+        whole = [of_picture(collection, picture, held) for picture in range(30)]
+        for text, vector, caption, one in zip(texts, vectors, own.tolist(), found, strict=True):
+            wanted = set(text.lower().split())
+            left = [of_picture(collection, picture, held - {caption}) for picture in range(30)]
+            others = {at for at in held - {caption} if collection.owners[at] == collection.owners[caption]}
+            if caption >= 0 and not others:
+                assert (one.stated, one.caption_scores, one.bearers) == (None, None, None)
+                continue
+            rarity = {
+                word: np.log1p((30 - with_it + 0.5) / (with_it + 0.5))
+                for word in wanted
+                for with_it in [sum(word in words for words in whole)]
+            }
+            for picture, words in enumerate(left):
+                stated = sum(rarity[word] for word in wanted & words) / sum(rarity.values())
+                assert one.stated[picture] == pytest.approx(stated, abs=1e-6)
+                own_captions = [at for at in held - {caption} if collection.owners[at] == picture]
+                cosines = [
+                    float(vector @ row / np.linalg.norm(vector) / np.linalg.norm(row))
+                    for row in collection.caption_vectors[own_captions]
+                ]
+                assert one.caption_scores[picture] == pytest.approx(max(cosines), abs=1e-5)
+            assert one.bearers == sum(wanted <= words for words in left)
+            assert one.texts == 30
+
+
+def many_captions(collection: TextedPictures) -> TextedPictures:
+    """The same pictures with three captions each, of one to three words."""
+    titles = [
+        " ".join(title.split()[first:]) for first in (0, 1, 2) for title in collection.captions
+    ]  # fmt: skip
+    return replace(
+        collection,
+        captions=tuple(titles),
+        owners=np.tile(collection.owners, 3),
+        caption_vectors=collection.model.encode_text(titles),
+    )
+
+
+def of_picture(collection: TextedPictures, picture: int, captions: set[int]) -> set[str]:
+    """Words of these captions of a picture and of its columns."""
+    words = {
+        word for at in captions if collection.owners[at] == picture for word in collection.captions[at].lower().split()
+    }
+    for column in collection.columns.values():
+        words |= {word for text in column[picture] or () for word in text.lower().split()}
+    return words
+
+
 def test_some_captions_of_each_picture_stand_for_what_a_search_knows() -> None:
     collection = shop(60)
     five = replace(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rungwise.calibration import Known
 from rungwise.index.cutoff import known_of_texts
 from rungwise.index.query import Rarity
-from rungwise.index.stores import words_of
+from rungwise.index.stores import word_set, words_of
 from rungwise.quality.typed_queries._texted_pictures import TextedPictures
 from rungwise.similarity import unit_rows
 
@@ -49,6 +49,9 @@ class TextEvidence:
         for at, owner in zip(self._held.tolist(), self._owners.tolist(), strict=True):
             self._texts[owner] += "\n" + collection.captions[at]
         self._rarity = Rarity(text for text in self._texts if text)
+        # Of a large collection, it looks at the first texts alone.
+        self._counted = np.zeros(pictures, bool)
+        self._counted[[at for at, text in enumerate(self._texts) if text][: self._rarity.texts]] = True
         words: dict[str, int] = {}
         rows, places = [], []
         for at, text in enumerate(self._texts):
@@ -78,16 +81,17 @@ class TextEvidence:
                     # Its own picture alone would have no texts: a sign that no search gives.
                     found.append(one)
                     continue
-                share = stated[at]
+                share, bearers = stated[at], self._rarity.bearers(text)
                 if own[at] >= 0:
-                    share = self._without(share, text, int(own[at]))
+                    share, fewer = self._without(share, text, int(own[at]))
+                    bearers -= fewer
                 found.append(
                     replace(
                         one,
                         caption_scores=None if alike is None else alike[at - start],
                         stated=share,
                         counts=self._counts,
-                        bearers=self._rarity.bearers(text),
+                        bearers=bearers,
                         texts=self._rarity.texts,
                     )
                 )
@@ -115,15 +119,20 @@ class TextEvidence:
         found[:, self._silent] = np.nan
         return np.asarray(np.minimum(found, 1.0), np.float32)
 
-    def _without(self, shares: NDArray[np.float32], text: str, caption: int) -> NDArray[np.float32]:
-        """The shares, of the picture whose caption this is by its other texts alone."""
+    def _without(self, shares: NDArray[np.float32], text: str, caption: int) -> tuple[NDArray[np.float32], bool]:
+        """The shares, of the picture whose caption this is by its other texts alone.
+
+        Also whether the picture is no bearer of all words without the caption, and one with it.
+        """
         owner = int(self._collection.owners[caption])
         others = [self._collection.captions[at] for at in self._held[self._owners == owner].tolist() if at != caption]
         values = [one for of in self._collection.columns.values() for one in sorted(of[owner] or ())]
         own = shares.copy()
         left = "\n".join([*others, *values])
         own[owner] = self._rarity.shares(text, [left])[0] if left else np.nan
-        return own
+        words = word_set(text)
+        bears = bool(self._counted[owner]) and bool(words) and words <= word_set(self._texts[owner])
+        return own, bears and not words <= word_set(left)
 
     def _alike(self, vectors: NDArray[np.float32], own: NDArray[np.int64]) -> NDArray[np.float32] | None:
         """(queries, pictures) highest cosine with the held captions of each picture; NaN without any."""
