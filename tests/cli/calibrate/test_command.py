@@ -52,12 +52,12 @@ def world(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few queries exclude no harm; here the comparison finds none."""
-    _judge(monkeypatch, lambda kind: replace(kind, low=0.0))
+    _judge(monkeypatch, lambda kind: replace(kind, low=0.0, high=max(0.0, kind.high)))
 
 
 @pytest.fixture
 def harmful(monkeypatch: pytest.MonkeyPatch) -> None:
-    _judge(monkeypatch, lambda kind: replace(kind, after=kind.before - 5, low=-9.0, high=-1.0))
+    _judge(monkeypatch, lambda kind: replace(kind, after=max(0.0, kind.before - 5), low=-9.0, high=-1.0))
 
 
 def _judge(monkeypatch: pytest.MonkeyPatch, change: Callable[[KindComparison], KindComparison]) -> None:
