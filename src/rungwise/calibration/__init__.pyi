@@ -13,7 +13,6 @@ from ._judgement import Background as Background
 from ._judgement import Known as Known
 from ._judgement import Names as Names
 from ._judgement import QueryJudgement as QueryJudgement
-from ._kind_comparison import HARM as HARM
 from ._kind_comparison import NOTHING as NOTHING
 from ._kind_comparison import CalibrationComparison as CalibrationComparison
 from ._kind_comparison import KindComparison as KindComparison

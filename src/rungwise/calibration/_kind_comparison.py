@@ -13,7 +13,7 @@ from rungwise.calibration._judgement import Values
 from rungwise.calibration._logistic import fields_of, numbers_of
 from rungwise.core import UserError
 
-HARM, HARM_OF_NOTHING = 1.0, 5.0
+_HARM, _HARM_OF_NOTHING = 1.0, 5.0
 """Losses of CutF1, in percentage points, from which on a change does harm: of unrelated texts one in twenty, since such
 a text is answered or not, and of other queries."""
 NOTHING = "unrelated"
@@ -49,7 +49,7 @@ class KindComparison:
     @property
     def harmless(self) -> bool:
         """Whether the interval excludes harm."""
-        return self.low >= -(HARM_OF_NOTHING if self.kind == NOTHING else HARM)
+        return self.low >= -(_HARM_OF_NOTHING if self.kind == NOTHING else _HARM)
 
     @classmethod
     def of(cls, kind: str, before: Values, after: Values, groups: NDArray[np.int64], *names: float) -> KindComparison:

@@ -16,6 +16,8 @@ from rungwise.similarity import unit_rows
 
 POOL = 200
 """Number of pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
+MOST_BY_WORDS = 50
+"""Number of pictures that full text may bring."""
 _STEP = 16
 """Depths are multiples of this, so that pages of an approximate index come from few different searches."""
 _ROUNDING = 1e-6
@@ -61,6 +63,7 @@ class PictureCandidates:
         self._depth = 0
         self._scores: dict[str, float] = {}
         self._rows: dict[str, Row] = {}
+        self._by_words: dict[str, tuple[str, ...]] = {}
 
     def nearest(self, depth: int) -> tuple[str, ...]:
         """Ids of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
@@ -75,6 +78,12 @@ class PictureCandidates:
         """Scores of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
         self.nearest(depth)
         return self._nearest_scores[:depth]
+
+    def found_by_words(self, words: str) -> tuple[str, ...]:
+        """Ids of at most :data:`MOST_BY_WORDS` pictures whose texts hold at least one of these words, best first."""
+        if words not in self._by_words:
+            self._by_words[words] = self.store.find_words(words, MOST_BY_WORDS, self.where).ids[0]
+        return self._by_words[words]
 
     @property
     def identity(self) -> tuple[object, ...]:

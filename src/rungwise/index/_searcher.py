@@ -14,7 +14,7 @@ from rungwise.core import UserError, check_length
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.index._answers import Answer, CaptionHit, Hit, SearchOptions, WordUse, hits_of
 from rungwise.index._index import Index
-from rungwise.index._ranking import PictureCandidates
+from rungwise.index._ranking import MOST_BY_WORDS, PictureCandidates
 from rungwise.index.cutoff import Cutoff, end_of, refit
 from rungwise.index.filters import Where
 from rungwise.index.query import (
@@ -36,9 +36,6 @@ from rungwise.index.update import one_line
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration, CalibrationComparison
     from rungwise.models import DualEncoder
-
-_MOST_BY_WORDS = 50
-"""Number of pictures that full text may bring."""
 
 
 class Searcher:
@@ -326,7 +323,7 @@ class Searcher:
         # Words cannot tell what is wanted less: a picture that has the wanted words would come first in spite of it.
         if use == "off" or (use == "auto" and wanted_less) or not words_of(words):
             return [], frozenset()
-        found = candidates.store.find_words(words, _MOST_BY_WORDS, candidates.where).ids[0]
+        found = candidates.found_by_words(words)
         texts = {one: str(row.record.get(WORDS, "")) for one, row in candidates.rows(found).items()}
         less = [some for term in wanted_less if isinstance(term.what, Words) and (some := word_set(term.what.text))]
         shares = self._state.rarity.shares(words, texts.values())
@@ -372,7 +369,7 @@ class Searcher:
 
 def _said(found: int, use: WordUse) -> str:
     """Note of the number of pictures that full text brought."""
-    many = f"{found} or more pictures" if found >= _MOST_BY_WORDS else f"{found} pictures" if found > 1 else "1 picture"
+    many = f"{found} or more pictures" if found >= MOST_BY_WORDS else f"{found} pictures" if found > 1 else "1 picture"
     return f"{many} {'has' if found == 1 else 'have'} {'some' if use == 'on' else 'most'} of these words"
 
 

@@ -31,8 +31,6 @@ _FEWEST = 2
 """Least number of pictures in which hits are judged."""
 
 
-_BY_WORDS = 50
-"""Number of pictures that are judged because their texts hold words of the query, wherever their vectors stand."""
 _JUDGED_HELD = 256
 """Number of queries whose judgement is held."""
 
@@ -110,7 +108,7 @@ class Cutoff:
         # A standard knows nothing beside the scores.
         learnt = isinstance(judge, Calibration) and bool(judge.learnt)
         if learnt and words_of(words):
-            by_words = whole.store.find_words(words, _BY_WORDS, whole.where).ids[0]
+            by_words = whole.found_by_words(words)
 
         def known(ids: Sequence[str]) -> Known | None:
             of_query = known_of(query, whole.vector[0], self._model) if learnt else None
