@@ -72,19 +72,25 @@ def bare_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def new_index_site(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serves an index of what a function makes in a folder."""
+def servers() -> Iterator[ExitStack]:
+    """Servers of one test, which end after its pages: a page that still loads a picture complains of one that is gone."""
     with ExitStack() as stack:
-
-        def served(make: Callable[[Path], ImageCaptions]) -> str:
-            index = Index.build(make(tmp_path / "pictures"), PaletteModel(), tmp_path / "index")
-            return stack.enter_context(background(index, PaletteModel(), settings=ServerSettings(limits=PATIENT)))
-
-        yield served
+        yield stack
 
 
 @pytest.fixture
-def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+def new_index_site(tmp_path: Path, servers: ExitStack) -> Callable[..., str]:
+    """Serves an index of what a function makes in a folder."""
+
+    def served(make: Callable[[Path], ImageCaptions]) -> str:
+        index = Index.build(make(tmp_path / "pictures"), PaletteModel(), tmp_path / "index")
+        return servers.enter_context(background(index, PaletteModel(), settings=ServerSettings(limits=PATIENT)))
+
+    return served
+
+
+@pytest.fixture
+def new_page(chromium: Any, servers: ExitStack) -> Iterator[Callable[..., Any]]:
     """Opens pages; what a page complains of, and what it asks of others than our server, fails the test."""
     contexts: list[Any] = []
     complaints: list[str] = []

@@ -93,7 +93,7 @@ def test_the_page_learns_from_enough_of_them(graded_site, page):
     judged(page, bands(3, 3, 0))
     given = {"grades": [], "more": False, "queries": 23, "needed": 20}
     lines = ["7 of 8 pictures that were called right or close are shown before the end; it was 5."]
-    learnt = {"index_version": "x", "queries": 23, "source": "the grades", "changes": lines}
+    learnt = {"index_version": "x", "queries": 23, "source": "the grades", "changes": lines, "kept": True}
     page.route("**/grades?*", lambda route: route.fulfill(json=given))
     page.route("**/calibration", lambda route: route.fulfill(json=learnt))
     page.goto(graded_site + "?q=blue")
@@ -102,6 +102,18 @@ def test_the_page_learns_from_enough_of_them(graded_site, page):
         page.locator("#learn").click()
     expect(page.locator("#learnt")).to_have_text(f"Where relevance ends is now judged by 23 searches. {lines[0]}")
     expect(tile(page, 0)).to_be_visible()
+
+
+def test_what_would_harm_is_not_kept_and_the_page_says_so(graded_site, page):
+    judged(page, bands(3, 3, 0))
+    given = {"grades": [], "more": False, "queries": 23, "needed": 20}
+    lines = ["What judges now stays: harm cannot be excluded."]
+    learnt = {"index_version": "x", "queries": 23, "source": "the grades", "changes": lines, "kept": False}
+    page.route("**/grades?*", lambda route: route.fulfill(json=given))
+    page.route("**/calibration", lambda route: route.fulfill(json=learnt))
+    page.goto(graded_site + "?q=blue")
+    page.locator("#learn").click()
+    expect(page.locator("#learnt")).to_have_text(lines[0])
 
 
 def test_too_few_to_learn_from_is_said(graded_site, page):
