@@ -100,7 +100,7 @@ class World:
             np.arange(len(some)),
             np.asarray(model.similarity.array(self.index.images, vectors).T, np.float32),
             relevance,
-            np.ones((len(some), pictures), np.float32),
+            np.zeros((len(some), pictures), np.float32),
             tuple(known if texts else (bare(one) for one in known)),
             1.0,
             self.index.scores(UNRELATED),

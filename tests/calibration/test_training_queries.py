@@ -39,7 +39,7 @@ def made(queries: int = 90, lift: float = 3.0, seed: int = 0, unrelated: int = 2
         np.arange(whole),
         np.concatenate([scores, nothing]),
         np.concatenate([relevance, np.zeros_like(nothing)]),
-        np.ones((whole, CANDIDATES)),
+        np.zeros((whole, CANDIDATES)),
         (Known(),) * whole,
         1.0,
         rng.normal(0.1, 0.05, (len(UNRELATED), CANDIDATES)),
@@ -65,20 +65,22 @@ def test_what_is_shown_is_measured_as_loops_measure_it():
     queries = made(20)
     rng = np.random.default_rng(1)
     relevance = np.where(rng.random(queries.relevance.shape) < 0.1, np.nan, queries.relevance)
-    certainty = rng.choice([0.25, 0.5, 1.0], relevance.shape)
+    overlooked = rng.choice([0.0, 0.25, 0.5], relevance.shape)
     stated = (rng.random(relevance.shape) < 0.02).astype(float)
     known = tuple(Known(stated=row) for row in stated)
-    queries = replace(queries, relevance=relevance, certainty=certainty, known=known)
+    queries = replace(queries, relevance=relevance, overlooked=overlooked, known=known)
     found = queries.judged_by(Shows(5))
     for at in range(len(queries)):
         best = sorted(range(CANDIDATES), key=lambda one: (-queries.similarity[at, one], one))[:5]
         holding = [one for one in range(CANDIDATES) if stated[at, one] == 1][:50]
         shown = set(best) | set(holding)
         right = sum(relevance[at, one] == 1 for one in shown)
-        sure_right = sum(certainty[at, one] for one in shown if relevance[at, one] == 1)
-        weight = sum(certainty[at, one] for one in shown if not math.isnan(relevance[at, one]))
-        relevant = sum(certainty[at, one] for one in range(CANDIDATES) if relevance[at, one] == 1)
-        assert found.f1[at] == pytest.approx(200 * sure_right / (weight + relevant))
+        true = [
+            0.0 if math.isnan(degree) else 1.0 if degree == 1 else overlooked[at, one]
+            for one, degree in enumerate(relevance[at])
+        ]
+        judged = sum(not math.isnan(relevance[at, one]) for one in shown)
+        assert found.f1[at] == pytest.approx(200 * sum(true[one] for one in shown) / (judged + sum(true)))
         assert found.shown[at] == len(shown)
         assert found.named[at].tolist() == [5, 0, len(shown) - 5]
         assert found.right[at].sum() == right

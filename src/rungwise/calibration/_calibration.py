@@ -141,7 +141,7 @@ class Calibration:
         known: Sequence[Known] | None = None,
         unrelated: ArrayLike | None = None,
         unrelated_known: Sequence[Known] | None = None,
-        certainty: ArrayLike | None = None,
+        overlooked: ArrayLike | None = None,
         fewest: int = FEWEST_QUERIES,
         source: str = "judged pairs",
         model_fingerprint: str = "",
@@ -156,7 +156,8 @@ class Calibration:
             unrelated: (texts, candidates) scores of ``UNRELATED`` or of other texts to which none of these candidates,
                 or of a sample of them, is relevant. They teach to recognise queries to which nothing is relevant.
             unrelated_known: (texts,) what is known of each of these texts.
-            certainty: (queries, candidates) how sure each degree is, above 0 and at most 1; all are sure if None.
+            overlooked: (queries, candidates) probability, from 0 to below 1, that a pair is relevant although nobody
+                said so, and has the highest degree; 0 for all if None.
             fewest: Smallest number of queries; with fewer, it would describe these queries and not the next one.
             source: One line for people on how pairs were judged.
             model_fingerprint: Fingerprint of the model that gave the scores; empty if the calibration should accept
@@ -177,9 +178,9 @@ class Calibration:
         if unrelated_known is not None and (nothing is None or len(unrelated_known) != len(nothing)):
             texts = 0 if nothing is None else len(nothing)
             raise UserError(f"unrelated_known: {len(unrelated_known)} texts, unrelated {texts}; give one for each")
-        sure = None if certainty is None else np.asarray(certainty, np.float64)
-        if sure is not None and (sure.shape != scores.shape or not ((sure > 0) & (sure <= 1)).all()):
-            raise UserError(f"certainty: give numbers above 0 and at most 1, of shape {scores.shape}")
+        missed = None if overlooked is None else np.asarray(overlooked, np.float64)
+        if missed is not None and (missed.shape != scores.shape or not ((missed >= 0) & (missed < 1)).all()):
+            raise UserError(f"overlooked: give numbers from 0 to below 1, of shape {scores.shape}")
         learnt = tuple(
             learn(
                 scores[some],
@@ -188,7 +189,7 @@ class Calibration:
                 None if known is None else [known[query] for query in some.tolist()],
                 None if nothing is None else nothing[foreign],
                 None if unrelated_known is None else [unrelated_known[text] for text in foreign.tolist()],
-                None if sure is None else sure[some],
+                None if missed is None else missed[some],
             )
             for some, foreign in _by_length(degrees, relevant_from, known, unrelated_known, nothing)
         )

@@ -85,21 +85,20 @@ class Logistic:
         cls,
         scaled: Values,
         target: Values,
-        certainty: Values,
         ridge: float,
         products: bool,
         start: Logistic | None = None,
     ) -> Logistic:
-        """Fit by Newton's method; ``target`` in 0..1 may be fractional, and each row counts as ``certainty`` says."""
+        """Fit by Newton's method; ``target`` in 0..1 may be fractional."""
         if start is None:
             weights = np.zeros(_width(scaled.shape[1], products))
-            mean = float(np.clip(np.average(target, weights=certainty), 1e-6, 1 - 1e-6))
+            mean = float(np.clip(target.mean(), 1e-6, 1 - 1e-6))
             weights[0] = np.log(mean / (1 - mean))
         else:
             weights = start.weights
         penalty = np.full(len(weights), ridge)
         penalty[0] = 0.0
-        fit = _Likelihood(scaled, target, certainty, penalty, products)
+        fit = _Likelihood(scaled, target, penalty, products)
         reached = fit.of(weights)
         for _ in range(_STEPS):
             step = fit.newton(weights)
@@ -117,15 +116,13 @@ class Logistic:
         return cls(weights, scaled.shape[1])
 
     @classmethod
-    def fit_rising(
-        cls, scaled: Values, target: Values, certainty: Values, ridge: float, rising: Sequence[int]
-    ) -> Logistic:
+    def fit_rising(cls, scaled: Values, target: Values, ridge: float, rising: Sequence[int]) -> Logistic:
         """Fit without products; a column that must not fall and does is left out."""
-        model = cls.fit(scaled, target, certainty, ridge, products=False)
+        model = cls.fit(scaled, target, ridge, products=False)
         while falls := [one for one in rising if model.weights[1 + one] < 0]:
             scaled = scaled.copy()
             scaled[:, falls] = 0.0
-            model = cls.fit(scaled, target, certainty, ridge, products=False)
+            model = cls.fit(scaled, target, ridge, products=False)
         return model
 
     @cached_property
@@ -160,28 +157,27 @@ class _Likelihood:
 
     scaled: Values
     target: Values
-    certainty: Values
     penalty: Values
     products: bool
 
-    def _blocks(self) -> Iterator[tuple[Values, Values, Values]]:
+    def _blocks(self) -> Iterator[tuple[Values, Values]]:
         for begin in range(0, len(self.target), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
-            yield _terms(self.scaled[rows], self.products), self.target[rows], self.certainty[rows]
+            yield _terms(self.scaled[rows], self.products), self.target[rows]
 
     def of(self, weights: Values) -> float:
         whole = -float(self.penalty @ weights**2) / 2
-        for table, target, counts in self._blocks():
+        for table, target in self._blocks():
             odds = table @ weights
-            whole += float(counts @ (target * odds - np.logaddexp(0.0, odds)))
+            whole += float((target * odds - np.logaddexp(0.0, odds)).sum())
         return whole
 
     def newton(self, weights: Values) -> Values:
         slope, curve = -self.penalty * weights, np.diag(np.maximum(self.penalty, 1e-9))
-        for table, target, counts in self._blocks():
+        for table, target in self._blocks():
             expected = sigmoid(table @ weights)
-            slope += table.T @ (counts * (target - expected))
-            curve += (table * (counts * expected * (1 - expected))[:, None]).T @ table
+            slope += table.T @ (target - expected)
+            curve += (table * (expected * (1 - expected))[:, None]).T @ table
         return np.asarray(np.linalg.solve(curve, slope))
 
 

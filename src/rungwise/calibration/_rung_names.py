@@ -25,7 +25,7 @@ _FEWEST = 10
 
 
 def names_from(
-    expected: Values, true: Values, relevant_from: float, highest: float, certainty: Values | None = None
+    expected: Values, true: Values, relevant_from: float, highest: float, overlooked: Values | None = None
 ) -> tuple[float, float]:
     """The smallest expected degrees of "exactly" and of "close".
 
@@ -34,7 +34,7 @@ def names_from(
         true: (hits,) true degrees.
         relevant_from: The smallest degree that counts as relevant.
         highest: The highest degree of the scale.
-        certainty: (hits,) how sure each true degree is; all are sure if None.
+        overlooked: (hits,) probability that each has the highest degree, whatever ``true`` says; 0 if None.
 
     Returns:
         Two numbers, the first not below the second; above ``highest`` where a name is never given.
@@ -43,19 +43,19 @@ def names_from(
     >>> names_from(expected, np.repeat([0.0, 0.1, 0.6, 0.5, 0.6, 1.0], 10), relevant_from=0.5, highest=1.0)
     (0.8, 0.25)
     """
-    sure = np.ones(len(expected)) if certainty is None else certainty
-    exactly = _boundary(expected, true >= (relevant_from + highest) / 2, sure, EXACT, highest)
+    missed = np.zeros(len(expected)) if overlooked is None else overlooked
+    exactly = _boundary(expected, np.maximum(true >= (relevant_from + highest) / 2, missed), EXACT, highest)
     exactly = max(exactly, _LEAST_EXACT * highest)
     rest = expected < exactly
-    close = _boundary(expected[rest], true[rest] >= relevant_from, sure[rest], CLOSE, highest)
+    close = _boundary(expected[rest], np.maximum(true[rest] >= relevant_from, missed[rest]), CLOSE, highest)
     return exactly, min(exactly, max(close, _LEAST_CLOSE * highest))
 
 
-def _boundary(expected: Values, right: NDArray[np.bool_], sure: Values, share: float, highest: float) -> float:
+def _boundary(expected: Values, right: Values, share: float, highest: float) -> float:
     """The smallest expected degree from which on this share of the hits is right."""
     order = np.argsort(-expected, kind="stable")
     falling = expected[order]
-    shares = np.cumsum((right * sure)[order]) / np.cumsum(sure[order])
+    shares = np.cumsum(right[order]) / np.arange(1, len(falling) + 1)
     # Equal degrees get the same name.
     ends = np.append(falling[1:] < falling[:-1], True) if len(falling) else np.zeros(0, bool)
     often = np.flatnonzero(ends & (shares >= share) & (np.arange(1, len(falling) + 1) >= _FEWEST))

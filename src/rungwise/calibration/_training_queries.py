@@ -34,7 +34,7 @@ class TrainingQueries:
         groups: (queries,) queries of one group are fitted or judged together, such as the captions of one picture.
         similarity: (queries, candidates) scores.
         relevance: (queries, candidates) degrees; NaN where nobody knows.
-        certainty: (queries, candidates) how sure each degree is, above 0 and at most 1.
+        overlooked: (queries, candidates) probability that a pair is relevant, whatever its degree says.
         known: (queries,) what a search knows of each query besides its scores.
         relevant_from: The smallest degree that counts as relevant.
         unrelated: (texts, candidates) scores of texts that fit nothing, for the fit; None without any.
@@ -46,7 +46,7 @@ class TrainingQueries:
     groups: NDArray[np.int64]
     similarity: NDArray[np.floating]
     relevance: NDArray[np.floating]
-    certainty: NDArray[np.floating]
+    overlooked: NDArray[np.floating]
     known: tuple[Known, ...]
     relevant_from: float
     unrelated: NDArray[np.floating] | None = None
@@ -55,9 +55,9 @@ class TrainingQueries:
     def __post_init__(self) -> None:
         count = len(self.texts)
         shapes = {len(self.kinds), len(self.groups), len(self.similarity), len(self.relevance), len(self.known)}
-        if shapes != {count} or not self.similarity.shape == self.relevance.shape == self.certainty.shape:
+        if shapes != {count} or not self.similarity.shape == self.relevance.shape == self.overlooked.shape:
             raise UserError(
-                "training queries: give one kind, group, row of scores, of degrees and of certainty for each"
+                "training queries: give one kind, group, row of scores, of degrees and of probabilities for each"
             )
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class TrainingQueries:
             groups=self.groups[queries],
             similarity=self.similarity[queries],
             relevance=self.relevance[queries],
-            certainty=self.certainty[queries],
+            overlooked=self.overlooked[queries],
             known=tuple(self.known[query] for query in chosen),
         )
 
@@ -93,7 +93,7 @@ class TrainingQueries:
             known=taught.known,
             unrelated=self.unrelated,
             unrelated_known=self.unrelated_known,
-            certainty=taught.certainty,
+            overlooked=taught.overlooked,
             fewest=fewest,
             source=source,
             model_fingerprint=model_fingerprint,
@@ -127,11 +127,10 @@ class TrainingQueries:
         return JudgedTraining(f1, shown, by_name, right, beliefs)
 
     def _f1(self, query: int, shown: NDArray[np.bool_]) -> float:
-        degrees, certainty = self.relevance[query], self.certainty[query]
-        judged = ~np.isnan(degrees)
-        relevant = degrees >= self.relevant_from
-        both = float(certainty[shown & judged].sum()) + float(certainty[relevant].sum())
-        return 200 * float(certainty[shown & relevant].sum()) / both if both else 100.0
+        judged = ~np.isnan(self.relevance[query])
+        true = np.where(self.relevance[query] >= self.relevant_from, 1.0, self.overlooked[query] * judged)
+        both = np.count_nonzero(shown & judged) + float(true.sum())
+        return 200 * float(true[shown].sum()) / both if both else 100.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class JudgedTraining:
     """What is shown for queries whose relevance is known.
 
     Attributes:
-        f1: (queries,) CutF1 in percent; uncertain pairs count as much as they are sure.
+        f1: (queries,) CutF1 in percent; a pair that may be overlooked counts as its probability.
         shown: (queries,) number of hits shown.
         named: (queries, 3) number of shown hits by rung.
         right: (queries, 3) number of relevant ones among them.

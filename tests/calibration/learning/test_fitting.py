@@ -51,19 +51,29 @@ def test_queries_with_constant_scores_are_left_out():
     assert given.to_json()["curve"] == alone.to_json()["curve"]
 
 
-def test_uncertain_pairs_weigh_less():
-    """Half of the relevant pairs were not noticed: the less such a pair counts, the likelier its like is relevant."""
+def test_who_knows_how_likely_pairs_were_overlooked_learns_what_is_true():
+    """Half of the relevant pairs were not noticed; with the chance of each that it is one of these, all is as if."""
     rng = np.random.default_rng(3)
-    scores, relevance = planted(rng, 60, 200, share=0.05)
+    scores, relevance = planted(rng, 200, 200, share=0.05)
     noticed = np.where(rng.random(relevance.shape) < 0.5, relevance, 0.0)
-    expected = []
-    for least in (1.0, 0.5, 0.1):
-        certainty = np.where(noticed == 1, 1.0, least)
-        fitted = Calibration.fit(scores, noticed, 1, certainty=certainty)
-        expected.append(np.mean([fitted.degrees(one).max() for one in scores]))
-    assert expected[0] < expected[1] < expected[2]
-    with pytest.raises(UserError, match="certainty: give numbers above 0"):
-        Calibration.fit(scores, noticed, 1, certainty=np.zeros(scores.shape))
+    # Among pairs of about one score that nobody noticed, the share that is relevant all the same.
+    edges = np.quantile(scores, np.linspace(0, 1, 200))
+    place = np.searchsorted(edges, scores)
+    unnoticed = np.bincount(place.ravel(), (1 - noticed).ravel(), minlength=201)
+    left = np.bincount(place.ravel(), ((noticed == 0) & (relevance == 1)).ravel(), minlength=201)
+    overlooked = np.where(noticed == 1, 0.0, np.minimum(0.99, (left / np.maximum(unnoticed, 1))[place]))
+    true, naive, informed = (
+        np.concatenate([fitted.degrees(one) for one in scores])
+        for fitted in (
+            Calibration.fit(scores, relevance, 1),
+            Calibration.fit(scores, noticed, 1),
+            Calibration.fit(scores, noticed, 1, overlooked=overlooked),
+        )
+    )
+    assert abs(informed - true).mean() < 0.2 * abs(naive - true).mean()
+    for wrong in (np.ones(scores.shape), -overlooked - 0.1, overlooked[:3]):
+        with pytest.raises(UserError, match="overlooked: give numbers from 0 to below 1"):
+            Calibration.fit(scores, noticed, 1, overlooked=wrong)
 
 
 def test_short_and_long_queries_are_learnt_apart():

@@ -22,7 +22,7 @@ from rungwise.quality.typed_queries import (
     training_queries,
 )
 from rungwise.quality.typed_queries._drawing import phrases, values
-from rungwise.quality.typed_queries._making import unstated_certainty
+from rungwise.quality.typed_queries._making import unstated_truth
 from rungwise.quality.typed_queries._statements import statements_of, words_in
 from rungwise.similarity import Cosine, unit_rows
 from tests.colour_model import ColourModel, colour_pictures
@@ -109,15 +109,15 @@ def test_degrees_are_what_titles_and_columns_state() -> None:
         for picture in range(0, 240, 7):
             cell = collection.columns["colour"][picture]
             held = set(collection.captions[picture].lower().split()) | (set(cell) if cell else set())
-            degree, sure = queries.relevance[at, picture], queries.certainty[at, picture]
+            degree, overlooked = queries.relevance[at, picture], queries.overlooked[at, picture]
             if kind == "phrase":
                 assert degree == pytest.approx(len(wanted & held) / len(wanted))
             elif kind == "value":
-                assert degree == (cell is not None and text in cell)
-                assert sure == (1 if degree or cell is not None else pytest.approx(0.1))
+                assert np.isnan(degree) if cell is None else degree == (text in cell)
+                assert overlooked == 0
             elif kind == NOTHING:
-                assert (degree, sure) == (0, 1)
-            assert 0 < sure <= 1
+                assert (degree, overlooked) == (0, 0)
+            assert 0 <= overlooked <= (0 if degree >= 0.75 else 0.9)
     own = [at for at, kind in enumerate(queries.kinds) if kind == "caption"]
     assert all(queries.relevance[at, queries.groups[at]] == 1 for at in own)
 
@@ -166,13 +166,13 @@ def test_of_a_picture_s_only_caption_the_texts_of_hits_are_not_known() -> None:
 def test_evidence_is_that_of_loops() -> None:
     """Shares of words, bearers and likeness, of any text and of captions, which are no evidence for themselves."""
     collection = many_captions(shop(30))
-    for seed in (None, 3):
-        evidence = TextEvidence(collection, seed)
+    for share in (None, 0.0, 1.0):
+        evidence = TextEvidence(collection, share, seed=3)
         own = np.array([-1, -1, *range(0, 90, 11)])
         texts = ["red wallet", "Nordo hat", *(collection.captions[at] for at in own[2:])]
         vectors = collection.model.encode_text(texts)
         found = evidence.known(texts, vectors, own)
-        held = set(range(90)) if seed is None else {int(at) for at in evidence._held}
+        held = set(range(90)) if share is None else {int(at) for at in evidence._held}
         assert {int(collection.owners[at]) for at in held} == set(range(30))
         whole = [of_picture(collection, picture, held) for picture in range(30)]
         for text, vector, caption, one in zip(texts, vectors, own.tolist(), found, strict=True):
@@ -229,32 +229,35 @@ def test_some_captions_of_each_picture_stand_for_what_a_search_knows() -> None:
         collection, captions=collection.captions * 5, owners=np.tile(collection.owners, 5),
         caption_vectors=np.tile(collection.caption_vectors, (5, 1)),
     )  # fmt: skip
-    counts = TextEvidence(five, seed=3).known(["red"], collection.images[:1], np.array([-1]))[0].counts
-    assert counts is not None
-    assert set(counts.tolist()) == {1, 2, 3, 4}
-    whole = TextEvidence(five).known(["red"], collection.images[:1], np.array([-1]))[0].counts
-    assert whole.tolist() == [5] * 60
+    for share, count in ((0.0, 1), (0.5, 2), (1.0, 4), (None, 5)):
+        counts = TextEvidence(five, share).known(["red"], collection.images[:1], np.array([-1]))[0].counts
+        assert counts.tolist() == [count] * 60
+    queries, _ = training_queries(five, 100)
+    assert {int(one.counts.max()) for one in queries.known if one.counts is not None} == {1, 2, 4}
 
 
-def test_unstated_pictures_count_less_the_higher_they_stand_and_the_more_is_missed() -> None:
+def test_unstated_pictures_are_true_the_likelier_the_higher_they_stand_and_the_more_is_missed() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(20, 400))
     stated = scores + 0.5 * rng.normal(size=scores.shape) > 1.2
     told = stated.copy()
     told[:, :10] = True
-    sure = unstated_certainty(scores, stated, told, 0.3)
-    assert (sure[told] == 1).all()
-    assert sure.min() >= 0.1
-    more = unstated_certainty(scores, stated, told, 0.6)
-    assert (more <= sure + 1e-6).all()
-    for row, one in zip(scores, sure, strict=True):
+    few = np.full(20, 0.4)
+    true = unstated_truth(scores, stated, told, few)
+    assert (true[told] == 0).all()
+    assert true.max() <= 0.9
+    more = unstated_truth(scores, stated, told, 3 * few)
+    assert (more >= true - 1e-6).all()
+    one_query = unstated_truth(scores, stated, told, np.where(np.arange(20) == 3, 1.2, 0.4))
+    assert np.flatnonzero((one_query != true).any(axis=1)).tolist() == [3]
+    for row, one in zip(scores, true, strict=True):
         left = np.flatnonzero(~told[scores.tolist().index(row.tolist())])
         falling = left[np.argsort(-row[left])]
-        assert (np.diff(one[falling]) >= -1e-6).all()
-    # As many are taken to be true as the share that is missed says, where none is bounded.
-    few = unstated_certainty(scores, stated, told, 0.01)
-    assert few.min() > 0.1
-    assert (1 - few).sum() == pytest.approx(stated.sum() / 99, rel=0.01)
+        assert (np.diff(one[falling]) <= 1e-6).all()
+    # As many are taken to be true as are missed, where none is bounded.
+    few = unstated_truth(scores, stated, told, np.full(20, 0.01))
+    assert few.max() < 0.9
+    assert few.sum(axis=1) == pytest.approx(0.01 * stated.sum(axis=1), rel=0.01)
 
 
 def test_given_queries_are_judged_by_texts_or_by_the_ids_that_are_named() -> None:
@@ -265,7 +268,7 @@ def test_given_queries_are_judged_by_texts_or_by_the_ids_that_are_named() -> Non
     assert set(at) == {"red wallet", "nice things"}
     relevant = queries.relevance[at["nice things"]]
     assert np.flatnonzero(relevant).tolist() == [3]
-    assert (queries.certainty[at["nice things"]] == 1).all()
+    assert (queries.overlooked[at["nice things"]] == 0).all()
     asked, _ = training_queries(collection, 100, (GivenQuery("red wallet", kind="asked"),))
     assert "asked" in asked.kinds
 

@@ -42,7 +42,7 @@ class Belief:
         scale = Scale.fit(table)
         up = [names.index(name) for name in rising if name in names]
         wanted = np.asarray(something, np.float64)
-        return cls(names, scale, Logistic.fit_rising(scale.of(table), wanted, np.ones(len(wanted)), 1.0, up))
+        return cls(names, scale, Logistic.fit_rising(scale.of(table), wanted, 1.0, up))
 
     def predict(self, features: ArrayLike) -> float:
         """Belief in 0..1 from one query's (1, G) or (G,) features."""

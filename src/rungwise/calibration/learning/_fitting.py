@@ -107,7 +107,7 @@ def learn(
     known: Sequence[Known] | None,
     unrelated: NDArray[np.floating] | None = None,
     unrelated_known: Sequence[Known] | None = None,
-    certainty: Values | None = None,
+    overlooked: Values | None = None,
 ) -> Supervised:
     """Learn from checked pairs.
 
@@ -118,7 +118,7 @@ def learn(
         known: (queries,) what is known of each query besides its scores, with candidates in the order of ``scores``.
         unrelated: (texts, candidates) scores of texts to which nothing is relevant.
         unrelated_known: (texts,) what is known of each of these texts.
-        certainty: (queries, candidates) how sure each degree is, above 0 and at most 1; None where all are sure.
+        overlooked: (queries, candidates) probability that a pair is relevant, whatever its degree; 0 for all if None.
     """
     usable = np.flatnonzero((~np.isnan(degrees)).any(axis=1) & (scores.max(axis=1) > scores.min(axis=1)))
     if len(usable) > _MOST_QUERIES:
@@ -133,21 +133,25 @@ def learn(
     depth = depth_of(scores.shape[1])
     # Of large indexes, hits of some queries are enough, and all of them would take much memory.
     every = -(-len(usable) * depth // _MOST_ROWS)
+    highest = float(np.nanmax(degrees))
     rows: list[_Hits] = []
     queries, something, foreign = [], [], []
     sums = np.zeros((3, len(_EDGES) + 1))
     for number, query in enumerate(usable.tolist()):
         one, truth = np.asarray(scores[query], np.float64), degrees[query]
-        counts = np.where(np.isnan(truth), 0.0, 1.0 if certainty is None else certainty[query])
+        missed = np.zeros(len(one)) if overlooked is None else overlooked[query]
         about, log_rate = known[query] if known is not None else None, np.nan if rate is None else rate.crossed[number]
         order = np.argsort(-one, kind="stable")
         null = Null.of(Background(one, len(one)))
         hits, features, of_query = hit_features(one[order], null, about and about.of_hits(order), log_rate)
         relevant = truth >= relevant_from
+        judged = ~np.isnan(truth)
+        likely = np.where(relevant, 1.0, missed)[judged]
         if number % every == 0:
+            total = float(likely.sum()) if relevant.any() else 0.0
             last = null, len(hits), float(one[order[depth - 1]]) if depth < len(one) else float(one[order[-1]])
             rows.append(
-                _Hits(features, truth[order[hits]], counts[order[hits]], int(groups[number]), int(relevant.sum()), last)
+                _Hits(features, truth[order[hits]], missed[order[hits]], int(groups[number]), total, last)
             )
         queries.append(of_query)
         something.append(bool(relevant.any()))
@@ -159,10 +163,10 @@ def learn(
             queries.append(query_features(one[left], emptied, gone, log_rate))
             something.append(False)
             foreign.append(False)
-        judged = ~np.isnan(truth)
         bins = np.searchsorted(_EDGES, null.positions(one[judged]))
-        for column, weights in enumerate((1.0, truth[judged], relevant[judged])):
-            sums[column] += np.bincount(bins, weights * counts[judged], minlength=sums.shape[1])
+        expected = truth[judged] + missed[judged] * (highest - truth[judged])
+        for column, weights in enumerate((np.ones(len(bins)), expected, likely)):
+            sums[column] += np.bincount(bins, weights, minlength=sums.shape[1])
     table, truth = np.concatenate([one.features for one in rows]), np.concatenate([one.degrees for one in rows])
     if np.isnan(truth).all():
         raise UserError(f"relevance: none of the {depth} best candidates of any query is judged; judge some of them")
@@ -170,7 +174,7 @@ def learn(
         table,
         truth,
         np.concatenate([np.full(len(one.degrees), one.group) for one in rows]),
-        np.concatenate([one.certainty for one in rows]),
+        np.concatenate([one.overlooked for one in rows]),
         relevant_from=relevant_from,
         names=NAMES,
         rising=RISING,
@@ -199,7 +203,7 @@ def learn(
         believed = np.array([belief_of(beliefs, one, odds) for one in of_queries])
         floor = float(min(np.quantile(believed[np.array(foreign)], _DISBELIEVED), np.quantile(believed[some], _LOST)))
     curve = _curve(sums)
-    rules = tuple(_rule(rows, view, curve, relevant_from, float(np.nanmax(degrees))) for view in crossed)
+    rules = tuple(_rule(rows, view, curve, relevant_from, highest) for view in crossed)
     return Supervised(regression, rules, beliefs, floor, odds, curve, rate)
 
 
@@ -210,17 +214,17 @@ class _Hits:
     Attributes:
         features: (hits, F) features.
         degrees: (hits,) true degrees; NaN where nobody judged.
-        certainty: (hits,) how sure each degree is; 0 where nobody judged.
+        overlooked: (hits,) probability that each is relevant, whatever its degree says.
         group: Group of the query.
-        relevant: Number of relevant candidates of the whole index.
+        relevant: Number of relevant candidates of the whole index, as far as it is known.
         last: Null distribution of the query, number of these hits, and score of the last of the best hits.
     """
 
     features: Values
     degrees: Values
-    certainty: Values
+    overlooked: Values
     group: int
-    relevant: int
+    relevant: float
     last: tuple[Null, int, float]
 
 
@@ -231,7 +235,7 @@ def _rule(
     examples: list[JudgedHits] = []
     expected: list[Values] = []
     truth: list[Values] = []
-    sure: list[Values] = []
+    missed: list[Values] = []
     at = 0
     for one in rows:
         here = slice(at, at := at + len(one.degrees))
@@ -241,21 +245,21 @@ def _rule(
             continue
         null, hits, last = one.last
         beyond = curve.relevant_after(hits, last, null)
-        relevant = one.degrees >= relevant_from
-        examples.append(JudgedHits(probabilities[best], beyond, relevant[best], one.certainty[best], one.relevant))
-        for whole, part in ((expected, degrees), (truth, one.degrees), (sure, one.certainty)):
+        judged = ~np.isnan(one.degrees)
+        likely = np.where(one.degrees >= relevant_from, 1.0, one.overlooked * judged)
+        examples.append(JudgedHits(probabilities[best], beyond, likely[best], judged[best], one.relevant))
+        for whole, part in ((expected, degrees), (truth, one.degrees), (missed, one.overlooked)):
             whole.append(part[best])
     if not examples:
         return Rule(best_shift(()), *names_from(np.zeros(0), np.zeros(0), relevant_from, highest))
     step = -(-len(examples) // _MOST_SHIFTED)
     shift = best_shift(examples[::step])
     shown = [example.cut(shift) for example in examples]
-    of_shown = (
-        np.concatenate([one[:cut] for one, cut in zip(each, shown, strict=True)]) for each in (expected, truth, sure)
+    degrees, true, over = (
+        np.concatenate([one[:cut] for one, cut in zip(each, shown, strict=True)]) for each in (expected, truth, missed)
     )
-    degrees, true, counts = of_shown
-    judged = counts > 0
-    return Rule(shift, *names_from(degrees[judged], true[judged], relevant_from, highest, counts[judged]))
+    known = ~np.isnan(true)
+    return Rule(shift, *names_from(degrees[known], true[known], relevant_from, highest, over[known]))
 
 
 def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:

@@ -64,12 +64,14 @@ class _Fitted:
         cls,
         scaled: Values,
         target: Values,
-        certainty: Values,
         groups: NDArray[np.int64],
         rising: Sequence[int],
         some: NDArray[np.int64],
     ) -> tuple[_Fitted, Values]:
-        """Fit to ``some`` of the rows; gives also the prediction for each row by a fit without its group."""
+        """Fit to ``some`` of the rows; gives also the prediction for each row by a fit without its group.
+
+        ``target`` is NaN where nobody judged.
+        """
         fold = folds_of(groups)
         queries = len(np.unique(groups))
         choices = [(1.0, True)] if queries >= _MANY else [(ridge, False) for ridge in _RIDGES]
@@ -81,7 +83,7 @@ class _Fitted:
             def fitted(
                 rows: NDArray[np.int64], start: Logistic | None = None, ridge: float = ridge, products: bool = products
             ) -> Logistic:
-                given = scaled[rows], target[rows], certainty[rows], ridge
+                given = scaled[rows], target[rows], ridge
                 return Logistic.fit(*given, products, start) if products else Logistic.fit_rising(*given, rising)
 
             model = fitted(some)
@@ -89,14 +91,14 @@ class _Fitted:
             for one in np.unique(fold):
                 apart[fold == one] = fitted(some[fold[some] != one], model).predict(scaled[fold == one])
             sure = np.clip(apart, _LEAST, 1 - _LEAST)
-            loss = -float(np.average(target * np.log(sure) + (1 - target) * np.log(1 - sure), weights=certainty))
+            loss = -float(np.nanmean(target * np.log(sure) + (1 - target) * np.log(1 - sure)))
             if best is None or loss < best[0]:
                 best = (loss, model, apart)
         assert best is not None
         _, model, apart = best
         same = np.array([0.0, 1.0])
-        known = certainty > 0
-        given, meant = isotonic(apart[known], target[known], certainty[known]) if queries >= _SOME else (same, same)
+        known = ~np.isnan(target)
+        given, meant = isotonic(apart[known], target[known]) if queries >= _SOME else (same, same)
         return cls(model, given, meant), np.asarray(np.interp(apart, given, meant))
 
     def predict(self, scaled: Values) -> Values:
@@ -155,7 +157,7 @@ class Regression:
         features: ArrayLike,
         degrees: ArrayLike,
         groups: ArrayLike,
-        certainty: ArrayLike | None = None,
+        overlooked: ArrayLike | None = None,
         *,
         relevant_from: float,
         names: tuple[str, ...],
@@ -171,7 +173,8 @@ class Regression:
             features: (rows, F) features of hits; NaN stands for unknown.
             degrees: (rows,) degrees of relevance; NaN where nobody judged, where something is predicted all the same.
             groups: (rows,) query of each hit.
-            certainty: (rows,) how sure each degree is, above 0 and at most 1; None where all are sure.
+            overlooked: (rows,) probability that a hit is relevant and has the highest degree, whatever its degree says;
+                0 for all if None.
             relevant_from: The degree from which a hit is relevant.
             names: (F,) names of the columns.
             rising: Names of columns in which no prediction may fall; with many queries, products bend this.
@@ -183,9 +186,8 @@ class Regression:
         """
         table, wanted = np.asarray(features, np.float64), np.asarray(degrees, np.float64)
         query = np.asarray(groups, np.int64)
-        counts = np.ones(len(wanted)) if certainty is None else np.asarray(certainty, np.float64)
+        missed = np.zeros(len(wanted)) if overlooked is None else np.asarray(overlooked, np.float64)
         judged = ~np.isnan(wanted)
-        counts = np.where(judged, counts, 0.0)
         lowest, highest = float(wanted[judged].min()), float(wanted[judged].max())
         relevant = (wanted >= relevant_from).astype(np.float64)
         if lowest == highest or relevant[judged].min() == relevant[judged].max():
@@ -193,6 +195,11 @@ class Regression:
             raise UserError(
                 f"calibration: {side} of the judged hits reach degree {relevant_from:g}; choose another degree"
             )
+        # An overlooked hit has the highest degree.
+        targets = tuple(
+            np.where(judged, one + (1 - one) * missed, np.nan)
+            for one in ((wanted - lowest) / (highest - lowest), relevant)
+        )
         fitted, crossed = [], []
         for view in views or (names,):
             columns = np.array([names.index(name) for name in view])
@@ -205,8 +212,8 @@ class Regression:
             kept, up = table[np.ix_(rows, columns)], [view.index(name) for name in rising if name in view]
             scale = Scale.fit(kept[some])
             scaled, predicted, parts = scale.of(kept), [], []
-            for target in (np.where(judged, (wanted - lowest) / (highest - lowest), 0.0), relevant):
-                part, apart = _Fitted.fit(scaled, target[rows], counts[rows], query[rows], up, some)
+            for target in targets:
+                part, apart = _Fitted.fit(scaled, target[rows], query[rows], up, some)
                 parts.append(part)
                 predicted.append(np.full(len(table), np.nan))
                 predicted[-1][rows] = apart
@@ -271,13 +278,12 @@ class Regression:
         return cls(names, float(lowest), float(highest), tuple(views))
 
 
-def isotonic(given: ArrayLike, wanted: ArrayLike, certainty: ArrayLike | None = None) -> tuple[Values, Values]:
+def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
     """Rising map with the smallest squared error, as points to interpolate between.
 
     Args:
         given: (n,) predictions.
         wanted: (n,) true values.
-        certainty: (n,) how much each value counts; all alike if None.
 
     Returns:
         At most 64 rising values of ``given``, and the value of the map at each.
@@ -289,13 +295,12 @@ def isotonic(given: ArrayLike, wanted: ArrayLike, certainty: ArrayLike | None = 
 
     order = np.argsort(np.asarray(given, np.float64), kind="stable")
     before, after = np.asarray(given, np.float64)[order], np.asarray(wanted, np.float64)[order]
-    counts = np.ones(len(before)) if certainty is None else np.asarray(certainty, np.float64)[order]
     # Equal shares of the rows first: a block is no single row, so no end of the map stands on one lucky hit.
     blocks = min(len(before), 4 * _KNOTS)
     starts = np.unique(np.linspace(0, len(before), blocks, endpoint=False).astype(np.int64))
-    count = np.add.reduceat(counts, starts)
-    place, at = np.unique(np.add.reduceat(counts * before, starts) / count, return_inverse=True)
-    size, total = np.bincount(at, count), np.bincount(at, np.add.reduceat(counts * after, starts))
+    count = np.diff(starts, append=len(before))
+    place, at = np.unique(np.add.reduceat(before, starts) / count, return_inverse=True)
+    size, total = np.bincount(at, count), np.bincount(at, np.add.reduceat(after, starts))
     fitted = isotonic_regression(total / size, weights=size)
     starts = fitted.blocks[:-1]
     places, means = np.add.reduceat(size * place, starts) / np.add.reduceat(size, starts), fitted.x[starts]

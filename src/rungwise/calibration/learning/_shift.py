@@ -28,16 +28,16 @@ class JudgedHits:
     Attributes:
         probabilities: (hits,) probability that each hit is relevant, falling.
         beyond: Expected number of relevant candidates that are not among these hits.
-        relevant: (hits,) whether each hit is relevant.
-        certainty: (hits,) how sure it is whether each hit is relevant, 0..1; 0 where nobody judged.
+        relevant: (hits,) whether each hit is relevant, or the probability that it is; 0 where nobody judged.
+        judged: (hits,) whether anybody judged each hit.
         total: Number of relevant candidates of the whole index.
     """
 
     probabilities: Values
     beyond: float
-    relevant: NDArray[np.bool_]
-    certainty: Values
-    total: int
+    relevant: Values
+    judged: NDArray[np.bool_]
+    total: float
 
     def cut(self, shift: float) -> int:
         """Number of hits that are shown with this shift."""
@@ -46,7 +46,7 @@ class JudgedHits:
     def f1(self, shift: float) -> float:
         """F1 of the hits that are shown with this shift."""
         cut = self.cut(shift)
-        return 2 * int(self.relevant[:cut].sum()) / (float(self.certainty[:cut].sum()) + self.total)
+        return 2 * float(self.relevant[:cut].sum()) / (int(self.judged[:cut].sum()) + self.total)
 
 
 def best_shift(examples: Sequence[JudgedHits]) -> float:
@@ -54,10 +54,16 @@ def best_shift(examples: Sequence[JudgedHits]) -> float:
 
     >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
     >>> def example(relevant):
-    ...     return JudgedHits(hits, 0.0, np.arange(100) < relevant, np.ones(100), relevant)
+    ...     return JudgedHits(hits, 0.0, (np.arange(100) < relevant) * 1.0, np.ones(100, bool), relevant)
     >>> best_shift([example(2)] * 60 + [example(60)] * 20)
     3.0
     """
     if len(examples) < _FEWEST_QUERIES:
         return _USUAL
-    return max(_CHOICES, key=lambda shift: sum(example.f1(shift) for example in examples))
+    found = {shift: np.array([example.f1(shift) for example in examples]) for shift in _CHOICES}
+    best = max(_CHOICES, key=lambda shift: float(found[shift].sum()))
+    for shift in _CHOICES:
+        worse = found[best] - found[shift]
+        if worse.mean() <= worse.std() / np.sqrt(len(examples)):
+            return shift
+    return best

@@ -24,16 +24,18 @@ class TextEvidence:
 
     Args:
         collection: The pictures.
-        seed: Draws some of the captions of each picture, at least one; all of them if None.
+        share: Share of the captions of each picture, from 0 for one of them to 1 for all but one, drawn at random; all
+            of them if None.
+        seed: Seed of the draw.
     """
 
-    def __init__(self, collection: TextedPictures, seed: int | None = None) -> None:
+    def __init__(self, collection: TextedPictures, share: float | None = None, seed: int = 0) -> None:
         from scipy import sparse
 
         pictures, owners = len(collection.ids), collection.owners
-        rng = np.random.default_rng(seed or 0)
+        rng = np.random.default_rng(seed)
         number = np.bincount(owners, minlength=pictures)
-        wanted = number if seed is None else 1 + (rng.random(pictures) * np.maximum(0, number - 1)).astype(np.int64)
+        wanted = number if share is None else 1 + (share * np.maximum(0, number - 2)).astype(np.int64)
         order = np.lexsort((rng.random(len(owners)), owners))
         rank = np.arange(len(owners)) - np.concatenate([[0], np.cumsum(number)])[owners[order]]
         self._held = np.sort(order[rank < wanted[owners[order]]])

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import NOTHING, OTHER_UNRELATED, UNRELATED, UNRELATED_PHRASES, TrainingQueries
+from rungwise.calibration import NOTHING, OTHER_UNRELATED, UNRELATED, UNRELATED_PHRASES, Known, TrainingQueries
 from rungwise.core import UserError
 from rungwise.core.text import evenly_spread
 from rungwise.quality.typed_queries import _drawing as drawing
@@ -36,7 +36,9 @@ MIXTURE: Mapping[str, float] = {"phrase": 0.45, "value": 0.15, "pair": 0.1, "cap
 """Shares of the kinds among the queries that are made; what a collection lacks goes to phrases and captions."""
 RELEVANT_FROM = 0.75
 """Share of what a query states from which on a picture is relevant: both of two facts, three of four."""
-_LEAST_CERTAINTY = 0.1
+_MOST_OVERLOOKED = 0.9
+_SHARES = (0.0, 0.5, 1.0)
+"""Shares of the captions of each picture that a search knows: an index holds about as many of each."""
 _HEIGHTS = np.linspace(-4.0, 12.0, 65)
 """Heights over a query's median, in distances of its lower quartile, between which pictures are counted together."""
 
@@ -108,39 +110,45 @@ def _taught(
     asked = _Asked.of(collection, texts, np.array([at for _, _, at in queries], np.int64))
     degrees = told.shares(statements)
     certain = (degrees >= RELEVANT_FROM) | captions.contradicted(statements)
-    missed = captions.missed([query.statement for kind, query, _ in queries if kind == "phrase"])
-    certainty = np.ones(degrees.shape, np.float32)
+    # That a caption states itself tells nothing of what captions leave out; it is taken to be as usual.
+    is_own = np.array([at >= 0 for _, _, at in queries])
+    missed = captions.missed([frozenset() if own else one for own, one in zip(is_own, statements, strict=True)])
+    overlooked = np.zeros(degrees.shape, np.float32)
     for kind in dict.fromkeys(kinds):
         own = np.flatnonzero(np.array(kinds) == kind)
         stated = degrees[own] >= RELEVANT_FROM
-        certainty[own] = unstated_certainty(asked.scores[own], stated, certain[own], missed)
+        for row, query in enumerate(own.tolist()):
+            if is_own[query]:
+                stated[row, collection.owners[queries[query][2]]] = False
+        overlooked[own] = unstated_truth(asked.scores[own], stated, certain[own], missed[own])
     for row, (_, query, at) in enumerate(queries):
         if at >= 0:
-            degrees[row, collection.owners[at]] = certainty[row, collection.owners[at]] = 1.0
+            degrees[row, collection.owners[at]] = 1.0
+            overlooked[row, collection.owners[at]] = 0.0
         if query.values:
-            degrees[row], certainty[row] = _of_columns(collection, query)
+            degrees[row], overlooked[row] = _of_columns(collection, query), 0.0
     place = {one: at for at, one in enumerate(collection.ids)}
     first = len(queries) - len(given)
     for row, one in enumerate(given, first):
         if one.relevant is not None:
-            degrees[row], certainty[row] = 0.0, 1.0
+            degrees[row], overlooked[row] = 0.0, 0.0
             degrees[row, [place[each] for each in one.relevant if each in place]] = 1.0
-    return _assembled(collection, kinds, asked, degrees, certainty, RELEVANT_FROM, seed)
+    return _assembled(collection, kinds, asked, degrees, overlooked, RELEVANT_FROM, seed)
 
 
-def unstated_certainty(
-    scores: NDArray[np.floating], stated: NDArray[np.bool_], told: NDArray[np.bool_], missed: float
+def unstated_truth(
+    scores: NDArray[np.floating], stated: NDArray[np.bool_], told: NDArray[np.bool_], missed: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """How sure it is that a picture whose texts do not state a query does not show it.
+    """Probability that a picture shows what a query says, although no text of it states so.
 
     Args:
         scores: (queries, pictures) similarities.
         stated: (queries, pictures) whether a text of the picture states the query.
         told: (queries, pictures) whether texts tell that it does, or that it does not.
-        missed: Share of the true pairs that no text states.
+        missed: (queries,) number of true pairs that no text states, for each stated one.
 
     Returns:
-        (queries, pictures) numbers from 0.1 to 1; 1 where texts tell.
+        (queries, pictures) numbers from 0 to .9; 0 where texts tell.
     """
     from scipy.optimize import isotonic_regression
 
@@ -154,9 +162,9 @@ def unstated_certainty(
     shares[some] = isotonic_regression(found[some] / counts[some], weights=counts[some].astype(float)).x
     odds = (shares / np.maximum(1 - shares, 1e-9))[bins]
     odds[told] = 0.0
-    others = stated.sum(axis=1) * missed / (1 - missed)
+    others = stated.sum(axis=1) * missed
     true = odds * (others / np.maximum(odds.sum(axis=1), 1e-9))[:, None]
-    return np.asarray(np.maximum(_LEAST_CERTAINTY, 1 - true), np.float32)
+    return np.asarray(np.minimum(_MOST_OVERLOOKED, true), np.float32)
 
 
 def caption_queries(
@@ -173,7 +181,7 @@ def caption_queries(
     texts = [collection.captions[at] for at in captions.tolist()]
     given = np.asarray(degrees, np.float32)
     asked = _Asked.of(collection, texts, captions)
-    return _assembled(collection, ["caption"] * len(texts), asked, given, np.ones_like(given), relevant_from, 0)
+    return _assembled(collection, ["caption"] * len(texts), asked, given, np.zeros_like(given), relevant_from, 0)
 
 
 @dataclass(frozen=True)
@@ -214,14 +222,14 @@ def _assembled(
     kinds: Sequence[str],
     asked: _Asked,
     degrees: NDArray[np.float32],
-    certainty: NDArray[np.float32],
+    overlooked: NDArray[np.float32],
     relevant_from: float,
     seed: int,
 ) -> TrainingQueries:
     """Queries with their scores and what is known of them, and unrelated texts, of which the last are for the fit."""
     pictures, has_others = len(collection.ids), len(asked.texts) > asked.queries
     judged = asked.queries + (len(OTHER_UNRELATED) if has_others else 0)
-    known = TextEvidence(collection, seed).known(asked.texts, asked.vectors, asked.own)
+    known = _seen(collection, asked, seed)
     none = np.zeros((judged - asked.queries, pictures), np.float32)
     groups = pictures + np.arange(judged)
     captions = asked.own[:judged] >= 0
@@ -232,7 +240,7 @@ def _assembled(
         groups,
         asked.scores[:judged],
         np.concatenate([degrees, none]),
-        np.concatenate([certainty, np.ones_like(none)]),
+        np.concatenate([overlooked, none]),
         tuple(known[:judged]),
         relevant_from,
         asked.scores[judged:] if has_others else None,
@@ -240,12 +248,24 @@ def _assembled(
     )
 
 
-def _of_columns(collection: TextedPictures, query: DrawnQuery) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(pictures,) share of the query's columns that hold what it asks for, and certainties: of an empty cell none."""
+def _seen(collection: TextedPictures, asked: _Asked, seed: int) -> list[Known]:
+    """What a search knows of each text, in an index with few of the captions, or more, or almost all."""
+    level = np.random.default_rng(seed).permutation(len(asked.texts)) % len(_SHARES)
+    found: dict[int, Known] = {}
+    for number, share in enumerate(_SHARES):
+        own = np.flatnonzero(level == number)
+        evidence = TextEvidence(collection, share, seed)
+        known = evidence.known([asked.texts[at] for at in own.tolist()], asked.vectors[own], asked.own[own])
+        found |= dict(zip(own.tolist(), known, strict=True))
+    return [found[at] for at in range(len(asked.texts))]
+
+
+def _of_columns(collection: TextedPictures, query: DrawnQuery) -> NDArray[np.float32]:
+    """(pictures,) share of the query's columns that hold what it asks for; NaN where an empty cell leaves it open."""
     degrees = np.zeros(len(collection.ids), np.float32)
-    certainty = np.ones(len(collection.ids), np.float32)
+    empty = np.zeros(len(collection.ids), bool)
     for name, text in query.values:
         cells = collection.columns[name]
         degrees += np.array([cell is not None and text in cell for cell in cells], np.float32) / len(query.values)
-        certainty[[cell is None for cell in cells]] = _LEAST_CERTAINTY
-    return degrees, np.where(degrees >= RELEVANT_FROM, np.float32(1), certainty)
+        empty |= [cell is None for cell in cells]
+    return np.where((degrees < RELEVANT_FROM) & empty, np.float32(np.nan), degrees)

@@ -30,8 +30,11 @@ _LEAST_ENGLISH = 0.5
 """Share of the texts with such words from which they are taken for English sentences."""
 _WORD = "word"
 _SHORTEST = 3
-_MOST_MISSED = 0.8
-"""Largest share of true pairs that is taken to be unstated; where all are stated once, the bound has no end."""
+_MOST_MISSED = 4.0
+"""Largest number of true pairs that are taken to be unstated, for each stated one; where all are stated by one text
+alone, the bound has no end."""
+_LIKE_OTHERS = 10
+"""Number of pictures that are taken to state a query as often as pictures state the others, beside its own."""
 
 
 def reader_of(texts: Sequence[str]) -> tuple[Reader, str]:
@@ -137,11 +140,12 @@ class Statements:
             found[at] |= has[name] & lacks[unit]
         return found
 
-    def missed(self, queries: Sequence[Statement]) -> float:
-        """Share of the pairs of these queries and pictures that are true, but that no text of the picture states.
+    def missed(self, queries: Sequence[Statement]) -> NDArray[np.float64]:
+        """(queries,) number of pictures that each is true of although no text of them states it, for each one stated.
 
-        It is estimated by Chao's lower bound from the numbers of pairs that one text alone states, and that two do. One
-        half where no picture has several texts, since nothing is known of it then.
+        It is estimated by Chao's lower bound from the numbers of pictures of which one text alone states the query, and
+        of which two do; queries that few pictures state are taken to be more like the others. It is 1 where no picture
+        has several texts, since nothing is known of it then.
         """
         texts = np.bincount(self.owners, minlength=self.pictures)
         stating = (self._rows(queries) @ self.by_text.T).tocoo()
@@ -151,12 +155,18 @@ class Statements:
             stating.row[whole].astype(np.int64) * self.pictures + self.owners[stating.col[whole]], return_counts=True
         )
         several = texts[keys % self.pictures] > 1
-        if not several.any():
-            return 0.5
-        counts, many = counts[several], float(texts[keys % self.pictures][several].mean())
-        once, twice = (int(np.count_nonzero(counts == number)) for number in (1, 2))
-        unseen = (many - 1) / many * once * (once - 1) / (2 * (twice + 1))
-        return min(_MOST_MISSED, unseen / (unseen + len(counts)))
+        keys, counts = keys[several], counts[several]
+        if not len(counts):
+            return np.ones(len(queries))
+        many = float(texts[keys % self.pictures].mean())
+        stated, once, twice = (
+            np.bincount(keys[some] // self.pictures, minlength=len(queries))
+            for some in (counts > 0, counts == 1, counts == 2)
+        )
+        usual_once, usual_twice = ((of.sum() + 1) / (stated.sum() + 1) for of in (once, twice))
+        once, twice = once + _LIKE_OTHERS * usual_once, twice + _LIKE_OTHERS * usual_twice
+        unseen = (many - 1) / many * once**2 / (2 * twice)
+        return np.asarray(np.minimum(_MOST_MISSED, unseen / (stated + _LIKE_OTHERS)))
 
     def _rows(self, queries: Sequence[Statement]) -> Any:
         return _incidence([[self.numbers[unit] for unit in query if unit in self.numbers] for query in queries], self)
