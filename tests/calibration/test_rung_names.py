@@ -37,13 +37,6 @@ def test_boundaries_are_those_of_loops(pairs):
     assert found == (exactly, min(exactly, max(0.25, close)))
 
 
-def test_what_may_be_overlooked_counts_as_its_probability():
-    expected, true = np.full(30, 0.9), np.repeat([1.0, 0.0], [20, 10])
-    assert names_from(expected, true, 0.5, 1.0)[0] > 1
-    assert names_from(expected, true, 0.5, 1.0, np.where(true == 1, 0.0, 0.4))[0] == 0.9
-    assert names_from(expected, true, 0.5, 1.0, np.where(true == 1, 0.0, 0.3))[0] > 1
-
-
 def test_a_name_that_is_never_right_or_seldom_given_is_not_given():
     assert min(names_from(np.full(30, 0.9), np.zeros(30), 0.5, 1.0)) > 1
     assert min(names_from(np.full(9, 0.9), np.ones(9), 0.5, 1.0)) > 1

@@ -73,7 +73,7 @@ def bare_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def servers() -> Iterator[ExitStack]:
-    """Servers of one test, which end after its pages: a page that still loads a picture complains of one that is gone."""
+    """Servers of one test, which end after its pages: a page complains of a picture that it cannot load."""
     with ExitStack() as stack:
         yield stack
 

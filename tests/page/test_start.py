@@ -65,6 +65,7 @@ def test_without_captions_and_files_ids_stand_in_their_place(page, bare_site):
     expect(page.locator("#open-file")).to_be_hidden()
     expect(page.locator("#copy-caption")).to_be_hidden()
     page.locator("#detail-like").click()
+    page.get_by_role("button", name="less related").click()
     expect(page.locator("#results a.open")).to_have_count(7)
     expect(page.locator("#fitting")).to_be_hidden()
 

@@ -24,9 +24,7 @@ _FEWEST = 10
 """Smallest number of hits by which a name is given."""
 
 
-def names_from(
-    expected: Values, true: Values, relevant_from: float, highest: float, overlooked: Values | None = None
-) -> tuple[float, float]:
+def names_from(expected: Values, true: Values, relevant_from: float, highest: float) -> tuple[float, float]:
     """The smallest expected degrees of "exactly" and of "close".
 
     Args:
@@ -34,7 +32,6 @@ def names_from(
         true: (hits,) true degrees.
         relevant_from: The smallest degree that counts as relevant.
         highest: The highest degree of the scale.
-        overlooked: (hits,) probability that each has the highest degree, whatever ``true`` says; 0 if None.
 
     Returns:
         Two numbers, the first not below the second; above ``highest`` where a name is never given.
@@ -43,15 +40,14 @@ def names_from(
     >>> names_from(expected, np.repeat([0.0, 0.1, 0.6, 0.5, 0.6, 1.0], 10), relevant_from=0.5, highest=1.0)
     (0.8, 0.25)
     """
-    missed = np.zeros(len(expected)) if overlooked is None else overlooked
-    exactly = _boundary(expected, np.maximum(true >= (relevant_from + highest) / 2, missed), EXACT, highest)
+    exactly = _boundary(expected, true >= (relevant_from + highest) / 2, EXACT, highest)
     exactly = max(exactly, _LEAST_EXACT * highest)
     rest = expected < exactly
-    close = _boundary(expected[rest], np.maximum(true[rest] >= relevant_from, missed[rest]), CLOSE, highest)
+    close = _boundary(expected[rest], true[rest] >= relevant_from, CLOSE, highest)
     return exactly, min(exactly, max(close, _LEAST_CLOSE * highest))
 
 
-def _boundary(expected: Values, right: Values, share: float, highest: float) -> float:
+def _boundary(expected: Values, right: NDArray[np.bool_], share: float, highest: float) -> float:
     """The smallest expected degree from which on this share of the hits is right."""
     order = np.argsort(-expected, kind="stable")
     falling = expected[order]

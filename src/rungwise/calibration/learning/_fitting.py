@@ -150,9 +150,7 @@ def learn(
         if number % every == 0:
             total = float(likely.sum()) if relevant.any() else 0.0
             last = null, len(hits), float(one[order[depth - 1]]) if depth < len(one) else float(one[order[-1]])
-            rows.append(
-                _Hits(features, truth[order[hits]], missed[order[hits]], int(groups[number]), total, last)
-            )
+            rows.append(_Hits(features, truth[order[hits]], missed[order[hits]], int(groups[number]), total, last))
         queries.append(of_query)
         something.append(bool(relevant.any()))
         foreign.append(not something[-1])
@@ -235,7 +233,6 @@ def _rule(
     examples: list[JudgedHits] = []
     expected: list[Values] = []
     truth: list[Values] = []
-    missed: list[Values] = []
     at = 0
     for one in rows:
         here = slice(at, at := at + len(one.degrees))
@@ -248,18 +245,19 @@ def _rule(
         judged = ~np.isnan(one.degrees)
         likely = np.where(one.degrees >= relevant_from, 1.0, one.overlooked * judged)
         examples.append(JudgedHits(probabilities[best], beyond, likely[best], judged[best], one.relevant))
-        for whole, part in ((expected, degrees), (truth, one.degrees), (missed, one.overlooked)):
+        for whole, part in ((expected, degrees), (truth, one.degrees)):
             whole.append(part[best])
     if not examples:
         return Rule(best_shift(()), *names_from(np.zeros(0), np.zeros(0), relevant_from, highest))
     step = -(-len(examples) // _MOST_SHIFTED)
     shift = best_shift(examples[::step])
     shown = [example.cut(shift) for example in examples]
-    degrees, true, over = (
-        np.concatenate([one[:cut] for one, cut in zip(each, shown, strict=True)]) for each in (expected, truth, missed)
+    degrees, true = (
+        np.concatenate([one[:cut] for one, cut in zip(each, shown, strict=True)]) for each in (expected, truth)
     )
+    # A name is given for what was said, not for what may have been overlooked.
     known = ~np.isnan(true)
-    return Rule(shift, *names_from(degrees[known], true[known], relevant_from, highest, over[known]))
+    return Rule(shift, *names_from(degrees[known], true[known], relevant_from, highest))
 
 
 def _belief(of_queries: Values, something: NDArray[np.bool_], view: tuple[str, ...]) -> Belief:

@@ -34,7 +34,7 @@ _MOST_MISSED = 4.0
 """Largest number of true pairs that are taken to be unstated, for each stated one; where all are stated by one text
 alone, the bound has no end."""
 _LIKE_OTHERS = 10
-"""Number of pictures that are taken to state a query as often as pictures state the others, beside its own."""
+"""Number of pictures by which the estimate of a query is drawn to that of all queries."""
 
 
 def reader_of(texts: Sequence[str]) -> tuple[Reader, str]:
@@ -144,7 +144,7 @@ class Statements:
         """(queries,) number of pictures that each is true of although no text of them states it, for each one stated.
 
         It is estimated by Chao's lower bound from the numbers of pictures of which one text alone states the query, and
-        of which two do; queries that few pictures state are taken to be more like the others. It is 1 where no picture
+        of which two do; of a query that few pictures state, more by those of all queries. It is 1 where no picture
         has several texts, since nothing is known of it then.
         """
         texts = np.bincount(self.owners, minlength=self.pictures)
@@ -163,10 +163,13 @@ class Statements:
             np.bincount(keys[some] // self.pictures, minlength=len(queries))
             for some in (counts > 0, counts == 1, counts == 2)
         )
-        usual_once, usual_twice = ((of.sum() + 1) / (stated.sum() + 1) for of in (once, twice))
-        once, twice = once + _LIKE_OTHERS * usual_once, twice + _LIKE_OTHERS * usual_twice
-        unseen = (many - 1) / many * once**2 / (2 * twice)
-        return np.asarray(np.minimum(_MOST_MISSED, unseen / (stated + _LIKE_OTHERS)))
+
+        def unseen(once: Any, twice: Any) -> Any:
+            return (many - 1) / many * once * (once - 1) / (2 * (twice + 1))
+
+        usual = min(_MOST_MISSED, unseen(once.sum(), twice.sum()) / stated.sum())
+        own = (unseen(once, twice) + _LIKE_OTHERS * usual) / (stated + _LIKE_OTHERS)
+        return np.asarray(np.minimum(_MOST_MISSED, own))
 
     def _rows(self, queries: Sequence[Statement]) -> Any:
         return _incidence([[self.numbers[unit] for unit in query if unit in self.numbers] for query in queries], self)
