@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,6 @@ from rungwise.core import UserError
 _STEPS, _LEAST_SHARE = 25, 1e-3
 _STRIDE, _SETTLED = 3.0, 1e-3
 """Largest change of a coefficient in a step, and the change at which a fit is done."""
-_BLOCK = 16_384
 _FLAT = 1e-9
 """Smallest spread that counts, and lower bound of a probability."""
 _CLIP = 4.0
@@ -98,7 +97,7 @@ class Logistic:
             weights = start.weights
         penalty = np.full(len(weights), ridge)
         penalty[0] = 0.0
-        fit = _Likelihood(scaled, target, penalty, products)
+        fit = _Likelihood(_terms(scaled, products), target, penalty)
         reached = fit.of(weights)
         for _ in range(_STEPS):
             step = fit.newton(weights)
@@ -155,30 +154,19 @@ class Logistic:
 class _Likelihood:
     """Penalised log-likelihood of a logistic regression, and Newton's steps towards its maximum."""
 
-    scaled: Values
+    table: Values
     target: Values
     penalty: Values
-    products: bool
-
-    def _blocks(self) -> Iterator[tuple[Values, Values]]:
-        for begin in range(0, len(self.target), _BLOCK):
-            rows = slice(begin, begin + _BLOCK)
-            yield _terms(self.scaled[rows], self.products), self.target[rows]
 
     def of(self, weights: Values) -> float:
-        whole = -float(self.penalty @ weights**2) / 2
-        for table, target in self._blocks():
-            odds = table @ weights
-            whole += float((target * odds - np.logaddexp(0.0, odds)).sum())
-        return whole
+        odds = self.table @ weights
+        return float((self.target * odds - np.logaddexp(0.0, odds)).sum() - self.penalty @ weights**2 / 2)
 
     def newton(self, weights: Values) -> Values:
-        slope, curve = -self.penalty * weights, np.diag(np.maximum(self.penalty, 1e-9))
-        for table, target in self._blocks():
-            expected = sigmoid(table @ weights)
-            slope += table.T @ (target - expected)
-            curve += (table * (expected * (1 - expected))[:, None]).T @ table
-        return np.asarray(np.linalg.solve(curve, slope))
+        expected = sigmoid(self.table @ weights)
+        slope = self.table.T @ (self.target - expected) - self.penalty * weights
+        curve = (self.table * (expected * (1 - expected))[:, None]).T @ self.table
+        return np.asarray(np.linalg.solve(curve + np.diag(np.maximum(self.penalty, 1e-9)), slope))
 
 
 def folds_of(groups: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -146,10 +146,10 @@ class HitTexts:
             self._of_picture.clear()
         texts = {one: tuple(islice(_captions(row), _CAPTIONS_OF_ONE)) for one, row in rows.items()}
         known = self._index.caption_store.get(list(dict.fromkeys(text for some in texts.values() for text in some)))
-        nothing = np.empty((0, self._index.manifest.dimension), np.float32)
+        place = {text: at for at, text in enumerate(known)}
+        units = unit_rows(np.array([row.vector for row in known.values()], np.float32).reshape(len(known), -1))
         for one, some in texts.items():
-            vectors = [known[text].vector for text in some if text in known]
-            self._of_picture[one] = unit_rows(np.stack(vectors)) if vectors else nothing
+            self._of_picture[one] = units[[place[text] for text in some if text in place]]
 
 
 def _captions(row: Row) -> Sequence[str]:
