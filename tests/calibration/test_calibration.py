@@ -120,6 +120,70 @@ def test_rungs_cuts_and_degrees_fit_together(fitted, by_standard, seed, candidat
         assert 0 <= calibration.belief(scores) <= 1
 
 
+@pytest.fixture(scope="module")
+def knowing():
+    """A calibration that learnt of scores, captions and words, with which some hits are told better than by scores."""
+    rng = np.random.default_rng(12)
+    scores, relevance = planted(rng, 60, 300, share=0.05, lift=2.0)
+    return Calibration.fit(scores, relevance, 1, known=[texts_of(rng, row) for row in relevance])
+
+
+def texts_of(rng, relevant):
+    """Knowledge of the captions of hits: most relevant ones have a caption that says so."""
+    told = (rng.random(len(relevant)) < np.where(relevant == 1, 0.8, 0.02)).astype(float)
+    scores = rng.normal(0.2, 0.1, len(relevant)) + 0.4 * told
+    none = rng.random(len(relevant)) < 0.1
+    return Known(
+        words=2,
+        bearers=int(told.sum()),
+        texts=len(relevant),
+        caption_scores=np.where(none, np.nan, scores),
+        stated=np.where(none, np.nan, np.maximum(told, 0.5 * (rng.random(len(relevant)) < 0.1))),
+        counts=np.where(none, 0, 1 + (rng.random(len(relevant)) < 0.5)),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000), candidates=st.sampled_from([2, 30, 260, 900]), share=st.sampled_from([0, 0.02, 0.4])
+)
+def test_with_texts_of_hits_rungs_cuts_and_degrees_fit_together(knowing, seed, candidates, share):
+    """Hits are shown by what is known of each: a lower score may stand above a higher one."""
+    rng = np.random.default_rng(seed)
+    (scores,), (relevant,) = planted(rng, 1, candidates, share=share)
+    known = texts_of(rng, relevant)
+    degrees, rungs = knowing.degrees(scores, known), knowing.rungs(scores, known)
+    shown = rungs < BEYOND
+    assert shown.sum() == knowing.cut(scores, known)
+    assert (degrees >= knowing.scale[0]).all()
+    assert (degrees <= knowing.scale[1]).all()
+    assert 0 <= knowing.belief(scores, known) <= 1
+    for better in (1, 2):  # a name says at least so much
+        if (rungs == better).any() and (rungs == better + 1).any():
+            assert degrees[rungs == better].min() >= degrees[rungs == better + 1].max()
+    order = rng.permutation(candidates)
+    np.testing.assert_array_equal(knowing.rungs(scores[order], known.of_hits(order)), rungs[order])
+    judged = knowing.judge(scores[None], "t2i", np.zeros(1, int), [known])
+    np.testing.assert_array_equal(judged.shown[0], shown)
+    np.testing.assert_array_equal(judged.degrees[0], degrees)
+    best = np.argsort(-scores, kind="stable")
+    hits = knowing.judge_hits(scores[best], Background(scores, candidates), known.of_hits(best))
+    np.testing.assert_array_equal(hits.rungs, rungs[best])
+
+
+def test_a_hit_whose_captions_say_so_is_shown_before_one_with_a_higher_score(knowing):
+    rng = np.random.default_rng(1)
+    scores, relevance = planted(rng, 40, 300, share=0.05, lift=2.0)
+    raised, passed = [], []
+    for one, relevant in zip(scores, relevance, strict=True):
+        shown = knowing.rungs(one, texts_of(rng, relevant)) < BEYOND
+        if shown.any():
+            raised += relevant[shown & (one < one[~shown].max())].tolist()
+            passed += relevant[~shown & (one > one[shown].min())].tolist()
+    assert min(len(raised), len(passed)) > 20
+    assert np.mean(raised) > 0.5 > 5 * np.mean(passed)
+
+
 def test_duplicates_of_all_candidates_double_the_cut_of_a_standard(by_standard):
     """Twice as many candidates raise what unrelated queries reach a little; what is far above stays."""
     scores = np.concatenate([np.random.default_rng(3).normal(CENTRE, SPREAD, 990), np.full(10, 0.6)])

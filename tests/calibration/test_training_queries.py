@@ -104,11 +104,19 @@ def test_a_better_calibration_takes_the_place_of_a_worse_one_and_not_the_other_w
     assert (new.source, new.model_fingerprint) == ("made", "ab")
     assert sum(found.named_after) == pytest.approx(1)
     assert len(found.examples) == 110
-    turned = replace(queries, similarity=np.random.default_rng(2).permuted(queries.similarity, axis=1))
-    _, worse = compared(turned, new, source="made", model_fingerprint="ab")
-    better = replace(queries, similarity=queries.similarity)
-    assert not compared(better, Oracle(queries), source="", model_fingerprint="")[1].harmless
+    _, worse = compared(queries, Oracle(queries), source="", model_fingerprint="")
+    assert not worse.harmless
+    assert all(kind.high < 0 for kind in worse.kinds if kind.kind != NOTHING)
     assert worse.reason == ""
+
+
+def test_what_is_the_same_does_no_harm():
+    values = np.random.default_rng(0).random(30) * 100
+    same = KindComparison.of("phrase", values, values, np.arange(30), 0.5, math.nan)
+    assert (same.low, same.high, same.before) == (0, 0, same.after)
+    assert same.harmless
+    for loss, harmless in ((0.9, True), (1.1, False)):
+        assert KindComparison.of("phrase", values, values - loss, np.arange(30), 0.5, 0.5).harmless == harmless
 
 
 class Oracle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -294,7 +294,9 @@ class Calibration:
             later = order[_SEARCHED:]
             hits = np.append(hits, later[known.stated[later] >= 1 - _LEAST][:_BY_WORDS])
         background = Background(values, len(values))
-        judged = self.judge_hits(values[hits], background, known and known.of_hits(hits))
+        nearest = min(_SEARCHED, len(order))
+        of_hits = known and replace(known.of_hits(hits), nearest=nearest)
+        judged = self.judge_hits(values[hits], background, of_hits)
         if judged.cut == len(hits) < len(values):
             hits = order[:_LOOKED_AT]
             judged = self.judge_hits(values[hits], background, known and known.of_hits(hits))

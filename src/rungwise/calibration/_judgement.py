@@ -59,6 +59,8 @@ class Known:
         stated: (hits,) share of the query's words, weighted by rarity, that captions and columns of each hit hold;
             NaN for a hit without texts.
         counts: (hits,) number of captions of each hit.
+        nearest: Number of first hits that are the nearest candidates without a gap; those after them were found by
+            their words. All are if None.
     """
 
     vector: NDArray[np.floating] | None = None
@@ -69,6 +71,7 @@ class Known:
     caption_scores: NDArray[np.floating] | None = None
     stated: NDArray[np.floating] | None = None
     counts: NDArray[np.int64] | None = None
+    nearest: int | None = None
 
     def of_hits(self, hits: NDArray[np.int64]) -> Known:
         """What is known of the query and of some of its candidates, by their (hits,) positions."""

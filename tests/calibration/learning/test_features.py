@@ -148,6 +148,20 @@ def test_later_hits_whose_texts_state_all_words_have_features_too():
     assert len(many) == DEPTH + STATING
 
 
+def test_hits_that_were_found_by_their_words_are_no_next_nearest_ones():
+    """In an index of 5,000 the best 500 have features, but only 200 were looked for; then come two found by words."""
+    scores = np.sort(np.random.default_rng(0).normal(0.2, 0.1, 5000))[::-1]
+    null = Null.of(Background(scores, 5000))
+    found = np.append(np.arange(200), [900, 2400])
+    stated = np.append(np.zeros(200), [1.0, 0.5])
+    hits, features, of_query = hit_features(scores[found], null, Known(stated=stated, nearest=200))
+    assert hits.tolist() == [*range(200), 200]
+    alone = hit_features(scores[:200], null, Known(stated=stated[:200]))
+    by_scores = [NAMES.index(name) for name in ("position", "below_best", "log_rank", "density")]
+    np.testing.assert_allclose(features[:200, by_scores], alone[1][:, by_scores])
+    np.testing.assert_allclose(of_query[:6], alone[2][:6])
+
+
 def test_the_share_of_captions_does_not_depend_on_how_many_a_picture_has():
     """Twice as many captions for each picture: twice as many pictures have one that holds the words."""
     one = made(known=Known(stated=np.zeros(300), counts=np.ones(300, int), bearers=10, texts=999))[2]

@@ -16,6 +16,7 @@ import pytest
 from rungwise.calibration import Calibration, CalibrationComparison, KindComparison, compared
 from rungwise.cli import main
 from rungwise.cli.calibrate import _run
+from rungwise.data import read
 from rungwise.evaluation import Result
 from rungwise.index import Index
 from rungwise.index.layout import add_queries
@@ -263,10 +264,19 @@ def test_captions_that_say_nothing_of_their_pictures_change_nothing(
 
 
 def test_queries_of_a_file_are_learnt_from(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["a star", "", json.dumps({"query": "what I look for", "relevant": ["000001.png"]}), "qwertyuiop"]
+    one = read(world / "scenes").split("val").image_ids[0]
+    lines = [
+        "a star",
+        "",
+        json.dumps({"query": "what I look for", "relevant": [one, "gone.png"]}),
+        "qwertyuiop",
+    ]
     (world / "mine.txt").write_text("\n".join(lines))
     assert calibrate(world, "DIR/model", "DIR/scenes", *FEW, "--query-file", "DIR/mine.txt", "--out", "DIR/c.json") == 0
-    assert "2 your own queries" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 your own queries" in printed
+    assert "1 relevant ids of your queries that are no picture here, such as 'gone.png'" in printed
+    assert "1 queries to which no picture is known to be relevant, such as 'qwertyuiop'" in printed
 
 
 def test_captions_with_degrees_that_are_named_are_queries(world: Path, capsys: pytest.CaptureFixture[str]) -> None:

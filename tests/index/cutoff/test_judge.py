@@ -167,12 +167,19 @@ def test_pictures_found_by_words_are_judged_wherever_their_vectors_stand() -> No
     far = [one for one in candidates().nearest(ROWS) if one not in candidates().nearest(POOL)][:2]
     stating = {far[0], candidates().nearest(5)[4]}
     asked: list[tuple[str, ...]] = []
+    nearest: list[int | None] = []
 
     def known(ids: tuple[str, ...]) -> Known:
         asked.append(ids)
         return Known(stated=np.array([float(one in stating) for one in ids]))
 
-    found = judged(candidates(), POOL, ByTexts(9, 0.4, 0.3), NO_SAMPLE, known, deeper=False, by_words=far)
+    class Noting(ByTexts):
+        def judge_hits(self, scores, background, known=None):
+            nearest.append(known.nearest)
+            return super().judge_hits(scores, background, known)
+
+    found = judged(candidates(), POOL, Noting(9, 0.4, 0.3), NO_SAMPLE, known, deeper=False, by_words=far)
+    assert nearest == [POOL]
     assert set(far) < set(asked[0])
     assert (np.diff(found.scores) <= 0).all()
     rungs, _ = found.of(far, candidates().scores(far))

@@ -10,8 +10,9 @@ import pytest
 from rungwise.calibration import NOTHING, OTHER_UNRELATED, Calibration, compared
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions
+from rungwise.data.files import FeatureRows
 from rungwise.evaluation import similarity_source
-from rungwise.index import Index
+from rungwise.index import Index, Searcher, SearchOptions
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.quality.typed_queries import (
     CaptionEnds,
@@ -260,12 +261,75 @@ def test_unstated_pictures_are_true_the_likelier_the_higher_they_stand_and_the_m
     assert few.sum(axis=1) == pytest.approx(0.01 * stated.sum(axis=1), rel=0.01)
 
 
+def test_truth_that_no_text_states_is_that_of_loops() -> None:
+    """How high stated pictures stand says which unstated ones are likely true; the number missed, how many."""
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(5, 60))
+    stated = scores + rng.normal(size=scores.shape) > 1.3
+    told = stated | (rng.random(scores.shape) < 0.1)
+    missed = rng.random(5)
+    found = unstated_truth(scores, stated, told, missed)
+
+    heights = [-4 + at * 0.25 for at in range(65)]
+    bins = np.empty(scores.shape, int)
+    for row, of_query in enumerate(scores):
+        middle, quarter = np.median(of_query), np.quantile(of_query, 0.25)
+        for at, score in enumerate(of_query):
+            bins[row, at] = sum(height < (score - middle) / (middle - quarter) for height in heights)
+    # Neighbouring bins whose shares fall are taken together, until none falls.
+    blocks = [([number], int((bins == number).sum()), int(stated[bins == number].sum())) for number in range(66)]
+    blocks = [block for block in blocks if block[1]]
+    falls = True
+    while falls:
+        shares = [right / count for _, count, right in blocks]
+        falls = [at for at in range(len(blocks) - 1) if shares[at] > shares[at + 1]]
+        if falls:
+            first, second = blocks[falls[0]], blocks.pop(falls[0] + 1)
+            blocks[falls[0]] = tuple(one + other for one, other in zip(first, second, strict=True))
+    odds_of = {number: right / max(count - right, 1e-9) for numbers, count, right in blocks for number in numbers}
+    for row in range(5):
+        odds = [0.0 if told[row, at] else odds_of[bins[row, at]] for at in range(60)]
+        for at in range(60):
+            likely = odds[at] * stated[row].sum() * missed[row] / sum(odds)
+            assert found[row, at] == pytest.approx(min(0.9, likely), abs=1e-5)
+
+
+def test_pairs_of_columns_are_relevant_by_both_and_open_where_an_empty_cell_could_hold_it() -> None:
+    rng = np.random.default_rng(0)
+    cells = {
+        name: tuple(frozenset(rng.choice(texts, rng.integers(1, 3))) if rng.random() < 0.8 else None for _ in range(60))
+        for name, texts in (("colour", ("red", "blue", "green")), ("article", ("Wallet", "Belt", "Shoe")))
+    }
+    queries, _ = training_queries(replace(shop(60), columns=cells), 200)
+    pairs = [at for at, kind in enumerate(queries.kinds) if kind == "pair"]
+    assert len(pairs) >= 4
+    of_text = {text: name for name, column in cells.items() for cell in column for text in cell or ()}
+    opened = 0
+    for at in pairs:
+        asked = queries.texts[at].split()
+        assert len({of_text[text] for text in asked}) == 2
+        assert (queries.overlooked[at] == 0).all()
+        for picture in range(60):
+            having = [cells[of_text[text]][picture] for text in asked]
+            holds = [cell is not None and text in cell for text, cell in zip(asked, having, strict=True)]
+            if None in having and all(one or cell is None for one, cell in zip(holds, having, strict=True)):
+                opened += 1
+                assert np.isnan(queries.relevance[at, picture])
+            else:
+                assert queries.relevance[at, picture] == sum(holds) / 2
+    assert opened
+
+
 def test_given_queries_are_judged_by_texts_or_by_the_ids_that_are_named() -> None:
     collection = shop()
-    given = (GivenQuery("red wallet"), GivenQuery("nice things", ("3.jpg", "gone.jpg")), GivenQuery("unheard of"))
+    given = (
+        GivenQuery("red wallet"), GivenQuery("nice things", ("3.jpg", "gone.jpg")), GivenQuery("unheard of"),
+        GivenQuery("all gone", ("gone.jpg",)), GivenQuery("what we never sold", ()),
+    )  # fmt: skip
     queries, _ = training_queries(collection, 100, given)
     at = {text: row for row, text in enumerate(queries.texts) if queries.kinds[row] == "given"}
-    assert set(at) == {"red wallet", "nice things"}
+    assert set(at) == {"red wallet", "nice things", "what we never sold"}
+    assert not queries.relevance[at["what we never sold"]].any()
     relevant = queries.relevance[at["nice things"]]
     assert np.flatnonzero(relevant).tolist() == [3]
     assert (queries.overlooked[at["nice things"]] == 0).all()
@@ -282,6 +346,8 @@ def test_what_is_learnt_of_titles_serves_phrases_and_names_them() -> None:
     assert kinds["phrase"].exactly >= 0.75  # eight in ten, of 23 queries
     other, _ = training_queries(shop(seed=9), 300)
     rows = [at for at, text in enumerate(other.texts) if text in ARTICLES and other.kinds[at] == "phrase"]
+    # Titles say which article it is, always: nothing is overlooked here.
+    other = replace(other, overlooked=np.zeros_like(other.overlooked))
     judged = other.only(np.array(rows)).judged_by(new)
     assert (judged.f1 > 90).all()
     assert judged.right[:, 0].sum() >= 0.8 * judged.named[:, 0].sum() > 0
@@ -347,6 +413,9 @@ def test_captions_are_judged_as_in_an_index_with_the_others() -> None:
     one = ends.judge(scores[7:8], "t2i", np.array([7]))
     np.testing.assert_array_equal(one.degrees[0], whole.degrees[7])  # to the bit, in whatever block
     some = np.arange(5)
+    part = ends.of_part(np.arange(60), np.arange(180)).judge(scores, "t2i", np.arange(180))
+    for name in ("cuts", "beliefs", "degrees", "shown"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))  # a part may be all
     plain, informed = calibration.judge(scores.T[:5], "i2t", some), ends.judge(scores.T[:5], "i2t", some)
     np.testing.assert_array_equal(plain.degrees, informed.degrees)
     assert str(ends) == f"{calibration}; of captions, with the other captions of their hits"
@@ -362,6 +431,44 @@ def test_in_a_part_hits_keep_their_captions() -> None:
     np.testing.assert_allclose(judged.degrees, wanted.degrees, atol=1e-5)
 
 
-def test_data_without_captions_of_a_kind_say_so() -> None:
-    data = ImageCaptions(("a",), (), np.zeros(0, int))
-    assert not data.captions
+THINGS, PLACES = ("pizza", "cake", "dog", "cat", "bus", "lamp", "hat", "ball"), ("plate", "table", "street", "lawn")
+OTHERS = ("", " next to a wine glass", " next to a tree", " near two men", " behind a fence")
+
+
+class Described(Worded):
+    """A text is the sum of the directions of its words, and of something that nobody said."""
+
+    _words = tuple(sorted({word for text in (*THINGS, *PLACES, *OTHERS, "a on") for word in text.split()}))
+    _of_word = np.random.default_rng(1).normal(size=(len(_words), 24)).astype(np.float32)
+
+    def encode_text(self, texts):
+        rows = []
+        for text in texts:
+            known = [self._of_word[self._words.index(word)] for word in text.lower().split() if word in self._words]
+            rows.append(np.sum([*known, np.random.default_rng(len(text)).normal(size=24)], axis=0))
+        return unit_rows(np.array(rows, np.float32))
+
+
+def test_a_picture_whose_caption_says_it_all_and_more_is_on_the_first_rung(tmp_path: Path) -> None:
+    """It has a pizza on a plate, and a glass as well: its caption is longer than the query, and fits it."""
+    model, rng = Described(), np.random.default_rng(0)
+    scenes = tuple(
+        f"{rng.choice(THINGS).capitalize()} on a {rng.choice(PLACES)}{rng.choice(OTHERS)}" for _ in range(400)
+    )
+    rows = model.encode_text(scenes) + 0.15 * rng.normal(size=(400, 24)).astype(np.float32)
+    names = tuple(f"{at}.jpg" for at in range(400))
+    index = Index.build(
+        ImageCaptions(names, scenes, np.arange(400), features=FeatureRows(rows)), model, tmp_path / "index"
+    )
+    queries, _ = training_queries(TextedPictures.of_index(index, model), 300)
+    index.keep_calibration(queries.fit(source="captions", model_fingerprint=index.manifest.model_fingerprint))
+    options = SearchOptions(fold_duplicates=False)
+    answer = Searcher(index, model).search("pizza on a plate", 400, options=options)
+    assert answer.end.source == "captions"
+    rungs = dict(zip((hit.id for hit in answer.hits), answer.end.rungs, strict=True))
+    whole = "Pizza on a plate next to a wine glass"
+    told = [rungs[one] for one, text in zip(names, scenes, strict=True) if text == whole]
+    assert len(told) >= 2
+    assert set(told) == {1}
+    others = [rungs[one] for one, text in zip(names, scenes, strict=True) if not text.startswith("Pizza on a plate")]
+    assert others.count(1) <= 2

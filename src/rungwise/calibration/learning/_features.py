@@ -161,12 +161,12 @@ def hit_features(
     """Features of the best hits of a query, and of the query; arguments are those of :func:`query_features`.
 
     Returns:
-        (rows,) positions of the hits that have features: the first :func:`depth_of` ones, and :data:`STATING` later
-        ones whose texts state all words. (rows, len(NAMES)) features of them, whose last columns repeat those of the
-        query. (len(QUERY_NAMES),) features of the query.
+        (rows,) positions of the hits that have features: the nearest, at most :func:`depth_of` of them, and
+        :data:`STATING` later ones whose texts state all words. (rows, len(NAMES)) features of them, whose last columns
+        repeat those of the query. (len(QUERY_NAMES),) features of the query.
     """
     known = known or Known()
-    depth = depth_of(null.total)
+    depth = depth_of(null.total) if known.nearest is None else min(known.nearest, depth_of(null.total))
     first = falling[:depth]
     hits = np.arange(len(first))
     if known.stated is not None:

@@ -142,7 +142,8 @@ class Supervised:
             likely = np.minimum(self.curve.probabilities_at(positions), _last(probabilities))
             after[featured], likely[featured] = degrees, probabilities
             degrees, probabilities = after, likely
-        beyond = self.curve.relevant_after(len(falling), float(falling[-1]), null)
+        nearest = len(falling) if known is None or known.nearest is None else known.nearest
+        beyond = self.curve.relevant_after(nearest, float(falling[nearest - 1]), null)
         belief = belief_of(self.beliefs, of_query, self.odds)
         return JudgedScores(
             degrees, probabilities, beyond, belief, belief >= self.floor, self.rules[int(predicted.view.min())]

@@ -27,6 +27,7 @@ from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.cli.frame import console, pasted, program, read_dual_encoder, read_model_of, say, say_issues
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import require_writable_file, usable_cache
+from rungwise.core.output import printable
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
 from rungwise.encoders.pretrained import ModelSource
@@ -184,6 +185,7 @@ def _taught(
             )
         queries, how = training_queries(collection, count, own)
         say(f"queries as people type them, of {collection.name}; its texts are read as {how}")
+        _say_left_out(own, queries, collection)
         return queries, f"queries as people type them, of {collection.name}"
     if scored is None:
         scored = _scored(collection)
@@ -195,6 +197,23 @@ def _taught(
     degrees = np.ascontiguousarray(checked.block(np.arange(len(collection.ids)), chosen).T)
     start = _relevant_from(asked, relevance, degrees)
     return caption_queries(collection, chosen, degrees, start), f"{title}, of {collection.name}"
+
+
+def _say_left_out(own: tuple[GivenQuery, ...], queries: TrainingQueries, collection: TextedPictures) -> None:
+    """Say which queries of a person's own teach nothing, and which of their ids are unknown."""
+    there, learnt = set(collection.ids), set(queries.texts)
+    unknown = [one for query in own for one in query.relevant or () if one not in there]
+    if unknown:
+        say(
+            f"passed over: {len(unknown):,} relevant ids of your queries that are no picture here, such as"
+            f" {printable(unknown[0])!r}"
+        )
+    left = [query.text for query in own if query.text not in learnt]
+    if left:
+        say(
+            f"left out: {len(left):,} queries to which no picture is known to be relevant, such as"
+            f" {printable(left[0])!r}"
+        )
 
 
 def _scored(collection: TextedPictures) -> ScoredInputs:

@@ -100,7 +100,7 @@ def refit(
         np.arange(len(graded)),
         scores,
         degrees,
-        np.ones(degrees.shape),
+        np.zeros(degrees.shape),
         known,
         _RELEVANT,
         unrelated,

@@ -7,6 +7,7 @@ those of all pictures, which a filter does not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -91,6 +92,8 @@ def judged(
         every, falling = [*ids, *others], of_all[order]
         judged_ids = tuple(every[place] for place in order.tolist())
         known = known_of(judged_ids)
+        if known is not None:
+            known = replace(known, nearest=len(ids))
         found = _judgement(judge, falling, background, known)
         by_hit = known is not None and known.stated is not None
         return JudgedRanking(judged_ids, falling, found, judge.relevant_from, judge.source, judge.names, by_hit)

@@ -71,15 +71,17 @@ def training_queries(
     for at in evenly_spread(len(collection.captions), wanted).tolist() if wanted else ():
         if captions.of_texts[at]:
             queries.append(("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
-    given = [one for one in given if one.relevant is not None or _is_stated(one, told, reader)]
+    given = [one for one in given if _is_known(one, collection, told, reader)]
     queries += [(one.kind, DrawnQuery(one.text, reader(one.text)), -1) for one in given]
     if not queries:
         raise UserError(f"{collection.name}: no caption and no column makes a query; give DATA with captions")
     return _taught(collection, told, captions, queries, given, seed), name
 
 
-def _is_stated(query: GivenQuery, told: Statements, reader: Reader) -> bool:
-    """Whether a picture states all of a query; of others nobody knows what is relevant."""
+def _is_known(query: GivenQuery, collection: TextedPictures, told: Statements, reader: Reader) -> bool:
+    """Whether it is known what is relevant to a query: it names pictures that are there, or a picture states it."""
+    if query.relevant is not None:
+        return not query.relevant or not set(collection.ids).isdisjoint(query.relevant)
     return bool((told.shares([reader(query.text)]) >= RELEVANT_FROM).any())
 
 
@@ -117,9 +119,9 @@ def _taught(
     for kind in dict.fromkeys(kinds):
         own = np.flatnonzero(np.array(kinds) == kind)
         stated = degrees[own] >= RELEVANT_FROM
-        for row, query in enumerate(own.tolist()):
-            if is_own[query]:
-                stated[row, collection.owners[queries[query][2]]] = False
+        for row, number in enumerate(own.tolist()):
+            if is_own[number]:
+                stated[row, collection.owners[queries[number][2]]] = False
         overlooked[own] = unstated_truth(asked.scores[own], stated, certain[own], missed[own])
     for row, (_, query, at) in enumerate(queries):
         if at >= 0:
@@ -262,10 +264,9 @@ def _seen(collection: TextedPictures, asked: _Asked, seed: int) -> list[Known]:
 
 def _of_columns(collection: TextedPictures, query: DrawnQuery) -> NDArray[np.float32]:
     """(pictures,) share of the query's columns that hold what it asks for; NaN where an empty cell leaves it open."""
-    degrees = np.zeros(len(collection.ids), np.float32)
-    empty = np.zeros(len(collection.ids), bool)
+    degrees, could = np.zeros((2, len(collection.ids)), np.float32)
     for name, text in query.values:
         cells = collection.columns[name]
         degrees += np.array([cell is not None and text in cell for cell in cells], np.float32) / len(query.values)
-        empty |= [cell is None for cell in cells]
-    return np.where((degrees < RELEVANT_FROM) & empty, np.float32(np.nan), degrees)
+        could += np.array([cell is None or text in cell for cell in cells], np.float32) / len(query.values)
+    return np.where((degrees < RELEVANT_FROM) & (could >= RELEVANT_FROM), np.float32(np.nan), degrees)

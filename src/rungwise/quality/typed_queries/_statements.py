@@ -35,6 +35,8 @@ _MOST_MISSED = 4.0
 alone, the bound has no end."""
 _LIKE_OTHERS = 10
 """Number of pictures by which the estimate of a query is drawn to that of all queries."""
+_UNKNOWN = 0.5
+"""Number of unstated pictures for each stated one where no picture has several texts to tell it by."""
 
 
 def reader_of(texts: Sequence[str]) -> tuple[Reader, str]:
@@ -144,8 +146,8 @@ class Statements:
         """(queries,) number of pictures that each is true of although no text of them states it, for each one stated.
 
         It is estimated by Chao's lower bound from the numbers of pictures of which one text alone states the query, and
-        of which two do; of a query that few pictures state, more by those of all queries. It is 1 where no picture
-        has several texts, since nothing is known of it then.
+        of which two do; of a query that few pictures state, more by those of all queries. It is one half where no
+        picture has several texts, since nothing is known of it then.
         """
         texts = np.bincount(self.owners, minlength=self.pictures)
         stating = (self._rows(queries) @ self.by_text.T).tocoo()
@@ -157,7 +159,7 @@ class Statements:
         several = texts[keys % self.pictures] > 1
         keys, counts = keys[several], counts[several]
         if not len(counts):
-            return np.ones(len(queries))
+            return np.full(len(queries), _UNKNOWN)
         many = float(texts[keys % self.pictures].mean())
         stated, once, twice = (
             np.bincount(keys[some] // self.pictures, minlength=len(queries))
