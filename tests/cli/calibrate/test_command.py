@@ -275,8 +275,8 @@ def test_queries_of_a_file_are_learnt_from(world: Path, capsys: pytest.CaptureFi
     assert calibrate(world, "DIR/model", "DIR/scenes", *FEW, "--query-file", "DIR/mine.txt", "--out", "DIR/c.json") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "2 your own queries" in printed
-    assert "1 relevant ids of your queries that are no picture here, such as 'gone.png'" in printed
-    assert "1 queries to which no picture is known to be relevant, such as 'qwertyuiop'" in printed
+    assert "passed over: relevant ids of your queries that are no picture here: 1, such as 'gone.png'" in printed
+    assert "left out: queries to which no picture is known to be relevant: 1, such as 'qwertyuiop'" in printed
 
 
 def test_captions_with_degrees_that_are_named_are_queries(world: Path, capsys: pytest.CaptureFixture[str]) -> None:

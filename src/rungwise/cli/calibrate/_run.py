@@ -201,17 +201,18 @@ def _taught(
 
 def _say_left_out(own: tuple[GivenQuery, ...], queries: TrainingQueries, collection: TextedPictures) -> None:
     """Say which queries of a person's own teach nothing, and which of their ids are unknown."""
-    there, learnt = set(collection.ids), set(queries.texts)
+    there, kinds = set(collection.ids), {query.kind for query in own}
+    learnt = {text for text, kind in zip(queries.texts, queries.kinds, strict=True) if kind in kinds}
     unknown = [one for query in own for one in query.relevant or () if one not in there]
     if unknown:
         say(
-            f"passed over: {len(unknown):,} relevant ids of your queries that are no picture here, such as"
+            f"passed over: relevant ids of your queries that are no picture here: {len(unknown):,}, such as"
             f" {printable(unknown[0])!r}"
         )
     left = [query.text for query in own if query.text not in learnt]
     if left:
         say(
-            f"left out: {len(left):,} queries to which no picture is known to be relevant, such as"
+            f"left out: queries to which no picture is known to be relevant: {len(left):,}, such as"
             f" {printable(left[0])!r}"
         )
 
