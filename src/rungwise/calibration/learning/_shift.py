@@ -1,7 +1,7 @@
 """Standard deviation of the common shift of all log-odds of a query, about which nothing known of the query tells.
 
-It is chosen by its purpose: the standard deviation that gives the judged queries the highest mean F1
-(:mod:`rungwise.calibration._f1_cut`).
+It is chosen by its purpose: the smallest standard deviation that gives the judged queries the highest mean F1
+(:mod:`rungwise.calibration._f1_cut`), or one that is lower by no more than the standard error of the difference.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class JudgedHits:
 
 
 def best_shift(examples: Sequence[JudgedHits]) -> float:
-    """Standard deviation of the highest mean F1, the smallest of equal ones; ``examples`` have something relevant.
+    """Smallest standard deviation whose mean F1 is the highest, or lower by no more than one standard error.
+
+    The ``examples`` have something relevant.
 
     >>> hits = 0.8 / np.sqrt(np.arange(1, 101))
     >>> def example(relevant):

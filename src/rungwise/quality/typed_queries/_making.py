@@ -2,16 +2,18 @@
 
 Relevant is what a text of the picture states of the query: the share of its facts or words; of a column, whether the
 picture has the text in it. A caption does not mention everything that a picture shows. So where no caption of a picture
-states a query, and none contradicts it, the pair is uncertain and counts less than 1.
+states a query, and none contradicts it, the query may be true of the picture all the same: the pair is learnt from with
+the probability that it was overlooked.
 
-How many true pairs no caption states is estimated from how many one caption alone states, and how many two do (Chao
-1984, "Nonparametric estimation of the number of classes in a population"). With m the share that is missed, a query
-that n pictures state is true of n m / (1 - m) others. They are taken to stand as high over the query's median as
-pictures that state their queries do: the probability that an unstated picture is true is proportional to the odds of a
-stated one at its height. The pair counts 1 less this probability. Where no picture has two captions, m is one half.
+How many true pairs no caption states is estimated for each query from how many pictures state it in one caption alone,
+and how many in two (Chao 1984, "Nonparametric estimation of the number of classes in a population"). They are taken to
+stand as high over the query's median as pictures that state their queries do: the probability that an unstated picture
+is true is proportional to the odds of a stated one at its height. Where no picture has two captions, half as many are
+taken to be unstated as are stated.
 
-What a search knows of the texts of a hit is simulated by some of its captions, at least one, drawn at random; so a fit
-learns what captions tell, and how much they leave out.
+What a search knows of the texts of a hit is simulated by some of its captions: for a third of the queries by one of
+each picture, for another by half of them, and for the last by all but one; so a fit learns what captions tell, and how
+much they leave out.
 """
 
 from __future__ import annotations
