@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -38,16 +36,13 @@ def test_queries_that_agree_with_their_probabilities_need_no_shift():
 
 
 def test_a_difference_that_is_chance_chooses_nothing():
-    """Few and many relevant, but the smaller choice is worse in so few queries that it may be chance."""
-    examples = [example(int(count)) for count in np.random.default_rng(2).integers(6, 13, 60)]
-    found = {shift: np.array([one.f1(shift) for one in examples]) for shift in (0.0, 1.0, 2.0, 3.0)}
-    best = max(found, key=lambda shift: found[shift].mean())
-    near = [
-        shift
-        for shift, values in found.items()
-        if (found[best] - values).mean() <= (found[best] - values).std() / math.sqrt(60)
-    ]
-    assert best_shift(examples) == min(near)
+    """These queries agree with their probabilities, but 60 are few: a shift of 1 happens to be a little better."""
+    draw = np.random.default_rng(1)
+    drawn = [draw.random(100) < HITS for _ in range(60)]
+    examples = [JudgedHits(HITS, 0.0, one * 1.0, np.ones(100, bool), int(one.sum())) for one in drawn]
+    f1 = [np.mean([one.f1(shift) for one in examples]) for shift in (0.0, 1.0, 2.0, 3.0)]
+    assert int(np.argmax(f1)) == 1
+    assert best_shift(examples) == 0.0
 
 
 def test_queries_with_few_or_many_relevant_need_one():

@@ -143,7 +143,9 @@ class Supervised:
             after[featured], likely[featured] = degrees, probabilities
             degrees, probabilities = after, likely
         nearest = len(falling) if known is None or known.nearest is None else known.nearest
+        # Hits that were found by their words are among those that come after the nearest.
         beyond = self.curve.relevant_after(nearest, float(falling[nearest - 1]), null)
+        beyond = max(0.0, beyond - float(probabilities[nearest:].sum()))
         belief = belief_of(self.beliefs, of_query, self.odds)
         return JudgedScores(
             degrees, probabilities, beyond, belief, belief >= self.floor, self.rules[int(predicted.view.min())]

@@ -9,7 +9,8 @@ How many true pairs no caption states is estimated for each query from how many 
 and how many in two (Chao 1984, "Nonparametric estimation of the number of classes in a population"). They are taken to
 stand as high over the query's median as pictures that state their queries do: the probability that an unstated picture
 is true is proportional to the odds of a stated one at its height. Where no picture has two captions, half as many are
-taken to be unstated as are stated.
+taken to be unstated as are stated. A whole caption says so much that hardly another picture shows it all; of captions
+nothing is taken to be overlooked.
 
 What a search knows of the texts of a hit is simulated by some of its captions: for a third of the queries by one of
 each picture, for another by half of them, and for the last by all but one; so a fit learns what captions tell, and how
@@ -114,21 +115,15 @@ def _taught(
     asked = _Asked.of(collection, texts, np.array([at for _, _, at in queries], np.int64))
     degrees = told.shares(statements)
     certain = (degrees >= RELEVANT_FROM) | captions.contradicted(statements)
-    # That a caption states itself tells nothing of what captions leave out; it is taken to be as usual.
-    is_own = np.array([at >= 0 for _, _, at in queries])
-    missed = captions.missed([frozenset() if own else one for own, one in zip(is_own, statements, strict=True)])
     overlooked = np.zeros(degrees.shape, np.float32)
-    for kind in dict.fromkeys(kinds):
+    for kind in set(kinds) - {"caption"}:
         own = np.flatnonzero(np.array(kinds) == kind)
+        missed = captions.missed([statements[at] for at in own.tolist()])
         stated = degrees[own] >= RELEVANT_FROM
-        for row, number in enumerate(own.tolist()):
-            if is_own[number]:
-                stated[row, collection.owners[queries[number][2]]] = False
-        overlooked[own] = unstated_truth(asked.scores[own], stated, certain[own], missed[own])
+        overlooked[own] = unstated_truth(asked.scores[own], stated, certain[own], missed)
     for row, (_, query, at) in enumerate(queries):
         if at >= 0:
             degrees[row, collection.owners[at]] = 1.0
-            overlooked[row, collection.owners[at]] = 0.0
         if query.values:
             degrees[row], overlooked[row] = _of_columns(collection, query), 0.0
     place = {one: at for at, one in enumerate(collection.ids)}
