@@ -9,7 +9,8 @@ The products let a feature of the query change what a feature of the hit means. 
 better (measured, docs/relevance-ends.md). b is fitted by Newton's method with a ridge penalty; with few queries there
 are no products, and the ridge is chosen by cross-validation. c is an isotonic map, fitted to predictions for queries
 that were left out, so that the numbers are true shares. The expected degree is fitted in the same way, to degrees
-scaled to 0..1. The caller makes both non-increasing by rank within a query.
+scaled to 0..1. It is kept between the two bounds that the probability gives: the degree reaches ``relevant_from`` with
+this probability, and stays below it with the rest. The caller makes both non-increasing by rank within a query.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ class Regression:
         names: (F,) names of the columns.
         lowest: Degree that stands for 0 in the fit.
         highest: Degree that stands for 1 in the fit.
+        relevant_from: The degree from which a hit is relevant.
 
     >>> draw = np.random.default_rng(0)
     >>> position = draw.normal(size=(4000, 1))
@@ -149,6 +151,7 @@ class Regression:
     names: tuple[str, ...]
     lowest: float
     highest: float
+    relevant_from: float
     _views: tuple[_View, ...]
 
     @classmethod
@@ -200,7 +203,8 @@ class Regression:
             np.where(judged, one + (1 - one) * missed, np.nan)
             for one in ((wanted - lowest) / (highest - lowest), relevant)
         )
-        fitted, crossed = [], []
+        fitted: list[_View] = []
+        apart: list[tuple[Values, Values]] = []
         for view in views or (names,):
             columns = np.array([names.index(name) for name in view])
             rows = np.flatnonzero(np.isfinite(table[:, columns]).all(axis=1)) if views else np.arange(len(table))
@@ -211,17 +215,16 @@ class Regression:
                 continue
             kept, up = table[np.ix_(rows, columns)], [view.index(name) for name in rising if name in view]
             scale = Scale.fit(kept[some])
-            scaled, predicted, parts = scale.of(kept), [], []
-            for target in targets:
-                part, apart = _Fitted.fit(scaled, target[rows], query[rows], up, some)
+            scaled, parts, predicted = scale.of(kept), [], np.full((2, len(table)), np.nan)
+            for number, target in enumerate(targets):
+                part, predicted[number, rows] = _Fitted.fit(scaled, target[rows], query[rows], up, some)
                 parts.append(part)
-                predicted.append(np.full(len(table), np.nan))
-                predicted[-1][rows] = apart
             fitted.append(_View(columns, scale, *parts))
-            crossed.append(Predicted(lowest + (highest - lowest) * predicted[0], predicted[1]))
+            apart.append((predicted[0], predicted[1]))
         if not fitted:
             raise UserError("calibration: no judged hit has the features of any view; leave the views out")
-        return cls(names, lowest, highest, tuple(fitted)), tuple(crossed)
+        found = cls(names, lowest, highest, float(relevant_from), tuple(fitted))
+        return found, tuple(Predicted(found._coherent(*each), each[1]) for each in apart)
 
     @property
     def views(self) -> int:
@@ -242,7 +245,13 @@ class Regression:
                 degree[rows], probability[rows] = view.degree.predict(kept), view.probability.predict(kept)
                 by[rows] = number
                 left &= ~rows
-        return Predicted(self.lowest + (self.highest - self.lowest) * degree, probability, by)
+        return Predicted(self._coherent(degree, probability), probability, by)
+
+    def _coherent(self, degree: Values, probability: Values) -> Values:
+        """Degrees of scaled ones, within the bounds that the probability of being relevant gives."""
+        least = self.lowest + probability * (self.relevant_from - self.lowest)
+        most = self.relevant_from + probability * (self.highest - self.relevant_from)
+        return np.clip(self.lowest + (self.highest - self.lowest) * degree, least, most)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -255,15 +264,22 @@ class Regression:
             }
             for view in self._views
         ]
-        return {"names": list(self.names), "lowest": self.lowest, "highest": self.highest, "views": views}
+        return {
+            "names": list(self.names),
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "relevant_from": self.relevant_from,
+            "views": views,
+        }
 
     @classmethod
     def from_json(cls, value: object, where: str = "calibration: regression") -> Regression:
         """Read values of :meth:`to_json`; UserError if anything in them is not what a fit gives."""
-        parts = fields_of(value, ("names", "lowest", "highest", "views"), where)
+        parts = fields_of(value, ("names", "lowest", "highest", "relevant_from", "views"), where)
         names = names_of(parts["names"], f"{where}.names")
-        lowest, highest = numbers_of([parts["lowest"], parts["highest"]], where)
-        if not isinstance(parts["views"], list) or not 0 < len(parts["views"]) <= len(names) or lowest >= highest:
+        lowest, highest, least = numbers_of([parts[name] for name in ("lowest", "highest", "relevant_from")], where)
+        ranges = lowest < least <= highest
+        if not isinstance(parts["views"], list) or not 0 < len(parts["views"]) <= len(names) or not ranges:
             raise UserError(f"{where}: no views or no range of degrees; calibrate again")
         views = []
         for number, one in enumerate(parts["views"]):
@@ -275,7 +291,7 @@ class Regression:
             fitted = [_Fitted.from_json(view[part], len(columns), f"{at}.{part}") for part in ("degree", "probability")]
             scale = Scale.from_json(view["scale"], len(columns), f"{at}.scale")
             views.append(_View(columns.astype(np.int64), scale, *fitted))
-        return cls(names, float(lowest), float(highest), tuple(views))
+        return cls(names, float(lowest), float(highest), float(least), tuple(views))
 
 
 def isotonic(given: ArrayLike, wanted: ArrayLike) -> tuple[Values, Values]:
