@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from fastapi import FastAPI, Response
 
-from rungwise.calibration import RUNGS, QueryJudgement
+from rungwise.calibration import BEYOND, RUNGS, QueryJudgement
 from rungwise.core import UserError
 from rungwise.index import Index
 from rungwise.serving import Client, RankingOptions, ServerSettings, background, create_app
+from rungwise.serving._client import AFTER_END
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import PATIENT, TOKEN
 from tests.serving.wire import reached
@@ -198,6 +199,10 @@ def test_silence_has_an_end() -> None:
 
 
 @pytest.mark.slow
+def test_the_rung_after_the_end_is_that_of_the_server() -> None:
+    assert AFTER_END == BEYOND
+
+
 def test_a_client_goes_without_the_libraries_of_the_server() -> None:
     program = (
         "import sys; from rungwise.serving import RankingOptions, Client, ServingLimits; Client('http://127.0.0.1:8000/');"

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from rungwise.calibration import BEYOND
 from rungwise.core import UserError, read_bytes
 from rungwise.core.output import printable
 from rungwise.serving._ids import as_sent
 
+AFTER_END = 4
+"""Rung of a hit after the end of relevance, as answers give it; a client loads nothing that judges."""
 _LARGEST_ANSWER = 256 << 20
 _LONGEST_REASON = 500
 
@@ -289,7 +290,7 @@ def _until_end(answer: dict[str, Any], offset: int) -> dict[str, Any]:
     if end is None:
         return answer
     sent = answer["hits"]
-    before = [hit for hit in sent if hit["rung"] < BEYOND]
+    before = [hit for hit in sent if hit["rung"] < AFTER_END]
     more = answer["more"] and end["shown"] > offset + len(sent)
     return {**answer, "hits": before, "more": more, "end": {**end, "left_out": len(sent) - len(before)}}
 
