@@ -198,11 +198,11 @@ def test_silence_has_an_end() -> None:
             Client(address, timeout=0.2).about()
 
 
-@pytest.mark.slow
 def test_the_rung_after_the_end_is_that_of_the_server() -> None:
     assert AFTER_END == BEYOND
 
 
+@pytest.mark.slow
 def test_a_client_goes_without_the_libraries_of_the_server() -> None:
     program = (
         "import sys; from rungwise.serving import RankingOptions, Client, ServingLimits; Client('http://127.0.0.1:8000/');"
