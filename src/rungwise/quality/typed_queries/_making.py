@@ -71,9 +71,12 @@ def training_queries(
     share = MIXTURE["caption"] / (1 - MIXTURE["caption"])
     wanted = max(count - len(queries), int(share * len(queries))) if len(queries) < count else 0
     wanted = min(len(collection.captions), max(wanted, int(MIXTURE["caption"] * count)))
-    for at in evenly_spread(len(collection.captions), wanted).tolist() if wanted else ():
-        if captions.of_texts[at]:
-            queries.append(("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at))  # noqa: PERF401
+    spread = evenly_spread(len(collection.captions), wanted).tolist() if wanted else []
+    queries += [
+        ("caption", DrawnQuery(collection.captions[at], captions.of_texts[at]), at)
+        for at in spread
+        if captions.of_texts[at]
+    ]
     given = [one for one in given if _is_known(one, collection, told, reader)]
     queries += [(one.kind, DrawnQuery(one.text, reader(one.text)), -1) for one in given]
     if not queries:
