@@ -30,6 +30,8 @@ LimitName = Literal[
     "query_characters",
     "id_bytes",
     "table_columns",
+    "column_values",
+    "counted_rows",
     "column_depth",
 ]
 

@@ -155,7 +155,7 @@ def _by_type(values: Sequence[Any]) -> Iterator[tuple[Type, list[Any]]]:
     found: dict[Type, list[Any]] = {}
     for kind in dict.fromkeys(map(type, values)):
         if (type_ := _TYPES.get(kind)) is not None:
-            of_kind = (one for one in values if type(one) is kind)
+            of_kind: Iterable[Any] = (one for one in values if type(one) is kind)
             if type_ == "list":
                 of_kind = (one for one in of_kind if one and all(isinstance(text, str) for text in one))
             found.setdefault(type_, []).extend(of_kind)
