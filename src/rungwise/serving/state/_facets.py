@@ -44,7 +44,7 @@ class Facets:
     >>> pets = [{"year": year, "kind": ["dog"]} for year in (2019, 2021)]
     >>> facets = Facets(StoreCounts(*count_records(pets, 10), of=2))
     >>> [(one.name, one.type, one.rows, one.least, one.most) for one in facets.columns]
-    [('kind', 'texts', 2, None, None), ('year', 'number', 2, 2019, 2021)]
+    [('year', 'number', 2, 2019, 2021), ('kind', 'texts', 2, None, None)]
     >>> facets.values("kind", "d", k=5)
     ((ColumnValue(value='dog', rows=2, inner=False),), False)
     """
@@ -60,7 +60,7 @@ class Facets:
                 by_name.setdefault(one.name, []).append(one)
         places = {column.name: place for place, column in enumerate(before)}
         examples = {column.name: column.examples for column in before}
-        names = sorted(by_name, key=lambda name: (places.get(name, len(places)), name))
+        names = sorted(by_name, key=lambda name: places.get(name, len(places)))
         self.columns = tuple(self._column(name, by_name[name], examples.get(name, ())) for name in names)
 
     def values(

@@ -34,6 +34,8 @@ _OF_GROUP = 12
 _REST, _REST_OF_COLUMNS = 20.0, 3.0
 """Groups are made anew after this many times the duration of the last ones; and columns, which cost little."""
 _LONGEST_LABEL = 60
+_TOLD = 0.2
+"""Share of pictures that must have texts for these to name groups: those without any say nothing of a name."""
 
 _log = logging.getLogger(__name__)
 
@@ -167,8 +169,8 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
     share = served.pictures / len(rows)
     texts = texts_of(served.found(names).values())
     phrases = [{name: phrases_of(one) for name, one in zip(names, kind, strict=True)} for kind in texts]
-    # Where most pictures have captions, they name groups: who took pictures says little of what they show.
-    phrases = [kind for kind in phrases if sum(map(bool, kind.values())) > len(names) / 2][:1] or phrases
+    # Where many pictures have captions, they name groups: who took pictures says little of what they show.
+    phrases = [kind for kind in phrases if sum(map(bool, kind.values())) > _TOLD * len(names)][:1] or phrases
     usual = [Counter(phrase for one in kind.values() for phrase in one) for kind in phrases]
     values = {name: _values(row) for name, row in rows.items()}
     usual_values = Counter(value for found in values.values() for value in found)
@@ -185,7 +187,10 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
         if named := _shared_value([values[name] for name in members], usual_values, len(values)):
             bearers[named] = [name for name in members if named in values[name]]
         for kind, counts in zip(phrases, usual, strict=True):
-            for label, words in typical_phrases([kind[name] for name in members], counts, len(names)).items():
+            told = [kind[name] for name in members if kind[name]]
+            if len(told) < _TOLD * len(members):
+                continue
+            for label, words in typical_phrases(told, counts, sum(map(bool, kind.values()))).items():
                 bearers.setdefault(label, [name for name in members if words in kind[name]])
         # Two groups of nearly one name would lead to nearly the same pictures.
         label = next((one for one in bearers if not _is_taken(_stems(one), names_given)), "")
