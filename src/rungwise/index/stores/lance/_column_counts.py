@@ -22,13 +22,11 @@ _AT_ONCE = 1 << 15
 def counted(rows: TableRows, most: int) -> StoreCounts:
     """Counts of the columns of a table; at most ``most`` different values of a column are kept."""
     counters = {column: ColumnCounter(name, type_, most) for column, name, type_ in _columns(rows)}
-    number = 0
     for batch in rows.batches(list(counters), _AT_ONCE):
-        number += batch.num_rows
         for column, counter in counters.items():
             _count(counter, column, batch[column])
     found = (counter.counts for counter in counters.values())
-    return StoreCounts(tuple(one for one in found if one.rows), number, len(rows))
+    return StoreCounts(tuple(one for one in found if one.rows), len(rows), len(rows))
 
 
 def _columns(rows: TableRows) -> Iterator[tuple[str, str, Type]]:
