@@ -1,4 +1,8 @@
-"""What every store must do. A new kind of store joins `STORES` and is put through all of it."""
+"""What every store must do. A new kind of store joins `STORES` and is put through all of it.
+
+Also tests rungwise.index.stores._column_counts.
+Also tests rungwise.index.stores.lance._column_counts.
+"""
 
 from __future__ import annotations
 
