@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import ExactStore, Index
+from rungwise.index.stores import StoreCounts, count_records
 from rungwise.serving import _app as app
 from rungwise.serving import create_app
 from rungwise.serving.state import Overviews
@@ -54,6 +55,27 @@ def test_folders_and_names_are_found(index: Index, monkeypatch: pytest.MonkeyPat
         refused = client.get(f"/values?{asked}")
         assert refused.status_code == 422
         assert "\n" not in refused.json()["error"]
+
+
+def test_what_is_typed_is_found_and_counted_though_some_pictures_stand_for_all(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overviews = Overviews()
+    monkeypatch.setattr(app, "Overviews", lambda: overviews)
+    some = [record for _, record in index.picture_store.records()][:10]
+    monkeypatch.setattr(ExactStore, "counts", lambda _, most: StoreCounts(*count_records(some, most), of=100))
+    client = TestClient(create_app(index, ColourModel()))
+    client.get("/about")
+    overviews.settle()
+
+    def found(**asked: str) -> tuple[bool, dict[str, int]]:
+        answer = client.get("/values", params=asked).json()
+        return answer["about"], {one["value"]: one["rows"] for one in answer["values"]}
+
+    assert found(column="folder", within="") == (True, {"trips": 100})
+    assert found(column="folder", contains="trips/0") == (False, {"trips/00": 4, "trips/01": 4, "trips/02": 4})
+    assert found(column="folder", contains="2") == (False, {"trips/02": 4, **{f"{one} ?": 4 for one in range(20, 25)}})
+    assert found(column="person", contains="b") == (False, {"bob": 4})
 
 
 def test_until_pictures_are_counted_no_value_is_found(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

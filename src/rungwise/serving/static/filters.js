@@ -175,14 +175,14 @@ function ticks(column, take, values) {
 }
 
 /** A box for a text that is not listed; the server says which ones there are. */
-function another({ name, about }) {
+function another({ name }) {
   const list = make("datalist", { id: `others-${name}` });
   const field = make("input", { type: "text", placeholder: "another…", maxLength: 500, autocomplete: "off", dir: "auto", aria: { label: `another of ${name}` } });
   field.setAttribute("list", list.id);
   field.addEventListener("input", async () => {
     const contains = field.value.trim();
     const found = contains ? await ask("values", new URLSearchParams({ column: name, contains })).catch(() => null) : null;
-    if (found && field.value.trim() === contains) list.replaceChildren(...found.values.map(({ value, rows }) => make("option", { value, label: `${value} (${counted(rows, about)})` })));
+    if (found && field.value.trim() === contains) list.replaceChildren(...found.values.map(({ value, rows }) => make("option", { value, label: `${value} (${counted(rows, found.about)})` })));
   });
   return { field, elements: [field, list] };
 }

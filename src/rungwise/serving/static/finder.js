@@ -22,10 +22,10 @@ export function makeFinder(column, chosen) {
 
   const told = (text) => (status.textContent = text);
 
-  function entry(value, text, rows, inner) {
+  function entry(value, text, rows, inner, about = column.about) {
     const radio = make("input", { type: "radio", name: group, checked: value === chosen });
     radio.onchange = () => (chosen = value);
-    const label = make("label", {}, radio, make("span", { class: "value", textContent: text, dir: "auto", title: value }), rows === null ? "" : make("span", { class: "quiet", textContent: counted(rows, column.about) }));
+    const label = make("label", {}, radio, make("span", { class: "value", textContent: text, dir: "auto", title: value }), rows === null ? "" : make("span", { class: "quiet", textContent: counted(rows, about) }));
     const item = make("li", {}, inner ? unfolding(value, text) : "", label);
     if (!inner) item.classList.add("leaf");
     return item;
@@ -97,7 +97,7 @@ export function makeFinder(column, chosen) {
       return;
     }
     told(found.values.length ? (found.more ? "There are others: type further." : "") : `No ${isFolder ? "folder" : "value"} has “${typed}” in it.`);
-    draw(found.values, found.values.map(({ value, rows }) => entry(value, value, rows, false)));
+    draw(found.values, found.values.map(({ value, rows }) => entry(value, value, rows, false, found.about)));
   }
 
   box.oninput = () => {
