@@ -90,8 +90,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "maintenance", "search", "searcher",
     ),
     "index.stores": (
-        "addresses", "approximation", "bm25", "id_sampling", "vector_files", "base", "candidates", "engine_rows",
-        "scan", "exact", "lance", "milvus", "factory",
+        "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
+        "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",

@@ -1,10 +1,12 @@
 """Filters: fields for columns, expressions, chips."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tests.page.browser import expect
+from tests.page.collection import collection
 
 pytestmark = pytest.mark.slow
 
@@ -56,15 +58,20 @@ def test_tags_choices_truth_dates_and_words(page, site):
 
 
 def test_of_many_tags_the_others_are_typed(page, site):
-    tags = [{"value": f"tag {number}", "rows": 9} for number in range(30)]
+    tags = [{"value": f"tag {number}", "rows": 9, "inner": False} for number in range(30)]
 
     def with_many(route):
         about = route.fetch().json()
-        columns = [{**column, "values": tags} if column["name"] == "tags" else column for column in about["columns"]]
+        columns = [
+            {**column, "values": tags, "more": True} if column["name"] == "tags" else column
+            for column in about["columns"]
+        ]
         route.fulfill(json={**about, "columns": columns})
 
     page.route("**/about", with_many)
     opened(page, site)
+    page.get_by_label("another of tags").fill("war")
+    expect(page.locator("datalist option")).to_have_attribute("value", "warm")
     page.get_by_label("another of tags").fill("warm")
     shown(page)
     expect(page.locator("#chips .filter")).to_have_text(re.compile("tags: warm"))
@@ -153,38 +160,87 @@ def test_a_filter_on_a_technical_column_is_seen_at_once(page, site):
     expect(page.get_by_role("spinbutton", name="width from")).to_have_value("100")
 
 
-def test_folders_stand_below_their_parents(page, site):
-    values = [{"value": one, "rows": 2} for one in ("trips/Rome", "trips", "home", "trips/Pisa/tower")]
+def in_folders(count=101, deep=("trips/Rome", "trips/Pisa/tower")):
+    """Makes a collection of one picture in each of many folders, and of two in folders within others."""
 
-    def with_folders(route):
-        about = route.fetch().json()
-        column = {
-            "name": "folder",
-            "type": "text",
-            "examples": [],
-            "rows": 8,
-            "least": None,
-            "most": None,
-            "values": values,
-        }
-        columns = [column, *(one for one in about["columns"] if one["name"] != "folder")]
-        route.fulfill(json={**about, "columns": columns})
+    def made(folder):
+        data = collection(folder, count=count + 2 * len(deep))
+        names = [f"{number:03}" for number in range(count)] + [one for one in deep for _ in range(2)]
+        names += ["000"] * (len(data) - len(names))
+        return replace(data, columns={**data.columns, "folder": tuple(names)})
 
-    page.route("**/about", with_folders)
-    opened(page, site)
-    expect(page.get_by_role("combobox", name="folder")).to_be_visible()
-    options = page.get_by_role("combobox", name="folder").locator("option").all_text_contents()
-    assert [one.replace("\u2003", "-") for one in options] == [
-        "any",
-        "home (2)",
-        "trips (6)",
-        "-Pisa (2)",
-        "--tower (2)",
-        "-Rome (2)",
-    ]
-    page.get_by_role("combobox", name="folder").select_option(label=options[4])
+    return made
+
+
+def test_folders_stand_below_their_parents_with_all_pictures_below_them(page, new_index_site):
+    opened(page, new_index_site(in_folders(count=4)))
+    folders = page.get_by_role("group", name="folder")
+    expect(folders.locator("li")).to_have_text(["any", "0002", "0011", "0021", "0031", "trips4"])
+    page.get_by_role("button", name="folders in trips").click()
+    expect(folders.locator("ul ul > li")).to_have_text(["Pisa2", "Rome2"])
+    page.get_by_role("button", name="folders in Pisa").click()
+    page.get_by_label("tower").check()
+    page.get_by_role("button", name="folders in trips").click()  # what is chosen stays so while its folder is closed
+    expect(folders.locator("ul ul")).to_have_count(0)
     shown(page)
     expect(page.locator("#chips .filter")).to_contain_text("folder is trips/Pisa/tower")
+    expect(page.locator("#end")).to_have_text("That is all: 2 pictures.")
+    page.locator("#add-filter").click()
+    expect(folders.get_by_label("trips/Pisa/tower")).to_be_checked()
+
+
+def test_a_folder_that_is_not_listed_is_typed(page, new_index_site):
+    opened(page, new_index_site(in_folders()))
+    folders = page.get_by_role("group", name="folder")
+    expect(folders.get_by_label("029")).to_be_visible()
+    expect(folders.get_by_label("087")).to_have_count(0)
+    page.get_by_label("find in folder").fill("87")
+    expect(folders.locator("li")).to_have_text(["any", "0871"])
+    page.keyboard.press("Enter")  # the only one that is left
+    expect(folders.get_by_label("087")).to_be_checked()
+    page.get_by_label("find in folder").fill("nowhere")
+    expect(folders.get_by_role("status")).to_have_text("No folder has “nowhere” in it.")
+    expect(folders.get_by_label("087")).to_be_checked()
+    page.get_by_label("find in folder").fill("")
+    page.get_by_role("button", name="all folders").click()
+    expect(folders.get_by_label("100")).to_be_visible()
+    expect(folders.get_by_label("087")).to_be_checked()
+    shown(page)
+    expect(page.locator("#chips .filter")).to_have_text("folder is 087")
+    expect(page.locator("#end")).to_have_text("That is all: 1 picture.")
+
+
+def test_no_number_is_shown_until_pictures_are_counted(page, site):
+    counted = []
+
+    def uncounted(route):
+        about = route.fetch().json()
+        if not counted:
+            about["columns"] = [
+                {**one, "rows": None, "values": [], "least": None, "most": None} for one in about["columns"]
+            ]
+        route.fulfill(json=about)
+
+    page.route("**/about", uncounted)
+    opened(page, site)
+    expect(page.locator("#counting")).to_be_visible()
+    expect(page.get_by_label("kind")).to_have_attribute("placeholder", "contains…")
+    expect(page.get_by_label("year from")).to_have_attribute("placeholder", "")
+    counted.append(True)
+    expect(page.locator("#counting")).to_be_hidden()
+    expect(page.get_by_role("combobox", name="kind")).to_be_visible()
+
+
+def test_numbers_of_some_pictures_are_about_so(page, site):
+    def drawn(route):
+        about = route.fetch().json()
+        columns = [{**one, "about": True, "least": None, "most": None} for one in about["columns"]]
+        route.fulfill(json={**about, "columns": columns})
+
+    page.route("**/about", drawn)
+    opened(page, site)
+    page.get_by_label("kind").select_option("poster (about 44)")
+    expect(page.get_by_role("checkbox", name=re.compile(r"warm about \d+"))).to_be_visible()
 
 
 def test_new_columns_come_into_an_open_sheet_that_nobody_has_touched(page, site):
@@ -193,8 +249,9 @@ def test_new_columns_come_into_an_open_sheet_that_nobody_has_touched(page, site)
     def with_new(route):
         about = route.fetch().json()
         column = {"name": "shop", "type": "text", "examples": [], "rows": 8, "least": None, "most": None}
-        values = [{"value": "Rome", "rows": 4}, {"value": "Pisa", "rows": 4}]
-        route.fulfill(json={**about, "columns": [*about["columns"], {**column, "values": values}]})
+        values = [{"value": "Rome", "rows": 4, "inner": False}, {"value": "Pisa", "rows": 4, "inner": False}]
+        column |= {"values": values, "about": False, "more": False}
+        route.fulfill(json={**about, "columns": [*about["columns"], column]})
 
     page.route("**/about", with_new)
     expect(page.get_by_label("shop")).to_be_visible()

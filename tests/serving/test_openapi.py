@@ -36,6 +36,7 @@ OPERATIONS = (
     ("GET", "/metrics"),
     ("GET", "/search"),
     ("GET", "/similar"),
+    ("GET", "/values"),
     ("GET", "/why"),
     ("GET", "/captions"),
     ("GET", "/sample"),
@@ -60,6 +61,7 @@ WITHOUT_PARAMETERS = ("/about", "/health", "/ready", "/metrics", "/calibration",
 GOOD = {
     "/search": "/search?q=red",
     "/similar": "/similar?id=1-blue",
+    "/values": "/values?column=file&contains=a",
     "/why": "/why?q=blue&id=1-blue",
     "/captions": "/captions?id=1-blue",
     "/items/{id}": "/items/1-blue",
@@ -82,6 +84,7 @@ MISSING = {
 WRONG = {
     "/search": "/search?k=none",
     "/similar": "/similar?k=none",
+    "/values": "/values?column=none",
     "/why": "/why?q=&id=1-blue",
     "/captions": "/captions",
     "/sample": "/sample?by=none",

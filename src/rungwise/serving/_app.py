@@ -22,7 +22,7 @@ from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings
-from rungwise.serving.routes import asked_queries, favourites, feedback, pictures, readiness, search, why
+from rungwise.serving.routes import asked_queries, favourites, feedback, pictures, readiness, search, values, why
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current, KeptPictures, KeptQueries, Overviews, Reranker
 
@@ -86,6 +86,7 @@ def create_app(
     app = new_app("rungwise", settings, metrics=metrics, places=places, lifespan=lifespan)
     note = None if asked is None else asked.note
     app.include_router(search.routes(current, work, overviews, reranker, only_here=only_here, note=note))
+    app.include_router(values.routes(current, work, overviews))
     app.include_router(why.routes(current, work, reranker))
     app.include_router(pictures.routes(current, work, writable=writable))
     gradable = writable or only_here

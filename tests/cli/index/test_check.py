@@ -37,7 +37,10 @@ def said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int,
 def test_an_exact_index_says_so_and_is_measured_all_the_same(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, [str(made / "index"), "--number", "9"])
     assert code == 0
-    assert "queries: 9 captions of the index, k 10" in out
+    captions = Index.open(made / "index").caption_store.count()
+    assert f"queries: 9 captions of the index, drawn at random from {captions}, k 10" in out
+    _, out, _ = said(capsys, [str(made / "index"), "--number", "9999"])
+    assert f"queries: {captions} captions of the index, k 10" in out
     assert "every picture is compared, so that none is missed" in out
     assert "nDCG@10, %" in out
 

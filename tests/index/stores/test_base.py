@@ -1,16 +1,24 @@
-"""What every store must do. A new kind of store joins `STORES` and is put through all of it."""
+"""What every store must do. A new kind of store joins `STORES` and is put through all of it.
+
+Also tests rungwise.index.stores._column_counts.
+Also tests rungwise.index.stores.lance._column_counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rungwise.core import UserError
+from rungwise.data import is_date
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where, write_where
 from rungwise.index.filters import understood
 from rungwise.index.stores import StoreBatch
@@ -118,6 +126,93 @@ def pets(make: Make) -> Store:
     store = make()
     store.upsert(list(PETS), [vector for vector, _ in PETS.values()], [record for _, record in PETS.values()])
     return store
+
+
+def slowly_counted(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[int, Any, Any, Any]]:
+    """Rows, least, most and rows of each value by the name and type of columns, one value after the other."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for record in records:
+        for name, value in record.items():
+            match value:
+                case bool():
+                    found.setdefault((name, "truth"), []).append(value)
+                case int() | float():
+                    found.setdefault((name, "number"), []).append(float(value))
+                case str():
+                    found.setdefault((name, "text"), []).append(value)
+                case [_, *_]:
+                    found.setdefault((name, "list"), []).append(value)
+    counts = {}
+    for (name, type_), values in found.items():
+        in_order = type_ == "number" or (type_ == "text" and all(map(is_date, values)))
+        each: dict[Any, int] = {}
+        for value in values:
+            for one in set(value) if type_ == "list" else [value]:
+                each[one] = each.get(one, 0) + 1
+        ends = (min(values), max(values)) if in_order else (None, None)
+        counts[name, type_] = (len(values), *ends, each)
+    return counts
+
+
+def counted(store: Store, most: int = 1000) -> dict[tuple[str, str], tuple[int, Any, Any, Any]]:
+    counts = store.counts(most)
+    assert counts.exact
+    assert counts.rows == counts.of == store.count()
+    return {
+        (one.name, one.type): (one.rows, one.least, one.most, dict(one.values) if one.complete else None)
+        for one in counts.columns
+    }
+
+
+NAMES = ("name", "legs", "indoors", "K\u00e4se", "an entry with a long name " * 8)
+VALUES = st.one_of(
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda one: one + 0.0),
+    st.sampled_from(
+        ["", "a", "A", "2020-05-31", "2021-01-01T10:00:00Z", "\udcff", "\ue000\U0010fffe", "\U0010ffff", '"\\\n']
+    ),
+    st.lists(st.sampled_from(["", "sea", "sun", "\U0010ffff", "\ue000", "\ue000\U0010fffe"]), max_size=4),
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(records=st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES), min_size=1, max_size=12))
+def test_columns_are_counted_as_one_row_after_the_other_would_be(make: Make, records: list[dict[str, Any]]) -> None:
+    store = _emptied(make)
+    store.upsert([str(row) for row in range(len(records))], [[1.0, 0.0]] * len(records), records)
+    assert counted(store) == slowly_counted(records)
+    store.delete(["0"])
+    assert counted(store) == slowly_counted(records[1:])
+
+
+_made: dict[int, Store] = {}
+
+
+def _emptied(make: Make) -> Store:
+    """A store without rows; each test makes one."""
+    if id(make) not in _made:
+        _made.clear()
+        _made[id(make)] = make()
+    store = _made[id(make)]
+    store.delete(list(store.ids()))
+    return store
+
+
+def test_of_a_column_with_more_values_than_are_kept_none_is_counted(make: Make) -> None:
+    store = make()
+    records = [{"name": f"pet {row}", "legs": row % 3, "met": f"2020-05-{1 + row:02}"} for row in range(9)]
+    records[4]["tags"] = ["x" * 1000]
+    store.upsert([str(row) for row in range(9)], [[1.0, 0.0]] * 9, records)
+    found = counted(store, most=5)
+    assert found["name", "text"] == (9, None, None, None)
+    assert found["met", "text"] == (9, "2020-05-01", "2020-05-09", None)
+    assert found["legs", "number"] == (9, 0, 2, {0: 3, 1: 3, 2: 3})
+    assert found["tags", "list"] == (1, None, None, None)  # it is too long
+
+
+def test_an_empty_store_has_no_columns(make: Make) -> None:
+    assert counted(make()) == {}
 
 
 def ids(store: Store) -> list[str]:

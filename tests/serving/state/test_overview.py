@@ -9,7 +9,8 @@ from fastapi.testclient import TestClient
 
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
-from rungwise.index import Index, Searcher
+from rungwise.index import ExactStore, Index, Searcher
+from rungwise.index.stores import StoreCounts
 from rungwise.serving import _app as app
 from rungwise.serving import create_app
 from rungwise.serving.state import Current, Overviews, ServedIndex
@@ -134,39 +135,119 @@ def test_samples_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len({item["id"] for item in drawn[0]}) == 24
 
 
-def test_columns_are_read_anew_within_seconds_though_groups_are_not(
+def test_columns_are_counted_anew_within_seconds_though_groups_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    reading = overview.columns_of
+    counting = ExactStore.counts
 
-    def slow(*given: object) -> object:
+    def slow(store: ExactStore, most: int) -> StoreCounts:
         now[0] += 1
-        return reading(*given)
+        return counting(store, most)
 
-    monkeypatch.setattr(overview, "columns_of", slow)
+    monkeypatch.setattr(ExactStore, "counts", slow)
     overviews, first = Overviews(clock=lambda: now[0]), served(tmp_path)
-    assert overviews.columns_of(first) == first.columns  # until they are read
+    assert overviews.columns_of(first) == first.columns  # until they are counted
+    assert {column.rows for column in first.columns} == {None}
     overviews.settle()
     before = overviews.columns_of(first)
-    assert {column.name for column in before} >= {"title"}
-    second = replace(first, version="another", pictures=48)
+    assert {column.name: column.rows for column in before}["title"] == 24
+    assert isinstance(first.index.picture_store, ExactStore)
+    first.index.picture_store.delete(["0-red"])
+    second = replace(first, version="another")
     assert overviews.columns_of(second) == before
     overviews.settle()
     assert overviews.columns_of(second) == before  # not at once again
     now[0] += 3
     overviews.columns_of(second)
     overviews.settle()
-    assert overviews.columns_of(second)[0].rows == 48
+    assert overviews.columns_of(second)[0].rows == 23
 
 
-def test_columns_that_cannot_be_read_leave_those_of_before(
+def test_numbers_are_those_of_all_pictures_though_the_first_ones_differ(tmp_path: Path) -> None:
+    rows = 1200
+    features = FeatureRows(np.tile(np.array([COLOURS["red"]], np.float32), (rows, 1)))
+    person = tuple(
+        "bob" if row < 500 or row % 100 == 0 else None for row in range(rows)
+    )  # as where captions come first
+    columns = {"person": person, "folder": tuple(f"{row // 100:03}" for row in range(rows)), "year": tuple(range(rows))}
+    data = ImageCaptions(tuple(map(str, range(rows))), (), np.array([], int), features=features, columns=columns)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    overviews, now = Overviews(), Current(Searcher(index, ColourModel())).now()
+    overviews.columns_of(now)
+    overviews.settle()
+    found = {column.name: column for column in overviews.columns_of(now)}
+    assert [(one.value, one.rows) for one in found["person"].values] == [("bob", 507)]
+    assert (found["person"].rows, found["year"].least, found["year"].most) == (507, 0, 1199)
+    assert {one.value: one.rows for one in found["folder"].values} == {f"{number:03}": 100 for number in range(12)}
+
+
+def test_columns_that_cannot_be_counted_leave_those_of_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr(overview, "columns_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(ExactStore, "counts", lambda *_: 1 / 0)
     overviews, now = Overviews(), served(tmp_path)
     overviews.columns_of(now)
     overviews.settle()
     assert overviews.columns_of(now) == now.columns
+    assert overviews.facets_of(now) is None
     assert "columns of the index" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("dog", "Dogs"),
+        ("dog", "brown dog"),
+        ("two dogs", "dogs two"),
+        ("The beach", "beaches"),
+        ("puppy", "puppies"),
+        ("CAFÉ", "cafes"),
+        ("黑狗", "狗"),
+        ("sea", "..."),
+    ],
+)
+def test_names_that_say_nearly_the_same_are_taken(one: str, other: str) -> None:
+    given = [overview._stems(one)]
+    assert overview._is_taken(overview._stems(other), given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("brown dog", "black dog"), ("bus", "bush"), ("class", "clas day"), ("海", "狗")]
+)
+def test_names_that_differ_are_not_taken(one: str, other: str) -> None:
+    assert not overview._is_taken(overview._stems(other), [overview._stems(one)])
+
+
+def test_neighbouring_groups_have_names_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "_GROUPS", 4)
+    near = {
+        "red": ("dog", "at night"),
+        "orange": ("dogs", "in snow"),
+        "blue": ("boat", "at sea"),
+        "cyan": ("boats", "by day"),
+    }
+    place = {"red": [200, 0, 0], "orange": [200, 60, 0], "blue": [0, 0, 200], "cyan": [0, 60, 200]}
+    names = [name for name in near for _ in range(12)]
+    noise = np.random.default_rng(0).normal(0, 1, (48, 3))
+    rows = FeatureRows((np.array([place[name] for name in names]) + noise).astype(np.float32))
+    texts = tuple(f"a {near[name][0]}, {near[name][1]}" for name in names)
+    data = ImageCaptions(tuple(map(str, range(48))), texts, np.arange(48), features=rows)
+    index = Index.build(data, ColourModel(), tmp_path / "index")
+    made = overview.overview(Current(Searcher(index, ColourModel())).now())
+    stems = [overview._stems(one.label) for one in made.clusters if one.label]
+    assert len(made.clusters) == 4
+    assert len(stems) >= 2
+    assert not any(one <= other for place, one in enumerate(stems) for at, other in enumerate(stems) if at != place)
+    assert [(one.size, one.about) for one in made.clusters] == [(12, False)] * 4
+
+
+def test_sizes_are_about_so_where_some_pictures_were_grouped_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "_SAMPLE", 12)
+    made = overview.overview(served(tmp_path))
+    assert all(one.about for one in made.clusters)
+    assert sum(one.size for one in made.clusters) == 24
+    assert sorted(made.sample) == sorted(served(tmp_path / "same").index.picture_store.drawn(12))

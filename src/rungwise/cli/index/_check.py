@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> int:
     if asked.json:
         print(json.dumps(found.plain() | ({"tuning": tuning.plain()} if tuning else {}), indent=1, allow_nan=False))
     else:
-        _say(found)
+        _say(found, _of_how_many(index, queries))
         if tuning:
             console.print(_frontier(tuning))
     if tuning:
@@ -244,9 +244,21 @@ def _grading(asked: CheckIndex, index: Index, queries: Queries) -> Grading:
     return CaptionGrading(index, queries, source)
 
 
-def _say(found: IndexCheck) -> None:
+def _of_how_many(index: Index, queries: Queries) -> int:
+    """Number of captions or pictures of the index that the queries were drawn from; their own number for others."""
+    match queries.kind:
+        case "captions":
+            return index.caption_store.count()
+        case "pictures":
+            return len(index)
+    return len(queries)
+
+
+def _say(found: IndexCheck, of: int) -> None:
     say(f"store: {found.store.kind}, {'exact' if found.store.exact else 'approximate'}: {found.store.why}")
-    say(f"queries: {found.queries} {'texts' if found.kind == 'texts' else found.kind + ' of the index'}, k {found.k}")
+    asked = "texts" if found.kind == "texts" else f"{found.kind} of the index"
+    drawn = f", drawn at random from {of:,}" if of > found.queries else ""
+    say(f"queries: {found.queries} {asked}{drawn}, k {found.k}")
     say(f"degrees of relevance: {found.grades}")
     console.print(_table(found))
     if not found.store.exact:

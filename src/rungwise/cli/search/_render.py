@@ -273,7 +273,7 @@ def _said(value: Cell) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
     return _line(value) if isinstance(value, str) else ", ".join(map(_line, value))
 
 

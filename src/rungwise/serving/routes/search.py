@@ -367,19 +367,19 @@ def _browsed(served: ServedIndex, asked: SearchParameters) -> responses.FoundPic
 
 def _sampled(served: ServedIndex, overviews: Overviews, by: responses.By, k: int, of: int) -> responses.PictureSample:
     overview = overviews.of(served)
-    groups: list[tuple[str, str, int, Sequence[str]]] = []
+    groups: list[tuple[str, str, int, bool, Sequence[str]]] = []
     if by == "clusters" and overview is not None and overview.clusters:
-        groups = [(one.label, one.label, one.size, one.ids[:of]) for one in overview.clusters[:k]]
+        groups = [(one.label, one.label, one.size, one.about, one.ids[:of]) for one in overview.clusters[:k]]
     elif by == "newest" or overview is None:
-        groups = [("the newest", "", served.pictures, served.index.newest(k * of))]
+        groups = [("the newest", "", served.pictures, False, served.index.newest(k * of))]
     else:
-        groups = [("by lot", "", served.pictures, overview.sample[: k * of])]
+        groups = [("by lot", "", served.pictures, False, overview.sample[: k * of])]
     items = served.found([one for *_, ids in groups for one in ids])
     made = tuple(
         responses.PictureGroup(
-            label, query, size, tuple(responses.Picture(**picture_of(items[one])) for one in ids if one in items)
+            label, query, size, about, tuple(responses.Picture(**picture_of(items[one])) for one in ids if one in items)
         )
-        for label, query, size, ids in groups
+        for label, query, size, about, ids in groups
     )
     ready = by == "newest" or overview is not None
     return responses.PictureSample(served.version, by, ready, tuple(group for group in made if group.items))

@@ -19,6 +19,7 @@ __all__ = [
     "Changed",
     "ColumnType",
     "ColumnValue",
+    "ColumnValues",
     "FoundPicture",
     "FoundPictures",
     "FoundSimilar",
@@ -46,7 +47,8 @@ __all__ = [
 
 Value = bool | int | float | str | tuple[str, ...]
 """Value of a column: a truth value, a number, a text or several texts."""
-ColumnType = Literal["text", "number", "truth value", "texts"]
+ColumnType = Literal["text", "date", "number", "truth value", "texts"]
+"""Type of a column's values; of ``date`` are texts that are all dates, as ISO 8601 writes them."""
 By = Literal["clusters", "newest", "random"]
 """Ways of choosing a sample."""
 Band = Literal["exactly", "close", "loosely related", "best", "good", "further", ""]
@@ -73,11 +75,13 @@ class ColumnValue:
 
     Attributes:
         value: The value as a text.
-        rows: About how many pictures have it.
+        rows: Number of pictures that have it; of a folder, the pictures in it and in all below it.
+        inner: Whether it is a folder with folders in it.
     """
 
     value: str
     rows: int
+    inner: bool
 
 
 @dataclass(frozen=True)
@@ -88,19 +92,46 @@ class IndexColumn:
         name: Name of the column in a filter.
         type: Type of its values.
         examples: A few of its values.
-        rows: About how many pictures have a value.
-        least: The smallest number or earliest date; None for other values.
-        most: The largest number or latest date; None for other values.
-        values: The most frequent values, where most values stand more than once.
+        rows: Number of pictures that have a value; None until it is counted.
+        about: Whether numbers of pictures are about so, as pictures that were drawn at random say.
+        least: The smallest number or earliest date of all; None for other values, and where that is not known.
+        most: The largest number or latest date of all; None for other values, and where that is not known.
+        values: The most frequent values, or the outermost folders; empty where values hardly ever stand twice, and
+            until they are counted.
+        more: Whether there are further values, which ``/values`` finds.
     """
 
     name: str
     type: ColumnType
     examples: tuple[str, ...]
-    rows: int
+    rows: int | None
+    about: bool
     least: str | float | None
     most: str | float | None
     values: tuple[ColumnValue, ...]
+    more: bool
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of a column that were looked for.
+
+    Attributes:
+        index_version: Version of the index.
+        column: Name of the column.
+        ready: Whether values are counted yet; until then none are found.
+        about: Whether numbers of pictures are about so.
+        values: The values, those that begin with the text first; folders in the order of their names, others the most
+            frequent first.
+        more: Whether there are further ones.
+    """
+
+    index_version: str
+    column: str
+    ready: bool
+    about: bool
+    values: tuple[ColumnValue, ...]
+    more: bool
 
 
 @dataclass(frozen=True)
@@ -349,13 +380,15 @@ class PictureGroup:
     Attributes:
         label: What they have in common, or how they were chosen.
         query: A query that finds more of them; empty where there is none.
-        size: About how many pictures of the index belong to the group.
+        size: Number of pictures of the index that belong to the group.
+        about: Whether that is about so, as pictures that were drawn at random say.
         items: A few of the pictures.
     """
 
     label: str
     query: str
     size: int
+    about: bool
     items: tuple[Picture, ...]
 
 

@@ -8,33 +8,34 @@ from __future__ import annotations
 
 import logging
 import random
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from threading import Lock, Thread
 from time import monotonic
 
 import numpy as np
 
+from rungwise.core import limits
 from rungwise.index import FACTS, Row
 from rungwise.index.filters import OWN
-from rungwise.language import phrases_of, typical_phrases
+from rungwise.index.stores import words_of
+from rungwise.language import JOINING, phrases_of, typical_phrases
 from rungwise.serving.schemas.responses import IndexColumn
-from rungwise.serving.state._facets import columns_of
+from rungwise.serving.state._facets import Facets
 from rungwise.serving.state._served_index import ServedIndex
 from rungwise.serving.state._texts_of_items import texts_of
 
 _SAMPLE = 2_000
-_DRAWN_FROM = 200_000
-"""Number of newest pictures that the sample of a larger index is drawn from."""
-_COUNTED = 50_000
-"""Number of pictures whose columns are read."""
 _GROUPS = 12
 _OF_GROUP = 12
 _REST, _REST_OF_COLUMNS = 20.0, 3.0
 """Groups are made anew after this many times the duration of the last ones; and columns, which cost little."""
 _LONGEST_LABEL = 60
+_TOLD = 0.2
+"""Share of pictures that must have texts for these to name groups: those without any say nothing of a name."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +47,14 @@ class Cluster:
     Attributes:
         label: Value of a column that half of the pictures share, else a phrase that many of their captions share, or
             their columns or folders; empty if there is none.
-        size: About how many pictures of the index belong to it.
+        size: Number of pictures of the index that belong to it.
+        about: Whether that is about so, since some pictures were grouped for all.
         ids: Ids of a few pictures to which the label applies, the one nearest to the centre first.
     """
 
     label: str
     size: int
+    about: bool
     ids: tuple[str, ...]
 
 
@@ -75,7 +78,7 @@ class Overviews:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.at_hand: Overview | None = None
-        self._columns: tuple[str, tuple[IndexColumn, ...]] | None = None
+        self._facets: tuple[str, Facets] | None = None
         self._clock = clock
         self._lock = Lock()
         self._making: Thread | None = None
@@ -94,14 +97,19 @@ class Overviews:
             return at_hand
 
     def columns_of(self, served: ServedIndex) -> tuple[IndexColumn, ...]:
-        """The columns of what is served, within seconds of a change; those that are missing are read meanwhile."""
+        """The columns of what is served, within seconds of a change; without numbers until they are counted first."""
+        facets = self.facets_of(served)
+        return served.columns if facets is None else facets.columns
+
+    def facets_of(self, served: ServedIndex) -> Facets | None:
+        """The counted columns of what is served, within seconds of a change; None until they are counted first."""
         with self._lock:
-            at_hand = self._columns
+            at_hand = self._facets
             missing = at_hand is None or at_hand[0] != served.version
             if missing and self._reading is None and self._clock() >= self._columns_not_before:
                 self._reading = Thread(target=self._read, args=(served,), daemon=True)
                 self._reading.start()
-            return served.columns if at_hand is None else at_hand[1]
+            return None if at_hand is None else at_hand[1]
 
     def settle(self) -> None:
         """Wait for what is being made."""
@@ -113,9 +121,9 @@ class Overviews:
     def _read(self, served: ServedIndex) -> None:
         start = self._clock()
         try:
-            made = columns_of(islice(served.index.items(), _COUNTED), served.pictures)
+            made = Facets(served.index.picture_store.counts(limits().column_values), served.columns)
             with self._lock:
-                self._columns = served.version, made
+                self._facets = served.version, made
         except Exception:  # the filters of before are better than none
             _log.exception("the columns of the index could not be read")
         finally:
@@ -141,8 +149,8 @@ class Overviews:
 
 def overview(served: ServedIndex) -> Overview:
     """Make the overview of a version."""
-    ids = served.index.newest(_DRAWN_FROM)
-    sample = random.Random(served.version).sample(ids, min(_SAMPLE, len(ids)))
+    sample = served.index.picture_store.drawn(_SAMPLE)
+    random.Random(served.version).shuffle(sample)  # else the same pictures would always come first
     return Overview(served.version, tuple(sample), clusters_of(served, sample))
 
 
@@ -161,8 +169,8 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
     share = served.pictures / len(rows)
     texts = texts_of(served.found(names).values())
     phrases = [{name: phrases_of(one) for name, one in zip(names, kind, strict=True)} for kind in texts]
-    # Where most pictures have captions, they name groups: who took pictures says little of what they show.
-    phrases = [kind for kind in phrases if sum(map(bool, kind.values())) > len(names) / 2][:1] or phrases
+    # Where many pictures have captions, they name groups: who took pictures says little of what they show.
+    phrases = [kind for kind in phrases if sum(map(bool, kind.values())) > _TOLD * len(names)][:1] or phrases
     usual = [Counter(phrase for one in kind.values() for phrase in one) for kind in phrases]
     values = {name: _values(row) for name, row in rows.items()}
     usual_values = Counter(value for found in values.values() for value in found)
@@ -171,21 +179,52 @@ def clusters_of(served: ServedIndex, ids: Sequence[str]) -> tuple[Cluster, ...]:
         inside = np.flatnonzero(of_row == group)
         order = inside[np.argsort(-(vectors[inside] @ centres[group]), kind="stable")]
         groups_of_names.append([names[row] for row in order])
-    made: dict[str, Cluster] = {}
+    made: list[Cluster] = []
+    names_given: list[frozenset[str]] = []
     for members in sorted(filter(None, groups_of_names), key=len, reverse=True):
         # Each name with the members that have it: a group is shown by what bears its name.
         bearers: dict[str, list[str]] = {}
         if named := _shared_value([values[name] for name in members], usual_values, len(values)):
             bearers[named] = [name for name in members if named in values[name]]
         for kind, counts in zip(phrases, usual, strict=True):
-            for label, words in typical_phrases([kind[name] for name in members], counts, len(names)).items():
+            told = [kind[name] for name in members if kind[name]]
+            if len(told) < _TOLD * len(members):
+                continue
+            for label, words in typical_phrases(told, counts, sum(map(bool, kind.values()))).items():
                 bearers.setdefault(label, [name for name in members if words in kind[name]])
-        # Two groups of one name would lead to the same pictures.
-        label = next((one for one in bearers if one.casefold() not in made), "")
+        # Two groups of nearly one name would lead to nearly the same pictures.
+        label = next((one for one in bearers if not _is_taken(_stems(one), names_given)), "")
+        if label:
+            names_given.append(_stems(label))
         shown = bearers.get(label, members)
-        key = label.casefold() or f"\0{len(made)}"
-        made[key] = Cluster(label, round(len(members) * share), tuple(shown[:_OF_GROUP]))
-    return tuple(made.values())
+        size = round(len(members) * share)
+        made.append(Cluster(label, size, len(rows) < served.pictures, tuple(shown[:_OF_GROUP])))
+    return tuple(made)
+
+
+def _stems(label: str) -> frozenset[str]:
+    """What a name is made of, whatever its case, accents, order and plurals: words, and characters of East Asia.
+
+    >>> sorted(_stems("Two Foxes")), _stems("puppies") == _stems("Puppy"), _stems("The dogs") == _stems("dog")
+    (['fox', 'two'], True, True)
+    """
+    words = [word for word in words_of(label) if word not in JOINING]
+    parts = (word if unicodedata.east_asian_width(word[0]) == "W" else [_singular(word)] for word in words)
+    return frozenset(chain.from_iterable(parts))
+
+
+def _singular(word: str) -> str:
+    """An English word without what a plural may have added to it; of others no more is lost than an s."""
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _is_taken(name: frozenset[str], given: Iterable[frozenset[str]]) -> bool:
+    """Whether a name says no more than one that was given, or no less, or nothing."""
+    return not name or any(name <= other or other <= name for other in given)
 
 
 def _values(row: Row) -> frozenset[str]:

@@ -20,9 +20,10 @@ from rungwise.core import digest_of_parts
 from rungwise.core.output import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
+from rungwise.index.stores import StoreCounts, count_records
 from rungwise.language import phrases_of, shared_phrases
 from rungwise.serving.schemas.responses import IndexColumn
-from rungwise.serving.state._facets import columns_of
+from rungwise.serving.state._facets import Facets, uncounted
 from rungwise.serving.state._picture_cache import PictureCache
 from rungwise.serving.state._texts_of_items import texts_of
 
@@ -47,7 +48,7 @@ class ServedIndex:
         pictures: Number of pictures.
         captions: Number of distinct captions.
         examples: A few phrases that several pictures share: in captions, else in the user's columns, else as folders.
-        columns: Columns of the pictures, as the first ones have them.
+        columns: Columns of the pictures, as the first ones have them, without any number.
         found: Cache that looks up pictures by their ids.
     """
 
@@ -174,9 +175,9 @@ def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
     items = list(islice(index.items(), _LOOKED_AT))
     examples = _examples(items)
     pictures, captions = len(index), index.caption_store.count()
-    return ServedIndex(
-        searcher, _version(look), pictures, captions, examples, columns_of(items, pictures), PictureCache(index)
-    )
+    some, looked_at = count_records((item.columns for item in items), _LOOKED_AT)
+    columns = uncounted(Facets(StoreCounts(some, looked_at, looked_at)).columns)
+    return ServedIndex(searcher, _version(look), pictures, captions, examples, columns, PictureCache(index))
 
 
 def _version(look: Stamps) -> str:

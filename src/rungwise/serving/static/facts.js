@@ -8,6 +8,9 @@ const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyl
 
 export const number = (value) => numbers.format(value);
 
+/** A number of pictures as it is known: "1,000", or "about 1,000" where pictures drawn at random say so. */
+export const counted = (rows, about) => `${about ? "about " : ""}${number(rows)}`;
+
 /** [[name, text or list of texts], ...]: the user's columns first. */
 export function factsOf(columns) {
   const names = Object.keys(columns).filter((name) => !NOT_SHOWN.has(name));

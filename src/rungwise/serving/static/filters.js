@@ -1,12 +1,15 @@
 // The sheet with filters: a field for each column, an expression for what fields cannot say, and how to search.
 
+import { ask } from "./api.js";
 import { element, make } from "./dom.js";
+import { counted } from "./facts.js";
+import { makeFinder } from "./finder.js";
 import { condition, joined, partsOf, readCondition } from "./where.js";
 
-const MOST_CHOICES = 30;
 const FIRST = ["taken", "folder", "tags"];
 const TECHNICAL = new Set(["file", "bytes", "width", "height", "format", "modified", "latitude", "longitude"]);
 const AGAIN = [0, 1500, 4000]; // milliseconds after which the columns are asked for again while the sheet is untouched
+const COUNTING = 1000; // milliseconds after which they are asked for again while the server counts
 const NOT_OFFERED = new Set(["hash"]);
 
 /** @param on {open(search), refresh(): Promise} `refresh` asks the server what columns there are by now, and offers them. */
@@ -19,13 +22,15 @@ export function makeFilters(on) {
   // A year that stands beside the day was read from it.
   const isTechnical = ({ name }) => TECHNICAL.has(name) || (name === "year" && columns.some((one) => one.name === "taken"));
   let touched = false; // whether somebody has changed a field
+  let timer;
 
   function offer(about) {
     pictures = about.pictures;
     const before = JSON.stringify(columns);
-    const captions = about.captions ? [{ name: "captions", type: "texts", values: [] }] : [];
+    const captions = about.captions ? [{ name: "captions", type: "texts", values: [], more: false, rows: about.captions }] : [];
     const offered = [...about.columns.filter(({ name }) => !NOT_OFFERED.has(name) && name !== "captions"), ...captions];
     columns = [...FIRST.flatMap((name) => offered.filter((column) => column.name === name)), ...offered.filter(({ name }) => !FIRST.includes(name))];
+    element("counting").hidden = columns.every(({ rows }) => rows !== null);
     // Who opens the sheet before the server has told of its columns gets their fields when they come.
     if (sheet.open && !fields.length) fill(element("typed-where").value);
     else if (sheet.open && !touched && before !== JSON.stringify(columns)) fill(search.where);
@@ -41,7 +46,15 @@ export function makeFilters(on) {
     element("favourites-alone").checked = Boolean(search.favourites);
     touched = false;
     sheet.showModal();
-    for (const time of AGAIN) setTimeout(() => sheet.open && !touched && on.refresh().catch(() => {}), time);
+    for (const time of AGAIN) setTimeout(again, time);
+  }
+
+  /** Ask what columns there are by now, until all are counted. */
+  async function again() {
+    if (!sheet.open || touched) return;
+    await on.refresh().catch(() => {});
+    clearTimeout(timer);
+    if (!element("counting").hidden) timer = setTimeout(again, COUNTING);
   }
 
   /** Fields for the columns; what they cannot say stays an expression. */
@@ -85,8 +98,8 @@ export function makeFilters(on) {
 }
 
 /** Whether a column has one value, and all pictures have it. */
-function isConstant({ least, most, values, rows }, pictures) {
-  return rows >= pictures && (values.length === 1 || (least !== null && least !== undefined && least === most));
+function isConstant({ least, most, values, more, rows, about }, pictures) {
+  return rows !== null && !about && rows >= pictures && ((values.length === 1 && !more && !values[0].inner) || (least !== null && least !== undefined && least === most));
 }
 
 /** A field for a column, filled from the parts of the filter that it can say, which it takes. */
@@ -96,31 +109,15 @@ function fieldOf(column, parts) {
     if (found) found.taken = true;
     return found?.read.value ?? "";
   };
-  if (column.name === "folder" && column.values.length) return choice(column, take, foldersOf(column.values));
-  const values = column.values.slice(0, MOST_CHOICES);
+  const { values, about } = column;
+  if (column.name === "folder" && values.length) return finding(column, take);
   if (column.type === "number") return range(column, take, "number");
   if (column.type === "truth value") return choice(column, take, [[true, "yes"], [false, "no"]]);
   if (column.type === "texts" && values.length) return ticks(column, take, values);
-  if (/^\d{4}-\d\d-\d\d/.test(column.least ?? "")) return range(column, take, "date");
-  if (values.length) return choice(column, take, values.map(({ value, rows }) => [value, `${value} (${rows})`]));
+  if (column.type === "date") return range(column, take, "date");
+  if (values.length && column.more) return finding(column, take);
+  if (values.length) return choice(column, take, values.map(({ value, rows }) => [value, `${value} (${counted(rows, about)})`]));
   return containing(column, take);
-}
-
-/** Folders in order, each with those around it and the number of pictures in it and below, indented by depth. */
-function foldersOf(values) {
-  const counts = new Map();
-  for (const { value, rows } of values) {
-    const parts = value.split("/");
-    for (let depth = 1; depth <= parts.length; depth++) {
-      const folder = parts.slice(0, depth).join("/");
-      if (folder) counts.set(folder, (counts.get(folder) ?? 0) + rows);
-    }
-  }
-  const order = [...counts.keys()].sort((one, other) => (one.split("/").join("\0") < other.split("/").join("\0") ? -1 : 1));
-  return order.map((folder) => {
-    const parts = folder.split("/");
-    return [folder, `${"\u2003".repeat(parts.length - 1)}${parts.at(-1)} (${counts.get(folder)})`];
-  });
 }
 
 const DAY_END = "T23:59:59";
@@ -153,22 +150,41 @@ function choice(column, take, choices) {
   };
 }
 
+function finding(column, take) {
+  const finder = makeFinder(column, take("=="));
+  return { element: finder.element, conditions: () => (finder.value() === "" ? [] : [condition(column.name, "==", finder.value())]) };
+}
+
 function ticks(column, take, values) {
   const taken = [];
   for (let value = take("has"); value !== ""; value = take("has")) taken.push(value);
-  const choices = [...new Set([...taken, ...values.map(({ value }) => value)])];
+  const rows = new Map(values.map((one) => [one.value, one.rows]));
+  const choices = [...new Set([...taken, ...rows.keys()])];
   const boxes = choices.map((value) => make("input", { type: "checkbox", checked: taken.includes(value) }));
-  const shown = choices.map((value, place) => make("label", { class: "pick" }, boxes[place], make("span", { textContent: value, dir: "auto" })));
-  // Of many, only the most frequent are listed.
-  const other = make("input", { type: "text", placeholder: "another…", maxLength: 500, autocomplete: "off", dir: "auto", aria: { label: `another of ${column.name}` } });
+  const text = (value) => make("span", {}, make("span", { textContent: value, dir: "auto" }), rows.has(value) ? make("small", { textContent: ` ${counted(rows.get(value), column.about)}` }) : "");
+  const shown = choices.map((value, place) => make("label", { class: "pick" }, boxes[place], text(value)));
+  const other = column.more ? another(column) : null;
   const picks = make("div", { class: "picks" }, ...shown);
   return {
-    element: make("fieldset", { class: "column" }, make("legend", { textContent: column.name }), picks, ...(values.length < MOST_CHOICES ? [] : [other])),
+    element: make("fieldset", { class: "column" }, make("legend", { textContent: column.name }), picks, ...(other ? other.elements : [])),
     conditions: () =>
-      [...choices.filter((_, place) => boxes[place].checked), other.value.trim()]
+      [...choices.filter((_, place) => boxes[place].checked), other?.field.value.trim()]
         .filter(Boolean)
         .map((value) => condition(column.name, "has", value)),
   };
+}
+
+/** A box for a text that is not listed; the server says which ones there are. */
+function another({ name }) {
+  const list = make("datalist", { id: `others-${name}` });
+  const field = make("input", { type: "text", placeholder: "another…", maxLength: 500, autocomplete: "off", dir: "auto", aria: { label: `another of ${name}` } });
+  field.setAttribute("list", list.id);
+  field.addEventListener("input", async () => {
+    const contains = field.value.trim();
+    const found = contains ? await ask("values", new URLSearchParams({ column: name, contains })).catch(() => null) : null;
+    if (found && field.value.trim() === contains) list.replaceChildren(...found.values.map(({ value, rows }) => make("option", { value, label: `${value} (${counted(rows, found.about)})` })));
+  });
+  return { field, elements: [field, list] };
 }
 
 function containing(column, take) {

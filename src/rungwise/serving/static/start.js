@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { nothing } from "./address.js";
 import { element, make, wantsNewTab } from "./dom.js";
-import { heading, number } from "./facts.js";
+import { counted, heading, number } from "./facts.js";
 import { toast } from "./say.js";
 import { tile } from "./tile.js";
 
@@ -118,7 +118,8 @@ export function makeStart(on) {
         event.preventDefault();
         on.search(search);
       };
-      made.append(make("h2", {}, title));
+      const size = `${counted(group.size, group.about)} ${group.size === 1 ? "picture" : "pictures"} like these`;
+      made.append(make("h2", {}, title, make("small", { class: "quiet", textContent: size })));
     }
     pictures.setAttribute("aria-label", label || "Pictures");
     made.append(pictures);

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -31,7 +32,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rungwise.core import UserError
+from rungwise.core import UserError, limited
 from rungwise.data import read
 from rungwise.index import WORDS, Condition, Index, Not, Where, parse_where
 from rungwise.index.filters import Expression
@@ -40,6 +41,7 @@ from rungwise.index.stores import Approximation, WordIndex
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.index.stores.milvus import MilvusStore, full_text
 from rungwise.index.stores.milvus import _filtered_rows as filtered_rows
+from rungwise.index.stores.milvus import _store as milvus_store
 from rungwise.index.stores.milvus._collection import Collection
 from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 from rungwise.index.stores.milvus._order import first_places, in_order, last_places
@@ -136,6 +138,25 @@ def test_more_rows_than_one_answer_of_the_server_holds(place: str) -> None:
         assert store.search(vectors[:1], 5, Where(without=many)).ids[0][0] not in many
         assert store.delete(names[:3000]) == 3000
         assert store.count() == 6000
+
+
+def test_of_more_rows_than_are_to_be_read_some_are_counted_that_chance_drew(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milvus_store, "_COUNTED", 40)
+    names = [f"p{n}" for n in range(200)]
+    with MilvusStore.create(place, "store", 2, Cosine(), columns={"name": "text"}) as store:
+        records = [{"name": "bob" if n < 50 else "eve", "n": n} for n in range(200)]
+        store.upsert(names, [[1.0, 0.0]] * 200, records)
+        with limited(counted_rows=199):
+            found = store.counts(30)
+        assert (found.rows, found.of, found.exact) == (40, 200, False)
+        by_name = {one.name: one for one in found.columns}
+        drawn = [records[int(one[1:])] for one in smallest_keys(names, 40)]
+        assert by_name["name"].values == Counter(one["name"] for one in drawn)
+        assert (by_name["n"].least, by_name["n"].complete) == (min(one["n"] for one in drawn), False)
+        with limited(counted_rows=200):
+            assert store.counts(200).exact
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rungwise.index.filters import OWN, Both, Condition, Either, Expression, Not, Scalar
-from rungwise.index.stores._engine_rows import ID, NO_NUMBER, NO_TEXT, Type, as_number, as_text, column_of, to_engine
+from rungwise.index.stores._column_counts import Type
+from rungwise.index.stores._engine_rows import ID, NO_NUMBER, NO_TEXT, as_number, as_text, column_of, to_engine
 from rungwise.index.stores.milvus._rows import COLUMNS, FIELDS_OF_THEIR_OWN
 
 _Side = str | bool
