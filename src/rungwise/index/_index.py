@@ -24,6 +24,7 @@ from rungwise.index.update import (
     Changes,
     FilesOfItems,
     Progress,
+    Skipped,
     Stored,
     Target,
     Thumbnails,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _IN_ORDER = 0.1
 """Share of rows written or removed from which on an update compacts the stores."""
+_LOOKED_UP = 256
+"""Number of captions up to which an update looks up their pictures, and beyond which it reads all rows."""
 _TAKES_LONG = 20_000
 """Number of pictures from which on compaction takes more than a second or so."""
 
@@ -265,7 +268,7 @@ class Index(ReadableIndex):
             if update.moved and self.folder is not None:
                 move_marks(self.folder, update.moved)
             with self._changing():
-                self._settle(None)
+                self._settle(self._perhaps_orphaned(data, update.left_out))
                 if self.folder is None:
                     self.left_out = update.left_out
                 else:
@@ -384,6 +387,18 @@ class Index(ReadableIndex):
             if self.folder is not None:
                 self.manifest = replace(self.manifest, revision=self.manifest.revision + 1)
                 storage.write_manifest(self.folder, self.manifest)
+
+    def _perhaps_orphaned(self, data: ImageCaptions, left_out: Sequence[Skipped]) -> list[str] | None:
+        """Captions that no picture of the collection bears; None if they are so many that all rows are better read.
+
+        Rows of the collection hold the captions that it gives, unless their pictures could not be read. Other rows,
+        such as those that clients of a server added, may bear a caption, too, and are searched for it.
+        """
+        unread = {one.id for one in left_out}
+        ids, bearers = data.image_ids, data.image_of_caption.tolist()
+        borne = {text for text, at in zip(data.captions, bearers, strict=True) if ids[at] not in unread}
+        others = [text for text in self.caption_store.ids() if text not in borne]
+        return others if len(others) <= _LOOKED_UP else None
 
     def _settle(self, texts: Iterable[str] | None) -> None:
         """After pictures have changed, remove those of these captions, or of all if None, that no picture has."""

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, overload
@@ -46,6 +47,7 @@ FACTS = frozenset(
     }
 )
 """Columns that are known of a picture without its owner's help."""
+_FACT_NAMES = sorted(FACTS)
 _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 
@@ -203,7 +205,7 @@ def item_digest(item: Item, folder: Path | None) -> str:
     """
     said = [
         *(_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())),
-        *(sorted(FACTS), item.folder),
+        *(_FACT_NAMES, item.folder),
     ]
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
@@ -242,8 +244,8 @@ def to_record(item: Item, folder: Path | None, source: ItemSource | None = None)
 
 def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    path = None if path is None else stored_path(path, folder)
-    own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
+    stored = None if path is None else (_stored_folder(path.parent, folder) / path.name).as_posix()
+    own: dict[str, Any] = {"path": stored, "caption_ids": list(item.caption_ids)}
     return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
 
 
@@ -256,6 +258,12 @@ def stored_path(path: Path, folder: Path | None) -> Path:
     folder = _absolute_folder(folder)
     inside = folder is not None and path.is_relative_to(folder.parent)
     return Path(os.path.relpath(path, folder)) if inside else path
+
+
+@lru_cache(maxsize=1024)
+def _stored_folder(parent: Path, folder: Path | None) -> Path:
+    """The folder of a picture as an index in ``folder`` stores it; many pictures lie in one."""
+    return stored_path(parent, folder)
 
 
 def path_of_stored(path: str, folder: Path | None) -> Path:

@@ -144,7 +144,7 @@ class Update:
         self._progress = progress or (lambda done: None)
         self._stored = stored or (lambda ids: None)
         self._before = {one.id: one for one in left_out}
-        self._texts = {text for text, _ in target.captions.records()}
+        self._texts = set(target.captions.ids())
         self._known = {one: source_of(record) for one, record in target.pictures.records()}
         self._bearer = {source.content: one for one, source in self._known.items() if source and source.content}
         self._row_of_text = _first_rows(data)
