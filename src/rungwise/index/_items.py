@@ -171,6 +171,8 @@ def _absolute(picture: Picture) -> Picture: ...
 
 def _absolute(picture: Picture) -> Picture:
     file = picture.file if isinstance(picture, PackedPicture) else picture
+    if file.is_absolute() and ".." not in file.parts:
+        return picture
     if address_of(file) is None:
         # Links are not followed: people arrange pictures by them.
         file = Path(os.path.abspath(file))  # noqa: PTH100
