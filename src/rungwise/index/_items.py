@@ -47,7 +47,6 @@ FACTS = frozenset(
     }
 )
 """Columns that are known of a picture without its owner's help."""
-_FACT_NAMES = sorted(FACTS)
 _FACTS_WITH_WORDS = frozenset({"file", "folder"})
 
 
@@ -207,7 +206,7 @@ def item_digest(item: Item, folder: Path | None) -> str:
     """
     said = [
         *(_place_of(item, folder), item.captions, sorted(item.columns.items()), sorted(item.fallbacks.items())),
-        *(_FACT_NAMES, item.folder),
+        *(sorted(FACTS), item.folder),
     ]
     return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
@@ -246,7 +245,7 @@ def to_record(item: Item, folder: Path | None, source: ItemSource | None = None)
 
 def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    stored = None if path is None else (_stored_folder(path.parent, folder) / path.name).as_posix()
+    stored = None if path is None else (_stored_folder(path.parent, _absolute_folder(folder)) / path.name).as_posix()
     own: dict[str, Any] = {"path": stored, "caption_ids": list(item.caption_ids)}
     return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
 
