@@ -1,4 +1,4 @@
-"""What stands in the folders of a collection, in one digest: an index of it is up to date as long as that is the same."""
+"""What stands in the folders of a collection, in one digest, by which an index of it is known to be up to date."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ from rungwise.index.update import (
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
+    from rungwise.data import CollectionSource
     from rungwise.models import DualEncoder, IndexEncoder
 
 
