@@ -93,3 +93,23 @@ def test_pictures_in_larger_files_come_back(picture: PackedPicture, folder: str)
     record = json.loads(json.dumps(to_record(item, Path(folder))))
     assert from_record("a", record, Path(folder)) == item
     assert Path(record[ITEM]["path"]).is_absolute() == (folder == "/elsewhere/index")
+
+
+def test_a_relative_folder_is_that_of_the_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = Item("a", tmp_path / "one" / "a.jpg")
+    stored = {}
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        stored[name] = to_record(item, Path("index"))[ITEM]["path"]
+    assert stored == {"one": "../a.jpg", "two": str(item.path)}
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "../photos/a.jpg", "./a.jpg", "b/../a.jpg"])
+def test_paths_are_straight_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    monkeypatch.chdir(photos)
+    for path in (Path(name), photos / name):
+        data = ImageCaptions(("a",), (), np.empty(0, np.int64), paths=(path,))
+        assert Items(data)[0].path == photos / "a.jpg"

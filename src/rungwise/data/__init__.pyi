@@ -10,6 +10,7 @@ from ._columns import typed as typed
 from ._datasets import dataset_of as dataset_of
 from ._inspection import inspect as inspect
 from ._inspection import render as render
+from ._listing import listing_of as listing_of
 from ._readers import LAYOUTS as LAYOUTS
 from ._readers import read as read
 from ._readers import read_again as read_again

@@ -37,11 +37,14 @@ from rungwise.index.update import (
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
+    from rungwise.data import CollectionSource
     from rungwise.models import DualEncoder, IndexEncoder
 
 
 _IN_ORDER = 0.1
 """Share of rows written or removed from which on an update compacts the stores."""
+_FEW_CAPTIONS = 256
+"""Number of captions up to which the pictures that have them are looked for, rather than all pictures read."""
 _TAKES_LONG = 20_000
 """Number of pictures from which on compaction takes more than a second or so."""
 
@@ -201,6 +204,7 @@ class Index(ReadableIndex):
         allow_removals: bool = False,
         thumbnails: bool | None = None,
         say: Callable[[str], None] | None = None,
+        listing: str = "",
     ) -> Changes:
         """Make the index hold a collection and nothing else, touching only what changed.
 
@@ -231,6 +235,8 @@ class Index(ReadableIndex):
             thumbnails: Keep small copies of the pictures from now on, or no more; as before if None.
             say: Called with a line before something that may take long: where more than a tenth of the rows is new, the
                 stores are compacted in the end.
+            listing: What stood in the folders of the collection before it was read
+                (:func:`rungwise.data.listing_of`), for :meth:`holds`.
 
         Raises:
             UserError: If another model built the index, another update is under way, no picture can be read, the
@@ -264,16 +270,18 @@ class Index(ReadableIndex):
             changes = update.run()
             if update.moved and self.folder is not None:
                 move_marks(self.folder, update.moved)
-            with self._changing():
-                self._settle(None)
-                if self.folder is None:
-                    self.left_out = update.left_out
-                else:
-                    about = _collection(data, self._place, self.manifest.mounts if changes.withheld else ())
-                    manifest = replace(self.manifest, name=data.name, **about)
-                    if update.left_out != self.left_out or manifest != self.manifest:
-                        self.manifest = storage.write_issues(self.folder, manifest, update.left_out)
-                        self.left_out = update.left_out
+            with self._newest():
+                settled = self._settle(update.unclaimed)
+                about = _collection(data, self._place, self.manifest.mounts if changes.withheld else ())
+                # Of files elsewhere, which a table may name, a listing of the folders says nothing.
+                known = not changes.withheld and not rehash and _lies_in_its_folders(data)
+                manifest = replace(self.manifest, name=data.name, listing=listing if known else "", **about)
+                told = update.left_out != self.left_out or (self.folder is not None and manifest != self.manifest)
+                self.left_out = update.left_out
+                if told and self.folder is not None:
+                    self.manifest = storage.write_issues(self.folder, manifest, update.left_out)
+                elif settled:
+                    self._raise_revision(self.manifest.listing)
             if data.has_pictures and not len(self):
                 _refuse_if_none(data, changes)
             rows, before = len(self), self.manifest.rows_in_order
@@ -283,10 +291,19 @@ class Index(ReadableIndex):
                 self.compact()
         return changes
 
+    def holds(self, source: CollectionSource, listing: str) -> bool:
+        """Whether the index is up to date with a collection that is read from there, as far as can be told unread.
+
+        Args:
+            source: Where the collection is read from, and as what.
+            listing: What stands in its folders now (:func:`rungwise.data.listing_of`).
+        """
+        return bool(listing) and listing == self.manifest.listing and source == self.source
+
     def compact(self) -> None:
         """Free the space of rows that are gone, and order what speeds up a search."""
-        with self._changing():
-            self._settle(None)  # of a process that died between pictures and captions
+        with self._changing(rows=False):
+            self._settle(self.caption_store.ids())  # of a process that died between pictures and captions
             self.picture_store.compact()
             self.caption_store.compact()
             if kept := self._thumbnails:
@@ -296,7 +313,7 @@ class Index(ReadableIndex):
 
     def approximate(self, settings: Approximation) -> None:
         """Set how thoroughly the approximate search of pictures looks; refuses where every picture is compared."""
-        with self._changing():
+        with self._changing(rows=False):
             if (index := self.picture_store.approximate_index) is None:
                 raise UserError(f"{self._where}: there is nothing to set: {self.picture_store.about().why}")
             index.keep(settings)
@@ -308,7 +325,7 @@ class Index(ReadableIndex):
             UserError: If it was fitted for another model.
         """
         self.check_calibration(calibration)
-        with self._changing():
+        with self._changing(rows=False):
             if self.folder is not None:
                 storage.write_calibration(self.folder, calibration)
             self._calibration = (calibration,)
@@ -377,24 +394,31 @@ class Index(ReadableIndex):
                 self._stamps = storage.stamps(self.folder)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Do a change under :meth:`_newest`, and raise the revision by which others notice it."""
+    def _changing(self, *, rows: bool = True) -> Iterator[None]:
+        """Do a change under :meth:`_newest`, and raise the revision by which others notice it.
+
+        After a change of ``rows`` the index may hold another collection than the one in its folders.
+        """
         with self._newest():
             yield
-            if self.folder is not None:
-                self.manifest = replace(self.manifest, revision=self.manifest.revision + 1)
-                storage.write_manifest(self.folder, self.manifest)
+            self._raise_revision(listing="" if rows else self.manifest.listing)
 
-    def _settle(self, texts: Iterable[str] | None) -> None:
-        """After pictures have changed, remove those of these captions, or of all if None, that no picture has."""
-        if texts is None:
+    def _raise_revision(self, listing: str) -> None:
+        if self.folder is not None:
+            self.manifest = replace(self.manifest, revision=self.manifest.revision + 1, listing=listing)
+            storage.write_manifest(self.folder, self.manifest)
+
+    def _settle(self, texts: Iterable[str]) -> bool:
+        """Remove those of these captions that no picture has; tells whether there were any."""
+        distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+        if len(distinct) > _FEW_CAPTIONS:  # reading all pictures once is less than looking for each caption
             borne: Container[str] = {text for item in self.items() for text in item.captions}
-            distinct = list(self.captions())
         else:
-            distinct = [text for text in dict.fromkeys(texts) if text.strip()]
             borne = self.ids_with_captions(distinct) if distinct else {}
-        if orphans := [text for text in distinct if text not in borne]:
+        orphans = [text for text in distinct if text not in borne]
+        if orphans:
             self.caption_store.delete(orphans)
+        return bool(orphans)
 
 
 def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] = ()) -> dict[str, Any]:
@@ -413,6 +437,15 @@ def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] 
         "source": source,
         "mounts": tuple(sorted({*mounts, *(stored_path(one, folder).as_posix() for one in found)})),
     }
+
+
+def _lies_in_its_folders(data: ImageCaptions) -> bool:
+    """Whether all picture files of a collection lie in the folders that it was read from."""
+    if data.source is None or not data.paths:
+        return False
+    folders = tuple(f"{os.path.abspath(one)}{os.sep}" for one in data.source.folders)  # noqa: PTH100
+    files = (file_of(picture) for picture in data.paths)
+    return all(file is not None and os.path.abspath(file).startswith(folders) for file in files)  # noqa: PTH100
 
 
 def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, overload
@@ -169,6 +170,8 @@ def _absolute(picture: Picture) -> Picture: ...
 
 def _absolute(picture: Picture) -> Picture:
     file = picture.file if isinstance(picture, PackedPicture) else picture
+    if file.is_absolute() and ".." not in file.parts:
+        return picture
     if address_of(file) is None:
         # Links are not followed: people arrange pictures by them.
         file = Path(os.path.abspath(file))  # noqa: PTH100
@@ -242,8 +245,8 @@ def to_record(item: Item, folder: Path | None, source: ItemSource | None = None)
 
 def _place_of(item: Item, folder: Path | None) -> dict[str, Any]:
     path = item.path.file if isinstance(item.path, PackedPicture) else item.path
-    path = None if path is None else stored_path(path, folder)
-    own: dict[str, Any] = {"path": None if path is None else path.as_posix(), "caption_ids": list(item.caption_ids)}
+    stored = None if path is None else (_stored_folder(path.parent, _absolute_folder(folder)) / path.name).as_posix()
+    own: dict[str, Any] = {"path": stored, "caption_ids": list(item.caption_ids)}
     return own | {"place": item.path.place} if isinstance(item.path, PackedPicture) else own
 
 
@@ -256,6 +259,12 @@ def stored_path(path: Path, folder: Path | None) -> Path:
     folder = _absolute_folder(folder)
     inside = folder is not None and path.is_relative_to(folder.parent)
     return Path(os.path.relpath(path, folder)) if inside else path
+
+
+@lru_cache(maxsize=1024)
+def _stored_folder(parent: Path, folder: Path | None) -> Path:
+    """The folder of a picture as an index in ``folder`` stores it; many pictures lie in one."""
+    return stored_path(parent, folder)
 
 
 def path_of_stored(path: str, folder: Path | None) -> Path:

@@ -194,7 +194,7 @@ class ReadableIndex:
 
     def captions(self) -> Iterator[str]:
         """The distinct captions of the collection."""
-        return (text for text, _ in self.caption_store.records())
+        return self.caption_store.ids()
 
     def ids_with_captions(self, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ids of the pictures that have each of these captions; captions that no picture has are left out."""

@@ -16,6 +16,7 @@ from rungwise import data
 from rungwise.cli import main
 from rungwise.cli.index import _command as commands
 from rungwise.cli.index._command import beside
+from rungwise.index import Index
 from tests.published import CAPTIONS, Published, photos
 
 
@@ -132,6 +133,39 @@ def test_the_same_command_again_touches_only_what_changed(
         assert f"{changed} (0 encoded)" in said
         assert "1 picture could not be read, left out:" in said
         assert "2.jpg" in said
+
+
+def _settle(folder: Path) -> None:
+    """Let all files of a folder be old enough for their times to tell whether they are the same."""
+    for path in folder.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def test_where_no_file_was_changed_nothing_is_read(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pictures / "broken.jpg").write_bytes(b"no picture")
+    _settle(pictures)
+    read, times = data.read_again, []
+    monkeypatch.setattr(data, "read_again", lambda source: (times.append(source), read(source))[1])
+    assert main(["index", "photos", "--model", model]) == 0
+    capsys.readouterr()
+    for words in ([], ["--model", model], ["--allow-removals"]):
+        assert main(["index", "photos", *words]) == 0
+        said = capsys.readouterr().out
+        assert "no file was changed; rungwise inspect photos lists what is not read" in said
+        assert "1 picture could not be read, left out:" in said
+        assert "0 added, 0 changed, 0 removed, 5 unchanged (0 encoded)" in said
+        assert len(times) == 1
+    for number, words in enumerate((["--rehash"], ["--thumbnails"], ["--exclude", "0.jpg"]), start=2):
+        assert main(["index", "photos", *words]) == 0
+        assert "no file was changed" not in capsys.readouterr().out
+        assert len(times) == number
+    assert main(["index", "photos", "--exclude", "x"]) == 0  # which the index remembers from now on
+    Index.open(Path("photos.index")).remove(["1.jpg"])
+    capsys.readouterr()
+    assert main(["index", "photos"]) == 0  # what was taken out otherwise comes back
+    assert "1 added, 0 changed, 0 removed, 4 unchanged (1 encoded)" in capsys.readouterr().out
 
 
 def test_where_nothing_is_to_be_encoded_no_model_is_opened(

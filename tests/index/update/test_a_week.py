@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.data import read, read_again
+from rungwise.data import listing_of, read, read_again
 from rungwise.index import Index
 from rungwise.index.update import Changes
 from rungwise.index.update import _file_reader as file_reader
@@ -60,7 +60,14 @@ class Week:
         if place.exists():
             index = Index.open(place)
             assert index.source is not None
-            changes = index.update(read_again(index.source), self.model, allow_removals=allow_removals)
+            listing = listing_of(index.source, without=place)
+            held = index.holds(index.source, listing)
+            data = read_again(index.source)
+            changes = index.update(data, self.model, allow_removals=allow_removals, listing=listing)
+            # Whatever looks up to date without being read, is.
+            assert not (held and (changes or changes.withheld)), what
+            if again := listing_of(index.source, without=place):  # none where a file is newer than the test's clock
+                assert Index.open(place).holds(index.source, again) is not bool(changes.withheld), what
         else:
             index = Index.create(place, self.model, name=self.photos.name, store="exact")
             changes = index.update(read(self.photos), self.model)

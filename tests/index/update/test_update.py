@@ -6,7 +6,7 @@ rungwise.index.layout.store_pair.
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from rungwise.data.layouts import PictureFolder, read_folder
 from rungwise.data.pictures import _picture_files as door
 from rungwise.index import Index
 from rungwise.index import _items as items
+from rungwise.index.filters import Where
 from rungwise.index.layout import keep_favourite, read_favourites, read_grades
 from rungwise.index.layout.manifest import read_issues, read_manifest
+from rungwise.index.stores import Record, Store
 from rungwise.index.stores.factory import Wished
 from rungwise.index.update import _file_reader as file_reader
 from rungwise.models import EncodedImages
@@ -126,6 +128,61 @@ def test_nothing_new_is_nothing_done(photos: Path, model: Counting, monkeypatch:
     changes = index.update(collection(photos), model, progress=done.append)
     assert not changes
     assert (changes.unchanged, sum(done), model.seen) == (6, 6, [])
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+def test_nothing_new_reads_pictures_once_and_no_record_of_captions(
+    photos: Path, model: Counting, store: Wished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = made(photos, model, captioned(photos), store)
+    looked = []
+    records = type(index.picture_store).records
+
+    def counted(self: Store, where: Where | None = None) -> Iterator[tuple[str, Record]]:
+        looked.append(self.side)
+        return records(self, where)
+
+    monkeypatch.setattr(type(index.picture_store), "records", counted)
+    assert not index.update(captioned(photos), model)
+    assert looked == ["image"]
+
+
+@pytest.mark.parametrize("store", ["exact", "lance"])
+@pytest.mark.parametrize("strays", [1, 300])
+def test_captions_that_no_picture_has_go_also_where_nothing_changed(
+    photos: Path, model: Counting, store: Wished, strays: int
+) -> None:
+    index = made(photos, model, captioned(photos), store)
+    assert index.added is not None
+    draw(index.added / "sent.png", 9)
+    sent = replace(collection(index.added), image_ids=("dog-7",))
+    index.upsert(replace(sent, captions=("sent",), image_of_caption=np.zeros(1, int), caption_ids=()), model)
+    borne = sorted(index.captions())
+    assert "sent" in borne
+    # As a process leaves it that died between captions and pictures.
+    index.caption_store.upsert([f"stray {number}" for number in range(strays)], model.encode_text(["red"] * strays))
+    assert not index.update(captioned(photos), model)
+    assert sorted(index.captions()) == borne
+
+
+def test_a_caption_of_a_picture_that_cannot_be_read_goes(photos: Path, model: Counting) -> None:
+    data = captioned(photos)
+    index = made(photos, model, data)
+    (photos / "3.png").write_bytes(b"no picture any more")
+    changes = index.update(data, model)
+    assert (changes.removed, "a red one 3" in set(index.captions())) == (1, False)
+    index.caption_store.upsert(["a red one 3"], model.encode_text(["red"]))
+    assert not index.update(data, model)
+    assert "a red one 3" not in set(index.captions())
+
+
+def test_a_row_without_source_is_made_anew_from_its_file(photos: Path, model: Counting) -> None:
+    index = made(photos, model, captioned(photos))
+    row = index.picture_store.get(["2.png"])["2.png"]
+    own = {name: value for name, value in row.record[items.ITEM].items() if name != "source"}
+    index.picture_store.upsert(["2.png"], row.vector[None], [{**row.record, items.ITEM: own}])
+    assert index.update(captioned(photos), model).changed == 1
+    assert index.update(captioned(photos), model).changed == 0
 
 
 def test_a_renamed_picture_is_not_encoded_again(photos: Path, model: Counting) -> None:

@@ -179,12 +179,14 @@ class _Run:
         model: Model, opened already or when it first encodes.
         ray: Connected module of Ray, where its workers open and encode the pictures.
         held: Contexts that end with the run.
+        listing: What stood in the folders of the collection before it was read; empty where it cannot tell.
     """
 
     name: str
     model: IndexEncoder
     ray: Any = None
     index: Index | None = None
+    listing: str = ""
 
     def __init__(self, asked: MakeIndex, out: Path) -> None:
         from rungwise.index.stores import named
@@ -262,6 +264,7 @@ class _Run:
             thumbnails=self.asked.thumbnails or None,
             say=say,
             files=self._workers(),
+            listing=self.listing,
         )
 
     def _workers(self) -> FilesOfItems | None:
@@ -310,6 +313,7 @@ class _Run:
         source = self.index.source or self._source()
 
         def update() -> tuple[ImageCaptions, Changes]:
+            self.listing = data.listing_of(source, without=self.out)
             collection = data.read_again(source)
             return collection, self._changed(collection)
 
@@ -335,13 +339,21 @@ class _Again(_Run):
     def once(self) -> Changes:
         """Update the index; the model is opened only if something is to be encoded."""
         assert self.index is not None
-        from rungwise.data import read_again
+        from rungwise.data import listing_of, read_again
+        from rungwise.index.update import Changes
 
+        start = time.perf_counter()
         before = self.index.source
         source = self._source(before)
         if before is None or not set(source.paths) <= set(before.paths):
             for one in source.paths:
                 require_there(Path(one))
+        self.listing = listing_of(source, without=self.out)
+        if self._is_up_to_date(source):
+            say(f"no file was changed; rungwise inspect {pasted(self.asked.pictures[0])} lists what is not read")
+            changes = Changes(unchanged=len(self.index), issues=self.index.issues)
+            self._say_done(changes, time.perf_counter() - start)
+            return changes
         data = read_again(source)
         say_issues(data.issues)
         from rungwise.models import LazyModel
@@ -363,6 +375,16 @@ class _Again(_Run):
             say_columns(data)
             say_cut(opened, data.captions)
         return self._update(data)
+
+    def _is_up_to_date(self, source: CollectionSource) -> bool:
+        """Whether nothing is to be done, as far as can be told without reading the collection or opening the model."""
+        assert self.index is not None
+        facts = None if self._files is None else self._files.facts()
+        if facts is None or self.asked.rehash or self.asked.watch or self._files is None:
+            return False
+        index, lazy = self.index, self._lazy(())
+        thumbnails = not self.asked.thumbnails or index.manifest.thumbnails
+        return thumbnails and lazy is not None and index.manifest.is_of(lazy) and index.holds(source, self.listing)
 
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
         """The model, opened when something is to be encoded; None where its files are unknown."""
@@ -388,7 +410,7 @@ class _First(_Run):
         self.name = asked.model or str(DEFAULT)
 
     def once(self) -> Changes:
-        from rungwise.data import read_again
+        from rungwise.data import listing_of, read_again
         from rungwise.data.files import FeatureRows
         from rungwise.index import Index
         from rungwise.index.layout import manifest
@@ -396,7 +418,9 @@ class _First(_Run):
 
         manifest.refuse_strangers(self.out)
         model = self._opened() if self.asked.model else None
-        data = read_again(self._source())
+        source = self._source()
+        self.listing = listing_of(source, without=self.out)
+        data = read_again(source)
         say_issues(data.issues)
         require_pictures(data)
         require_ids(data)

@@ -238,7 +238,7 @@ class Gatherer:
         if not is_path_of(names[-1], path, base, self._files.root):
             self._further.setdefault(position, (base, len(PurePosixPath(names[-1].replace("\\", "/")).parts)))
         elif path.is_relative_to(base):
-            depth = len(path.relative_to(base).parts)
+            depth = len(path.parts) - len(base.parts)
             self._named_depths[base] = max(self._named_depths.get(base, 0), depth)
         return position
 

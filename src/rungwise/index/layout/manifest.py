@@ -101,6 +101,8 @@ class Manifest:
         source: Where the collection was read from, and as what; None where no reader made it. Paths are relative to the
             folder of the index where both lie in the same one.
         mounts: Folders below those of the collection that were mounted when it was last read.
+        listing: What stood in the folders of the collection (:func:`rungwise.data.listing_of`) when all of it was in
+            the index; empty where something was not, where that is not known, and once rows were changed otherwise.
         format: Always :data:`FORMAT`.
         version: Version of the layout of the folder.
     """
@@ -122,6 +124,7 @@ class Manifest:
     issues_before: str = ""
     source: CollectionSource | None = None
     mounts: tuple[str, ...] = ()
+    listing: str = ""
     format: str = FORMAT
     version: int = VERSION
 

@@ -144,7 +144,7 @@ class Update:
         self._progress = progress or (lambda done: None)
         self._stored = stored or (lambda ids: None)
         self._before = {one.id: one for one in left_out}
-        self._texts = {text for text, _ in target.captions.records()}
+        self._texts = set(target.captions.ids())
         self._known = {one: source_of(record) for one, record in target.pictures.records()}
         self._bearer = {source.content: one for one, source in self._known.items() if source and source.content}
         self._row_of_text = _first_rows(data)
@@ -161,6 +161,18 @@ class Update:
     def known(self) -> Iterable[str]:
         """Ids of the pictures that stand in the index."""
         return self._known.keys()
+
+    @property
+    def unclaimed(self) -> tuple[str, ...]:
+        """Captions of the index that no picture of the collection brought; only these may be without a picture."""
+        data = self._data
+        left_out = [one in self._unreadable for one in data.image_ids] if self._unreadable else []
+        brought = (
+            text
+            for text, image in zip(data.captions, data.image_of_caption.tolist(), strict=True)
+            if not (left_out and left_out[image])
+        )
+        return tuple(self._texts.difference(brought))
 
     def run(self) -> Changes:
         """Write what is new or changed, batch by batch, then remove what is gone, and set :attr:`left_out`."""
