@@ -46,6 +46,7 @@ from ._limits import limits as limits
 from ._limits import readable as readable
 from ._limits import too_large as too_large
 from ._limits import variable as variable
+from ._schemes import with_slashes as with_slashes
 from ._untrusted_files import MissingFileError as MissingFileError
 from ._untrusted_files import is_regular as is_regular
 from ._untrusted_files import opened_file as opened_file

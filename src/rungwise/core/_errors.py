@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from rungwise.core._schemes import with_slashes
+
 
 class UserError(Exception):
     """Bad input. The message is one line: what is wrong, in which file and place, and the remedy.
@@ -12,7 +14,7 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with status 2; a caller catches it like any exception.
 
     Args:
-        message: One line. A remedy that is a parameter of a function is named as Python writes it.
+        message: One line, in which addresses get back the slash that a path takes from them. A remedy that is a parameter of a function is named as Python writes it.
         parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
             option.
     """
@@ -20,7 +22,7 @@ class UserError(Exception):
     __module__ = "rungwise.core"
 
     def __init__(self, message: str = "", *, parameters: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__(message)
+        super().__init__(with_slashes(message))
         self.parameters = dict(parameters)
 
 
