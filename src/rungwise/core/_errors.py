@@ -14,7 +14,8 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with status 2; a caller catches it like any exception.
 
     Args:
-        message: One line, in which addresses get back the slash that a path takes from them. A remedy that is a parameter of a function is named as Python writes it.
+        message: One line, in which addresses get back the slash that a path takes from them. A remedy that is a
+            parameter of a function is named as Python writes it.
         parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
             option.
     """

@@ -32,7 +32,6 @@ from rungwise.index.stores import (
     ROWS_AT_ONCE,
     Approximation,
     Record,
-    Store,
     StoreBatch,
     from_engine,
     is_milvus,
@@ -190,7 +189,11 @@ def rows_of(path: Path, dimension: int, count: int) -> Iterator[StoreBatch]:
 
 
 def thumbnails_of(path: Path, count: int) -> Iterator[tuple[str, bytes]]:
-    """Small copies of pictures in a backup: the SHA-256 of a picture's file, and the JPEG; raises as :func:`rows_of`."""
+    """Small copies of pictures in a backup: the SHA-256 of a picture's file, and the JPEG.
+
+    Raises:
+        UserError: If the file holds something else.
+    """
     wanted = _schema_of_thumbnails()
     with opened_parquet(path) as file:
         if file.schema.names != wanted.names or file.schema.types != wanted.types or sum(file.group_sizes) != count:

@@ -103,13 +103,16 @@ def verify_backup(folder: Path) -> Iterator[Check]:
 
     yield checked("backup", described)
     for said in found:
-        moved = _moving(said, Path(said.place))
-        yield checked(PICTURES, lambda: _counted(_checked(folder / PICTURES, said, moved)))
-        yield checked(CAPTIONS, lambda: _counted(rows_of(folder / CAPTIONS, said.manifest.dimension, said.captions)))
-        yield checked(storage.ISSUES, lambda: f"{len(_left_out(folder / storage.ISSUES))} pictures left out")
-        if said.thumbnails:
-            small = folder / SMALL
-            yield checked(SMALL, lambda: f"{sum(1 for _ in thumbnails_of(small, said.thumbnails))} small copies")
+        yield from _rows_checked(folder, said)
+
+
+def _rows_checked(folder: Path, said: BackupDescription) -> Iterator[Check]:
+    captions, dimension = folder / CAPTIONS, said.manifest.dimension
+    yield checked(PICTURES, lambda: _counted(_checked(folder / PICTURES, said, None)))
+    yield checked(CAPTIONS, lambda: _counted(rows_of(captions, dimension, said.captions)))
+    yield checked(storage.ISSUES, lambda: f"{len(_left_out(folder / storage.ISSUES))} pictures left out")
+    if said.thumbnails:
+        yield checked(SMALL, lambda: f"{sum(1 for _ in thumbnails_of(folder / SMALL, said.thumbnails))} small copies")
 
 
 def _counted(batches: Iterator[StoreBatch]) -> str:
