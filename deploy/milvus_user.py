@@ -10,11 +10,6 @@ password first.
 
 from __future__ import annotations
 
-import argparse
-import os
-
-from pymilvus import MilvusClient
-
 READ = {
     "Global": ["DescribeCollection", "DescribeAlias", "ShowCollections"],
     "Collection": ["Load", "GetLoadState", "Query", "Search"],

@@ -47,7 +47,10 @@ def rows(index: Index) -> list[tuple[str, bytes, Any]]:
     for store in (index.picture_store, index.caption_store):
         for ids, vectors, records in store.rows():
             numbers = np.asarray(vectors, np.float32)
-            found += [(one, numbers[at].tobytes(), record) for at, (one, record) in enumerate(zip(ids, records or ()))]
+            found += [
+                (one, numbers[at].tobytes(), record)
+                for at, (one, record) in enumerate(zip(ids, records or (), strict=True))
+            ]
     return found
 
 

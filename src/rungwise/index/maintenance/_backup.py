@@ -103,26 +103,32 @@ def backup_index(place: Path, out: Path, *, overwrite: bool = False) -> BackupDe
     """
     require_writable_backup(out, overwrite=overwrite)
     with folders.replacing_folder(out, PARTS, "a backup", header=DESCRIPTION) as draft:
-        for attempt in range(_ATTEMPTS):
-            taken = now()
-            try:
-                index = Index.open(place)
-                description = _write_rows(draft, index, taken)
-            except UserError:
-                if attempt == _ATTEMPTS - 1 or not _has_changed(place, index):
-                    raise
-                continue
-            if not is_milvus(place) or not _has_changed(place, index):
-                break
-        else:
-            raise UserError(
-                f"{named(place)}: others wrote here while its rows were read, {_ATTEMPTS} times; run it again once the"
-                " update has ended"
-            )
+        index, description = _quiet_state(place, draft)
         write_lines(draft / storage.ISSUES, (one.to_plain() for one in index.left_out))
         _copy_small_files(place, draft)
         write_description(draft / DESCRIPTION, to_plain(description), indent=2)
     return description
+
+
+def _quiet_state(place: Path, draft: Path) -> tuple[Index, BackupDescription]:
+    """Write the rows of one state of an index; gives the index, opened in this state, and their description.
+
+    Folders and object stores have versions. In Milvus the rows are read again where somebody wrote meanwhile.
+    """
+    for _ in range(_ATTEMPTS):
+        taken, index = now(), Index.open(place)
+        try:
+            description = _write_rows(draft, index, taken)
+        except UserError:
+            if not _has_changed(place, index):
+                raise
+            continue
+        if not is_milvus(place) or not _has_changed(place, index):
+            return index, description
+    raise UserError(
+        f"{named(place)}: others wrote here while its rows were read, {_ATTEMPTS} times; run it again once the update"
+        " has ended"
+    )
 
 
 def require_writable_backup(out: Path, *, overwrite: bool) -> None:
