@@ -45,11 +45,11 @@ def made(tmp_path: Path, where: Path | None = None, **options: Any) -> Index:
 def rows(index: Index) -> list[tuple[str, bytes, Any]]:
     found = []
     for store in (index.picture_store, index.caption_store):
-        for ids, vectors, records in store.rows():
-            numbers = np.asarray(vectors, np.float32)
+        for batch in store.rows():
+            vectors = np.asarray(batch.vectors, np.float32)
             found += [
-                (one, numbers[at].tobytes(), record)
-                for at, (one, record) in enumerate(zip(ids, records or (), strict=True))
+                (one, vector.tobytes(), record)
+                for one, vector, record in zip(batch.ids, vectors, batch.records or (), strict=True)
             ]
     return found
 
