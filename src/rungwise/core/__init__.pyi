@@ -37,6 +37,7 @@ from ._errors import RungwiseWarning as RungwiseWarning
 from ._errors import UnavailableError as UnavailableError
 from ._errors import UserError as UserError
 from ._errors import with_options as with_options
+from ._errors import with_slashes as with_slashes
 from ._limits import LimitName as LimitName
 from ._limits import Limits as Limits
 from ._limits import beyond_limit as beyond_limit
@@ -46,7 +47,6 @@ from ._limits import limits as limits
 from ._limits import readable as readable
 from ._limits import too_large as too_large
 from ._limits import variable as variable
-from ._schemes import with_slashes as with_slashes
 from ._untrusted_files import MissingFileError as MissingFileError
 from ._untrusted_files import is_regular as is_regular
 from ._untrusted_files import opened_file as opened_file

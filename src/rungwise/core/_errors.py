@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from rungwise.core._schemes import with_slashes
+SCHEMES = "s3|gs|gcs|az|abfs|abfss|hdfs|milvus"
+"""Schemes of the addresses that may stand where a folder may, as a pattern; hf:/folder names a model."""
+_SHORT = re.compile(rf"(?<![A-Za-z0-9_])({SCHEMES}):/(?=[^/\s])")
 
 
 class UserError(Exception):
@@ -37,6 +40,15 @@ class RungwiseWarning(UserWarning):
     """A line that the user should read although the work goes on; the command line prints it."""
 
     __module__ = "rungwise.core"
+
+
+def with_slashes(text: str) -> str:
+    """A line in which every address has both of its slashes.
+
+    >>> with_slashes("milvus:/127.0.0.1/pets: 3 rows"), with_slashes("s3://bucket/pets hf:/folder")
+    ('milvus://127.0.0.1/pets: 3 rows', 's3://bucket/pets hf:/folder')
+    """
+    return _SHORT.sub(r"\1://", text)
 
 
 def with_options(error: UserError) -> str:

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rungwise.core._errors import UserError
-from rungwise.core._schemes import SCHEMES
+from rungwise.core._errors import SCHEMES, UserError
 
 _ADDRESS = re.compile(rf"({SCHEMES}):/{{1,2}}([^/].*)", re.DOTALL)
 _BUFFER = 1 << 20
