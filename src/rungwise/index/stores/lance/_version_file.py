@@ -85,7 +85,9 @@ class VersionFile:
         rows = indexes = earlier = 0
         for one in _files_below(self.folder):
             name, size = Path(one.path).relative_to(self.folder).as_posix(), one.stat().st_size
-            if not (name in (COUNTS, current.relative_to(self.folder).as_posix()) or _is_named(name, named)):
+            # Beside its lists of files, LanceDB keeps a hint of the newest there.
+            of_the_table = name == COUNTS or (name.startswith(f"{_VERSIONS}/") and not _version_of(Path(name).name))
+            if not (of_the_table or self.folder / name == current or _is_named(name, named)):
                 earlier += size
             elif name.startswith("_indices/"):
                 indexes += size
