@@ -48,15 +48,12 @@ def main() -> None:
     parser.add_argument("server", metavar="HOST:PORT")
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--read-only", action="store_true")
-    parser.add_argument("--database", default="default")
     asked = parser.parse_args()
     password = os.environ.get("NEW_PASSWORD") or getpass.getpass(f"password of {asked.name}: ")
     scheme = "https" if os.environ.get("MILVUS_TLS") else "http"
-    client = MilvusClient(
-        uri=f"{scheme}://{asked.server}", token=os.environ.get("MILVUS_TOKEN", ""), db_name=asked.database
-    )
+    client = MilvusClient(uri=f"{scheme}://{asked.server}", token=os.environ.get("MILVUS_TOKEN", ""))
     make_user(client, asked.name, password, [READ] if asked.read_only else [READ, WRITE])
-    print(f"{asked.name}: may {'read' if asked.read_only else 'read and write'} all collections of {asked.database}")
+    print(f"{asked.name}: may {'read' if asked.read_only else 'read and write'}")
 
 
 if __name__ == "__main__":
