@@ -37,6 +37,7 @@ from ._errors import RungwiseWarning as RungwiseWarning
 from ._errors import UnavailableError as UnavailableError
 from ._errors import UserError as UserError
 from ._errors import with_options as with_options
+from ._errors import with_slashes as with_slashes
 from ._limits import LimitName as LimitName
 from ._limits import Limits as Limits
 from ._limits import beyond_limit as beyond_limit

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+
+SCHEMES = "s3|gs|gcs|az|abfs|abfss|hdfs|milvus"
+"""Schemes of the addresses that may stand where a folder may, as a pattern; hf:/folder names a model."""
+_SHORT = re.compile(rf"(?<![A-Za-z0-9_])({SCHEMES}):/(?=[^/\s])")
 
 
 class UserError(Exception):
@@ -12,7 +17,8 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with status 2; a caller catches it like any exception.
 
     Args:
-        message: One line. A remedy that is a parameter of a function is named as Python writes it.
+        message: One line, in which addresses get back the slash that a path takes from them. A remedy that is a
+            parameter of a function is named as Python writes it.
         parameters: Words of the message that name a parameter, and the parameter, which the command line names as its
             option.
     """
@@ -20,7 +26,7 @@ class UserError(Exception):
     __module__ = "rungwise.core"
 
     def __init__(self, message: str = "", *, parameters: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__(message)
+        super().__init__(with_slashes(message))
         self.parameters = dict(parameters)
 
 
@@ -34,6 +40,15 @@ class RungwiseWarning(UserWarning):
     """A line that the user should read although the work goes on; the command line prints it."""
 
     __module__ = "rungwise.core"
+
+
+def with_slashes(text: str) -> str:
+    """A line in which every address has both of its slashes.
+
+    >>> with_slashes("milvus:/127.0.0.1/pets: 3 rows"), with_slashes("s3://bucket/pets hf:/folder")
+    ('milvus://127.0.0.1/pets: 3 rows', 's3://bucket/pets hf:/folder')
+    """
+    return _SHORT.sub(r"\1://", text)
 
 
 def with_options(error: UserError) -> str:

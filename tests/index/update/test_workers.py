@@ -6,6 +6,7 @@ Most is shown by workers in this process, in place of Ray's.
 import hashlib
 import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -397,17 +398,34 @@ def test_on_ray_it_is_one_line_too(photos: Path, on_ray: Callable[[], Together])
         together.shared(read(photos))
 
 
-def test_what_ray_fails_of_is_one_line(photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (Here.RayError("traceback of a worker\n\nout of memory"), "out of memory"),
+        (ValueError("Failed to look up actor with name 'datasets_stats_actor'."), "Failed to look up actor with name"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_what_ray_fails_of_is_one_line(
+    error: Exception, line: str, photos: Path, together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a process of Ray's own has died, of which it would print a traceback."""
+    printed, logger = io.StringIO(), logging.getLogger("ray.data")
+    handler = logging.StreamHandler(printed)
+    monkeypatch.setattr(logger, "handlers", [handler])
+
     def fails(self: _Work, *_: Any, **__: Any) -> Any:
         def answers() -> Iterator[dict[str, Any]]:
-            raise Here.RayError("traceback of a worker\n\nout of memory")
+            logger.error("Full stack trace:", exc_info=error)
+            raise error
             yield
 
         return SimpleNamespace(iter_rows=answers)
 
     monkeypatch.setattr(_Work, "map_batches", fails)
-    with pytest.raises(UserError, match="^Ray: out of memory; what is in the index stays, and the same command goes"):
+    with pytest.raises(UserError, match=f"^Ray: {line}.*; what is in the index stays, and the same command goes"):
         together.shared(read(photos))
+    assert printed.getvalue() == ""
 
 
 class Elsewhere(Workers):
@@ -504,8 +522,27 @@ from rungwise.index.update import Update
 
 _workers._SHARE, _workers._SECONDS, write = 4, 0.0, Update._write
 
+def kill_helpers():
+    # The actors that Ray Data starts for itself, which are named by their classes.
+    parents, names = {}, {}
+    for one in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parents[int(one)] = int(open(f"/proc/{one}/stat").read().rpartition(")")[2].split()[1])
+            names[int(one)] = open(f"/proc/{one}/cmdline").read()
+        except OSError:
+            continue
+    for pid, name in names.items():
+        above = pid
+        while above != os.getpid() and above in parents:
+            above = parents[above]
+        if above == os.getpid() and name.startswith("ray::") and "Actor" in name:
+            os.kill(pid, signal.SIGKILL)
+            print("killed", name, flush=True)
+
 def writing(*words):
     write(*words)
+    if os.environ.pop("KILL", ""):
+        kill_helpers()
     if "HALT" in os.environ:
         print("written", flush=True)
         signal.pause()
@@ -513,3 +550,23 @@ def writing(*words):
 Update._write = writing
 sys.exit(main(sys.argv[1:]))
 """
+
+
+@pytest.mark.slow
+def test_helpers_of_ray_that_are_killed_are_one_line(photos: Path, tmp_path: Path, model_folder: Path) -> None:
+    """The command goes on, or ends in one line and goes on when it is given again; Ray prints nothing."""
+    words = [sys.executable, "-c", SMALL_SHARES, "index", str(photos), "--model", str(model_folder)]
+    words += ["--precision", "float32", "--out", str(tmp_path / "index"), "--ray", "--workers", "2"]
+    settings = os.environ | {"RUNGWISE_CACHE": str(tmp_path / "cache")}
+    said = subprocess.run(words, env=settings | {"KILL": "1"}, capture_output=True, text=True, check=False)
+    assert "killed" in said.stdout
+    assert "Traceback" not in said.stdout + said.stderr
+    lines = said.stderr.splitlines()
+    if said.returncode:
+        assert said.returncode == 2
+        assert len(lines) == 1, said.stderr
+        assert "; what is in the index stays, and the same command goes on from there" in lines[0]
+        subprocess.run(words, env=settings, capture_output=True, check=True)
+    else:
+        assert not [line for line in lines if not line.startswith("pictures ")], said.stderr
+    assert len(Index.open(tmp_path / "index")) == COUNT - 2

@@ -75,7 +75,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     """
     from rungwise.core import is_regular
     from rungwise.index.layout import manifest as index_storage
-    from rungwise.index.maintenance import verify_index
+    from rungwise.index.maintenance import is_backup, verify_backup, verify_index
     from rungwise.relevance.storage import saved as relevance_storage
 
     folder = asked.folder
@@ -83,6 +83,8 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         raise UserError(f"{folder}: may not be read; change its permissions")
     if index_storage.is_index(folder):
         return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
+    if is_backup(folder):
+        return "a backup of an index", verify_backup(folder)
     if (folder / relevance_storage.HEADER).is_file():
         return "degrees of relevance", relevance_storage.verify(folder)
     if (folder / "config.json").is_file() and _is_own(folder / "config.json"):

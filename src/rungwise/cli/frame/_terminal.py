@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from rungwise.core import with_slashes
 from rungwise.core.compute import choose_device
 from rungwise.core.output import Progress, printable
 
@@ -44,8 +45,8 @@ console = _Terminal(markup=False, emoji=False)
 
 
 def say(text: str) -> None:
-    """Print a line unchanged: without markup, coloured numbers or wrapping."""
-    console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+    """Print a line as it is, addresses with both slashes: without markup, coloured numbers or wrapping."""
+    console.print(printable(with_slashes(text)), highlight=False, markup=False, soft_wrap=True)
 
 
 def say_now(line: str) -> None:

@@ -71,8 +71,8 @@ AUTO = "auto"
 class MakeIndex:
     """Encode pictures (and their captions, if there are any) so that they can be searched.
 
-    The same command again touches only what changed. An interrupted one goes on where it was. Two more commands look
-    after an index: rungwise index compact, and rungwise index export.
+    The same command again touches only what changed. An interrupted one goes on where it was. Four more commands look
+    after an index: rungwise index compact, export, backup and restore.
 
     Attributes:
         pictures: Folder of pictures, with or without captions; or several folders. Also Parquet files that hold the

@@ -49,6 +49,8 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
         _require_answer(address)
     # What Ray's own processes think goes to their files, not between the lines of a command.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    # Of its own helpers that die it would print whole tracebacks; what matters of it reaches who waits for an answer.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     # A task that asks for no GPU would lose sight of those there are; a later Ray does so by itself.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -58,7 +60,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     if ray.is_initialized():
         yield ray
         return
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address == LOCAL:
         settings |= {
             "num_cpus": workers or cores(),

@@ -2,6 +2,7 @@ from ._hub import fetching as fetching
 from ._hub import folder_of as folder_of
 from ._hub import hub_folder as hub_folder
 from ._object_stores import address_of as address_of
+from ._object_stores import bytes_below as bytes_below
 from ._object_stores import errors_in_one_line as errors_in_one_line
 from ._object_stores import file_system as file_system
 from ._object_stores import object_stamp as object_stamp

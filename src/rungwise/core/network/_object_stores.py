@@ -15,10 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rungwise.core._errors import UserError
+from rungwise.core._errors import SCHEMES, UserError
 
-# Only these: a model is named by hf:/folder, which is no address.
-_ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs|abfss|hdfs|milvus):/{1,2}([^/].*)", re.DOTALL)
+_ADDRESS = re.compile(rf"({SCHEMES}):/{{1,2}}([^/].*)", re.DOTALL)
 _BUFFER = 1 << 20
 """Bytes that are fetched at a time by many small reads."""
 _SETTINGS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
@@ -98,6 +97,19 @@ def objects_below(address: str) -> list[str]:
     Raises:
         UserError: If there are none, or the store refuses.
     """
+    scheme = address.partition("://")[0]
+    objects = sorted(f"{scheme}://{one.path}" for one in _objects(address))
+    if not objects:
+        raise UserError(f"{address}: nothing lies there; correct the address")
+    return objects
+
+
+def bytes_below(address: str) -> int:
+    """Bytes of all objects under an address; 0 where there are none, a UserError where the store refuses."""
+    return sum(int(one.size) for one in _objects(address))
+
+
+def _objects(address: str) -> list[Any]:
     from pyarrow import fs
 
     with errors_in_one_line(address):
@@ -105,11 +117,7 @@ def objects_below(address: str) -> list[str]:
         found = [files.get_file_info(path)]
         if found[0].type != fs.FileType.File:
             found = files.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
-    scheme = address.partition("://")[0]
-    objects = sorted(f"{scheme}://{one.path}" for one in found if one.type == fs.FileType.File)
-    if not objects:
-        raise UserError(f"{address}: nothing lies there; correct the address")
-    return objects
+    return [one for one in found if one.type == fs.FileType.File]
 
 
 @contextmanager

@@ -332,7 +332,8 @@ def _replacing_in_milvus(place: Path, *, overwrite: bool) -> Iterator[Path]:
         )
     draft = catalog.drafted(catalog.address_in(place))
     try:
-        yield draft
+        with catalog.being_written(draft):
+            yield draft
     except BaseException:
         with suppress(UserError):  # the server may be away; the next who makes an index here removes what is left
             catalog.drop(draft)

@@ -1,4 +1,4 @@
-"""Verification and export of an index."""
+"""Verification, export, compaction, backup and restoration of an index."""
 
 from rungwise._exports import exporting
 

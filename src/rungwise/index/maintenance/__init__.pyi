@@ -1,3 +1,12 @@
+from ._backup import BackupDescription as BackupDescription
+from ._backup import backup_index as backup_index
+from ._backup import is_backup as is_backup
+from ._backup import require_writable_backup as require_writable_backup
+from ._compact import Compaction as Compaction
+from ._compact import compact_index as compact_index
 from ._export import export as export
 from ._export import require_writable_export as require_writable_export
+from ._restore import Restoration as Restoration
+from ._restore import restore_index as restore_index
+from ._restore import verify_backup as verify_backup
 from ._verify import verify_index as verify_index

@@ -3,6 +3,7 @@ from ._addresses import named as named
 from ._approximation import GRAPH_UP_TO_ROWS as GRAPH_UP_TO_ROWS
 from ._approximation import HELD_BYTES as HELD_BYTES
 from ._approximation import Approximation as Approximation
+from ._base import ROWS_AT_ONCE as ROWS_AT_ONCE
 from ._base import WORDS as WORDS
 from ._base import ApproximateIndex as ApproximateIndex
 from ._base import Metric as Metric
@@ -12,6 +13,7 @@ from ._base import Store as Store
 from ._base import StoreBatch as StoreBatch
 from ._base import StoreFacts as StoreFacts
 from ._base import StoreHits as StoreHits
+from ._base import StoreSpace as StoreSpace
 from ._base import Vectors as Vectors
 from ._base import check_k as check_k
 from ._base import checked_queries as checked_queries
@@ -21,6 +23,8 @@ from ._bm25 import words_of as words_of
 from ._column_counts import ColumnCounts as ColumnCounts
 from ._column_counts import StoreCounts as StoreCounts
 from ._column_counts import count_records as count_records
+from ._engine_rows import from_engine as from_engine
+from ._engine_rows import to_engine as to_engine
 from ._vector_files import damaged as damaged
 from ._vector_files import read_description as read_description
 from ._vector_files import read_lines as read_lines

@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
@@ -36,6 +38,8 @@ WORDS = f"{OWN}words"
 """Entry of a record whose text :meth:`Store.find_words` looks through."""
 LETTERS_OF_DATE = len("2020-05-31T10:20:30")
 """Number of letters of a date by which rows are ordered."""
+ROWS_AT_ONCE = 4096
+"""Number of rows that are read or written at a time where all of a store are."""
 Side = Literal["image", "text"]
 """Side of a similarity that the rows of a store are; queries are the other one."""
 Metric = Literal["cosine", "inner"]
@@ -70,6 +74,23 @@ class StoreFacts:
     kind: str
     exact: bool
     why: str
+
+
+@dataclass(frozen=True)
+class StoreSpace:
+    """Bytes on the disk that a store takes, by what they are for.
+
+    Attributes:
+        rows: Rows that count, and the list of their files.
+        indexes: Indexes of words, near neighbours and columns.
+        earlier: Versions from before, which readers may still have open.
+        free_after: Time from which on compacting frees the earlier versions; None where there are none.
+    """
+
+    rows: int
+    indexes: int = 0
+    earlier: int = 0
+    free_after: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,11 @@ class Store(ABC):
     similarity: Similarity
     side: Side
     identity: str = ""
+
+    @property
+    def half(self) -> bool:
+        """Whether vectors are kept in half precision."""
+        return False
 
     @property
     def approximate_index(self) -> ApproximateIndex | None:
@@ -212,6 +238,24 @@ class Store(ABC):
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; a store that can reads nothing else for it."""
         return (one for one, _ in self.records())
+
+    def rows(self) -> Iterator[StoreBatch]:
+        """All rows in order, some thousands at a time; a store that has versions gives those of one.
+
+        Raises:
+            UserError: If a row is damaged, or others have removed rows meanwhile.
+        """
+        ids = self.ids()
+        while some := list(islice(ids, ROWS_AT_ONCE)):
+            found = self.get(some)
+            if lacking := next((one for one in some if one not in found), None):
+                raise UserError(f"{lacking}: was removed while the rows were read; try again when nobody writes")
+            vectors = np.stack([row.vector for row in found.values()])
+            yield StoreBatch(some, vectors, [row.record for row in found.values()])
+
+    def space(self) -> StoreSpace | None:
+        """Bytes on the disk by what they are for; None where the engine does not tell."""
+        return None
 
     def drawn(self, count: int) -> list[str]:
         """Ids of at most ``count`` rows that stand for all, drawn by the hashes of their ids."""

@@ -56,7 +56,13 @@ class Thumbnails:
         return small if len(small) <= MOST_BYTES else None
 
     def put(self, content: str, small: bytes) -> None:
-        """Keep a copy under the SHA-256 of the picture's file; refuses where the place cannot be written."""
+        """Keep a copy under the SHA-256 of the picture's file.
+
+        Raises:
+            UserError: If the name is no SHA-256, the copy is too large, or the place cannot be written.
+        """
+        if _CONTENT.fullmatch(content) is None or len(small) > MOST_BYTES:
+            raise UserError(f"{self._folder}: {content[:70]!r} of {len(small)} bytes is no small copy of a picture")
         path = self._path(content)
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -183,8 +183,10 @@ class _Shared:
                 if answer["failure"]:
                     raise UserError(f"{answer['failure']}; what is in the index stays")
                 yield answer
-        except ray.exceptions.RayError as error:
-            said = str(error).strip().splitlines()[-1][:300]
+        except UserError:
+            raise
+        except Exception as error:  # where a process of Ray's own dies, whatever Ray meets first
+            said = [type(error).__name__, *str(error).strip().splitlines()][-1][:300]
             raise UserError(
                 f"Ray: {said}; what is in the index stays, and the same command goes on from there"
             ) from error
@@ -297,7 +299,7 @@ def _said(one: FileContent | Skipped) -> Plain:
 
 
 def _silence(name: str) -> None:
-    """Let a library print errors alone; its other messages are in its own files."""
+    """Let a library print nothing; its messages are in its own files, and what ends the run is said in a line."""
     for handler in logging.getLogger(name).handlers:
         if not isinstance(handler, logging.FileHandler):
-            handler.setLevel(logging.ERROR)
+            handler.setLevel(logging.CRITICAL + 1)

@@ -134,7 +134,9 @@ def test_what_a_server_says_is_one_line(clock: Clock, monkeypatch: pytest.Monkey
             server.call(ask)
 
         with pytest.raises(UserError, match="refused by the server; MILVUS_TOKEN"):
-            call("permission deny: no such user")
+            call("unauthenticated: no such user")
+        with pytest.raises(UserError, match=r"may not do this \(Flush\); grant it, as deploy/milvus_user.py does"):
+            call("PrivilegeFlush: permission deny to reader")
         with pytest.raises(MissingError, match="no such collection"):
             call("collection not found[collection=pets]")
         with pytest.raises(UserError, match=r"milvus://nowhere:19530/pets: .*strange") as error:

@@ -23,6 +23,7 @@ from rungwise.core.disk import explained, make_folder
 from rungwise.core.disk.locks import writing_alone
 from rungwise.index.filters import Where
 from rungwise.index.stores._base import (
+    ROWS_AT_ONCE,
     Metric,
     Record,
     Row,
@@ -31,6 +32,7 @@ from rungwise.index.stores._base import (
     StoreBatch,
     StoreFacts,
     StoreHits,
+    StoreSpace,
     check_k,
     checked_queries,
     checked_rows,
@@ -49,8 +51,6 @@ from rungwise.index.stores.exact._segments import (
 )
 from rungwise.index.stores.exact._snapshot import ExactSnapshot, Segment
 from rungwise.similarity import Similarity
-
-_ROWS_AT_ONCE = 4096
 
 
 class ExactStore(Store):
@@ -160,6 +160,14 @@ class ExactStore(Store):
         """Ids of all rows, in order; no record is read."""
         return iter(self.snapshot.positions)
 
+    def rows(self) -> Iterator[StoreBatch]:
+        """All rows of the state that is open, in order."""
+        return _rows_of(self.snapshot.parts)
+
+    def space(self) -> StoreSpace:
+        """Bytes of the files of the store."""
+        return StoreSpace(sum(one.stat().st_size for one in self.folder.iterdir() if one.is_file()))
+
     def newest(
         self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
     ) -> tuple[str, ...]:
@@ -264,8 +272,8 @@ def _rows_of(parts: Iterable[Segment]) -> Iterator[StoreBatch]:
     """The rows that count, some thousands at a time."""
     for part in parts:
         rows = part.rows()
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            some = rows[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
             chosen = some.tolist()
             yield StoreBatch(
                 [part.ids[row] for row in chosen], part.vectors[some], [part.records[row] for row in chosen]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rungwise.core import UserError
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
+from rungwise.index.stores._base import ROWS_AT_ONCE
 from rungwise.index.stores.lance._snapshot import LanceSnapshot
 from rungwise.index.stores.lance._table_rows import TableRows
 from rungwise.index.stores.lance._tables import Tables
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _T = TypeVar("_T")
-_ROWS_AT_ONCE = 4096
 
 
 class TableReader:
@@ -72,9 +72,9 @@ class TableReader:
         rows = self.snapshot.rows
         with self._tables.errors_in_one_line():
             numbers = rows.in_order(where)
-        for start in range(0, len(numbers), _ROWS_AT_ONCE):
+        for start in range(0, len(numbers), ROWS_AT_ONCE):
             with self._tables.errors_in_one_line():
-                found = read(rows, rows.taken(numbers[start : start + _ROWS_AT_ONCE], names))
+                found = read(rows, rows.taken(numbers[start : start + ROWS_AT_ONCE], names))
             yield found
 
     def _newest(self, before: LanceSnapshot | None) -> LanceSnapshot:

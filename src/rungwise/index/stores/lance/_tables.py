@@ -137,6 +137,13 @@ class Tables:
         """Compare every file with its checksum; None in an object store, where LanceDB keeps none."""
         return None if self._version_file is None else self._version_file.verified()
 
+    def sizes(self) -> tuple[int, int, int] | None:
+        """Bytes of rows, of indexes and of earlier versions; None in an object store."""
+        if self._version_file is None:
+            return None
+        with explained(self._version_file.folder):
+            return self._version_file.sizes()
+
     def retried(
         self,
         change: Callable[[], _T],

@@ -78,6 +78,23 @@ class VersionFile:
             sync_folder(self.folder / _VERSIONS)
         return bool(later)
 
+    def sizes(self) -> tuple[int, int, int]:
+        """Bytes of the files of the version that counts: of its rows and of its indexes; and of all others."""
+        current = self._manifest(self.version())
+        named = current.read_bytes()
+        rows = indexes = earlier = 0
+        for one in _files_below(self.folder):
+            name, size = Path(one.path).relative_to(self.folder).as_posix(), one.stat().st_size
+            # Beside its lists of files, LanceDB keeps a hint of the newest there.
+            of_the_table = name == COUNTS or (name.startswith(f"{_VERSIONS}/") and not _version_of(Path(name).name))
+            if not (of_the_table or self.folder / name == current or _is_named(name, named)):
+                earlier += size
+            elif name.startswith("_indices/"):
+                indexes += size
+            else:
+                rows += size
+        return rows, indexes, earlier
+
     def verified(self) -> str:
         """Compare every file of the version that counts, and the lists of earlier ones, with its checksum."""
         while True:

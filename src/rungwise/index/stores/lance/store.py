@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from copy import copy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -33,6 +33,7 @@ from rungwise.index.stores._base import (
     StoreBatch,
     StoreFacts,
     StoreHits,
+    StoreSpace,
     check_k,
     checked_queries,
     checked_rows,
@@ -136,6 +137,11 @@ class LanceStore(Store):
         return cls(Tables(place, name))
 
     @property
+    def half(self) -> bool:
+        """Whether vectors are kept in half precision."""
+        return self._reader.snapshot.rows.description.half
+
+    @property
     def approximate_index(self) -> ApproximateIndex | None:
         """Graph or codes that :meth:`compact` made; None while every row is compared."""
         snapshot = self._reader.snapshot
@@ -232,6 +238,39 @@ class LanceStore(Store):
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; no record is read."""
         return iter(self._reader.answered(lambda snapshot: snapshot.rows.all_ids()))
+
+    def rows(self) -> Iterator[StoreBatch]:
+        """All rows of the version that is open, in order, each compared with its checksums.
+
+        Raises:
+            UserError: If a row is damaged, or others have removed the version meanwhile, which they do after an hour.
+        """
+
+        def read(rows: TableRows, found: pa.Table) -> StoreBatch:
+            return StoreBatch(ids_of(found[ID].to_pylist()), rows.vectors(found), list(rows.records(found)))
+
+        try:
+            yield from self._reader.in_blocks(None, [ID, RECORD, VECTOR, SEAL_OF_RECORD, SEAL_OF_VECTOR], read)
+        except UserError as error:
+            if self._tables.version() == self._reader.snapshot.rows.table.version:
+                raise
+            raise UserError(
+                f"{self._tables.label}: changed and compacted while its rows were read; run the command again"
+            ) from error
+
+    def space(self) -> StoreSpace | None:
+        """Bytes of the files in a folder; None in an object store."""
+        if (sizes := self._tables.sizes()) is None:
+            return None
+        rows, indexes, earlier = sizes
+        return StoreSpace(rows, indexes, earlier, self._free_after() if earlier else None)
+
+    def _free_after(self) -> datetime | None:
+        table = self._reader.snapshot.rows.table
+        with self._tables.errors_in_one_line():
+            versions = table.list_versions()
+        times = [one["timestamp"].astimezone() for one in versions if one["version"] < table.version]
+        return max(times) + _READERS_MAY_LAG if times else None
 
     def newest(
         self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()

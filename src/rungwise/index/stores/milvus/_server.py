@@ -40,7 +40,9 @@ _ONE_LINE = 200
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two tries."""
 _AWAY = ("unavailable", "deadline", "fail connecting", "connection refused", "not ready", "timeout", "not healthy")
-_REFUSED = ("unauthenticated", "auth check failure", "permission deny", "permission denied", "privilege")
+_REFUSED = ("unauthenticated", "auth check failure")
+_DENIED = re.compile(r"privilege([a-z]+): permission den", re.IGNORECASE)
+"""Milvus's word for a right that a user lacks."""
 _T = TypeVar("_T")
 
 
@@ -233,6 +235,12 @@ class Server:
         if any(sign in lower for sign in _REFUSED):
             return UserError(
                 f"{self.address}: refused by the server; MILVUS_TOKEN must be USER:PASSWORD or a key of it"
+            )
+        if "permission den" in lower or "privilege" in lower:
+            right = f" ({found[1]})" if (found := _DENIED.search(line)) else ""
+            return UserError(
+                f"{self.address}: the user of MILVUS_TOKEN may not do this{right}; grant it, as deploy/milvus_user.py"
+                " does"
             )
         if any(sign in lower for sign in _AWAY):
             return AwayError(

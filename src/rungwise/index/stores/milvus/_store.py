@@ -285,6 +285,23 @@ class MilvusStore(Store):
         """Ids of all rows, in order; no record is fetched."""
         return (from_engine(key) for _, key in sorted((row[SEQ], row[ID]) for row in self._kept.every(True, [ID, SEQ])))
 
+    def rows(self) -> Iterator[StoreBatch]:
+        """All rows in order, a thousand in a request.
+
+        Raises:
+            UserError: If a row is damaged, or others have replaced or removed rows meanwhile.
+        """
+        places = in_order(self._kept, True)
+        names = [VECTOR, RECORD, SEAL_OF_VECTOR, SEAL_OF_RECORD]
+        for start in range(0, len(places), KEYS_AT_ONCE):
+            some = places[start : start + KEYS_AT_ONCE]
+            found = self._kept.at(some, names)
+            if len(found) != len(some):
+                raise UserError(f"{self._label}: others wrote here while its rows were read; run the command again")
+            yield StoreBatch(
+                [from_engine(row[ID]) for row in found], self._kept.vectors(found), self._kept.parsed(found)
+            )
+
     def newest(
         self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
     ) -> tuple[str, ...]:

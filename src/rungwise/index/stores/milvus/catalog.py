@@ -5,6 +5,10 @@ An index is made under names of its own, a generation: ``pets_1f2e3d4c_pictures`
 one step once the new one is whole. The one before stays for those who search it meanwhile, until the next one is made
 or the index is compacted.
 
+Who makes a generation writes the time into the properties of its collection every minute (:func:`being_written`), and
+empties that entry once the generation counts. One with a time of the last hour is a draft that somebody writes to now:
+nobody else removes it.
+
 The properties of a generation's collection hold the valid state of each small file and are replaced in one step: the
 whole of ``index.json``, and of larger files the checksum and the names of the rows that hold their parts.
 
@@ -19,9 +23,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from contextlib import closing
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +39,9 @@ from rungwise.index.stores.milvus._server import Address, MissingError, Server
 
 __all__ = [
     "OURS",
+    "Swept",
     "address_in",
+    "being_written",
     "collection_at",
     "drafted",
     "drop",
@@ -46,6 +55,9 @@ __all__ = [
 OURS = "rungwise"
 """Prefix of the names of properties by which our collections are told from those of others."""
 _GENERATION_OF, _FILE = f"{OURS}.generation_of", f"{OURS}.file."
+_WRITTEN_AT = f"{OURS}.written_at"
+"""Property with the seconds since 1970 at which somebody still wrote to a draft; empty for a whole generation."""
+_BEAT_SECONDS, _SILENT_SECONDS = 60.0, 3600.0
 _SMALL = 16 << 10
 """Bytes up to which a file stands in the properties itself."""
 _PART_BYTES = 48_000
@@ -53,6 +65,14 @@ _MOST_BYTES = 64 << 20
 _ATTEMPTS = 4
 _ID, _CONTENT, _VECTOR = "id", "content", "vector"
 _GENERATION = re.compile(r"(?P<name>.+)_(?P<generation>[0-9a-f]{8})")
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Generations of an index that do not count: those that were removed, and drafts that somebody writes to now."""
+
+    removed: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
 
 
 def address_in(place: Path | str) -> Address:
@@ -92,7 +112,7 @@ def drafted(address: Address) -> Path:
             schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=2)  # which every collection must have
             client.create_collection(
                 name, schema=schema, num_shards=1, consistency_level="Strong",
-                properties={_GENERATION_OF: address.name}, timeout=wait,
+                properties={_GENERATION_OF: address.name, _WRITTEN_AT: str(int(time.time()))}, timeout=wait,
             )  # fmt: skip
             index = client.prepare_index_params()
             index.add_index(_VECTOR, index_type="FLAT", metric_type="IP", params={})
@@ -103,6 +123,27 @@ def drafted(address: Address) -> Path:
         f"{name}={value}" for name, value in (("partition", address.partition), ("shards", address.shards)) if value
     )
     return Path(f"{address}@{fresh.generation}?{settings}")
+
+
+@contextmanager
+def being_written(draft: Path) -> Iterator[None]:
+    """Say within the block that this draft is written to, so that nobody removes it as a left one."""
+    address, ended = address_in(draft), Event()
+    name = f"{address.name}_{address.generation}"
+
+    def say_so() -> None:
+        while not ended.wait(_BEAT_SECONDS):
+            # A server that is away now is told the next time.
+            with suppress(UserError), closing(Server(address)) as server:
+                _mark(server, name, str(int(time.time())))
+
+    beat = Thread(target=say_so, name="rungwise draft", daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        beat.join()
 
 
 def publish(draft: Path) -> None:
@@ -117,13 +158,17 @@ def publish(draft: Path) -> None:
             move(name, address.name, timeout=wait)
 
         server.call(moved)
+        _mark(server, name, "")
         _drop_others(server, {name, before})
 
 
-def sweep(place: Path | str) -> None:
-    """Remove all generations but the one that counts; those who still search an earlier one open the index anew."""
+def sweep(place: Path | str, *, clock: Callable[[], float] = time.time) -> Swept:
+    """Remove all generations but the one that counts and drafts that are written to now.
+
+    Those who still search an earlier one open the index anew. ``clock`` gives seconds since 1970.
+    """
     with closing(Server(address_in(place))) as server:
-        _drop_others(server, {server.behind(server.address.name)})
+        return _drop_others(server, set(), clock)
 
 
 def drop(place: Path | str) -> None:
@@ -135,7 +180,8 @@ def drop(place: Path | str) -> None:
             return
         if server.behind(address.name) is not None:
             server.call(lambda client, wait: client.drop_alias(address.name, timeout=wait))
-        _drop_others(server, set())
+        for name in _generations(server):
+            _drop(server, name)
 
 
 def read_file(place: Path | str, name: str) -> bytes | None:
@@ -231,12 +277,39 @@ def _put(server: Server, root: str, row: dict[str, Any]) -> None:
     server.call(lambda client, wait: client.upsert(root, [row], timeout=wait))
 
 
-def _drop_others(server: Server, kept: set[str | None]) -> None:
-    """Remove the generations of an index except some."""
-    for name in _collections(server):
-        found = _GENERATION.fullmatch(name)
-        if found and found["name"] == server.address.name and name not in kept and _is_ours(server, name):
-            _drop(server, name)
+def _mark(server: Server, root: str, when: str) -> None:
+    properties = {_WRITTEN_AT: when}
+    server.call(lambda client, wait: client.alter_collection_properties(root, properties, timeout=wait))
+
+
+def _drop_others(server: Server, kept: set[str | None], clock: Callable[[], float] = time.time) -> Swept:
+    """Remove the generations of an index except some, the one that counts, and drafts that are written to."""
+    removed, drafts = [], []
+    for name in _generations(server):
+        if name in kept:
+            continue
+        with suppress(MissingError):  # somebody else removed it
+            if _is_written_to(server, name, clock()):
+                drafts.append(name)
+            # Asked only now: a draft is marked as whole after the name leads to it.
+            elif server.behind(server.address.name) != name:
+                _drop(server, name)
+                removed.append(name)
+    return Swept(tuple(removed), tuple(drafts))
+
+
+def _generations(server: Server) -> list[str]:
+    """Collections of the generations of an index."""
+    return [
+        name
+        for name in _collections(server)
+        if (found := _GENERATION.fullmatch(name)) and found["name"] == server.address.name and _is_ours(server, name)
+    ]
+
+
+def _is_written_to(server: Server, root: str, now: float) -> bool:
+    said = server.described(root).get("properties", {}).get(_WRITTEN_AT, "")
+    return said.isdecimal() and len(said) < 20 and abs(now - int(said)) < _SILENT_SECONDS
 
 
 def _drop(server: Server, root: str) -> None:
