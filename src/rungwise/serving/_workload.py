@@ -114,12 +114,13 @@ class Workload:
         changed: Method :meth:`WorkQueues.changed` of the queues.
         read: Method :meth:`WorkQueues.read` of the queues.
         fitted: Method :meth:`WorkQueues.fitted` of the queues.
+        longest: Seconds for which a request may wait for the store.
     """
 
     def __init__(self, queues: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
         self.kept = kept
         self._queues = queues
-        self._limits = queues.limits
+        self._limits, self.longest = queues.limits, queues.limits.store_seconds
         self.files, self.encoded, self.read = queues.files, queues.encoded, queues.read
         self.changed, self.fitted = queues.changed, queues.fitted
         self._queries = Batches(
@@ -136,8 +137,7 @@ class Workload:
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
         """Encode a query, together with others that wait, and search."""
         work = self._queries.submit(search, client=client_of(request))
-        longest = self._limits.store_seconds
-        return await outcome(work, request, self._limits.waiting_seconds, longest=longest)
+        return await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         """Let a model look at a picture of the index, in the queue of encoding.
@@ -255,7 +255,7 @@ def searched(searches: Sequence[PendingSearch], *, seconds: float = math.inf) ->
 
 
 def _encoded(searches: Sequence[PendingSearch]) -> dict[str, dict[str, NDArray[np.float32]]]:
-    """Vectors of the texts of searches, by version of the index; texts of versions of one model are encoded together."""
+    """Vectors of the texts of searches, by version of the index; versions of one model have their texts in one call."""
     by_model: dict[int, dict[str, ServedIndex]] = {}
     for one in searches:
         by_model.setdefault(id(one.served.searcher.model), {})[one.served.version] = one.served

@@ -24,6 +24,7 @@ from rungwise.index.query import Query as Asked
 from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import PendingSearch, Workload, client_of
 from rungwise.serving.routes.favourites import favourite_items, only_favourites
+from rungwise.serving.routes.renewal import renewed_routes
 from rungwise.serving.schemas import FOR_EVER, IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
@@ -143,7 +144,7 @@ def routes(
 
     ``note`` is told the words of every search that a person typed and that was answered.
     """
-    router = APIRouter()
+    router = APIRouter(route_class=renewed_routes(current, work.longest))
 
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
     async def search(

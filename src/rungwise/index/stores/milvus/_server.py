@@ -40,6 +40,7 @@ _ONE_LINE = 200
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two tries."""
 _AWAY = ("unavailable", "deadline", "fail connecting", "connection refused", "not ready", "timeout", "not healthy")
+_NOBODY = ("connection refused", "fail connecting", "failed to connect")
 _REFUSED = ("unauthenticated", "auth check failure", "permission deny", "permission denied", "privilege")
 _T = TypeVar("_T")
 
@@ -240,7 +241,8 @@ class Server:
         if any(sign in lower for sign in _AWAY):
             return AwayError(
                 f"{self.address}: the server does not answer (asked for {self._patience:g} s); check that Milvus runs"
-                " there, MILVUS_TOKEN and MILVUS_TLS"
+                " there, MILVUS_TOKEN and MILVUS_TLS",
+                refused=any(sign in lower for sign in _NOBODY),
             )
         if "collection not found" in lower or "can't find collection" in lower or "alias not found" in lower:
             return MissingError(f"{self.address}: no such collection; build an index there with `rungwise index`")
