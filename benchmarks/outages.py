@@ -233,8 +233,8 @@ def away(store: str, pictures: int, console: Console) -> None:
         said: dict[str, Any] = {}
         log: Counter[str] = Counter()
         with place(store, folder) as there:
-            build(folder, "one", there.address, store)
             for at, how in enumerate(ways):
+                build(folder, "one", there.address, store)
                 with serving(there.address, folder) as server:
                     sent = json.loads(server.ask("POST", "/pictures", picture)[1])["picture"]
                     if how == OTHER:

@@ -24,9 +24,7 @@ class Clock:
         return self.now
 
 
-def kept(
-    folder: Path, clock: Clock | None = None, *, room: int = 1 << 20, seconds: float = 60.0
-) -> KeptPictures:
+def kept(folder: Path, clock: Clock | None = None, *, room: int = 1 << 20, seconds: float = 60.0) -> KeptPictures:
     return KeptPictures(folder / "sent", room=room, seconds=seconds, clock=clock or Clock())
 
 
