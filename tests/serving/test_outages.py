@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -207,3 +209,35 @@ def test_with_an_index_of_another_model_it_is_ready_and_says_so(serving: Callabl
         assert "another model built the index" in ready.json()["problem"]
         assert "--reload" in ready.json()["problem"]
         assert [hit["id"] for hit in served.client.get("/search?q=red&fold=false").json()["hits"]][:1] == ["0-red"]
+
+
+@pytest.mark.slow
+def test_a_real_milvus_that_is_stopped_and_then_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("milvus", reason="a server to try comes with: pip install milvus")
+    from tests.milvus_server import local_milvus
+
+    monkeypatch.setenv("MILVUS_PATIENCE", "2")
+    monkeypatch.setattr(app, "Current", partial(Current, seconds=0))
+    with local_milvus(tmp_path / "milvus") as server:
+        place = Path(f"{server.address}/colours")
+        index = Index.build(colour_pictures(tmp_path / "photos", MIXED), ColourModel(), place, store="auto")
+        settings = ServerSettings(limits=replace(PATIENT, ready_seconds=5.0))
+        with TestClient(create_app(index, ColourModel(), settings=settings, kept=tmp_path / "sent")) as client:
+            assert client.get("/ready").json()["status"] == "ready"
+            os.kill(server.process, signal.SIGSTOP)
+            try:
+                reasons = ("it hangs or is slow",)
+                _answers_without(client, reasons)
+            finally:
+                os.kill(server.process, signal.SIGCONT)
+            os.kill(server.process, signal.SIGKILL)
+            _answers_without(client, ("takes no connections", *reasons))
+
+
+def _answers_without(client: TestClient, reasons: tuple[str, ...]) -> None:
+    for address in LIVE:
+        assert client.get(address).status_code == 200, address
+    for address in READING:
+        refusal(client.get(address))
+    ready = refusal(client.get("/ready"))
+    assert any(reason in ready for reason in reasons)
