@@ -44,7 +44,7 @@ def routes(current: Current, seconds: float) -> APIRouter:
         except TimeoutError:
             raise HTTPException(503, store.why_late, _RETRY) from None
         except Exception as error:  # whatever a store says when it is away
-            _log.warning("not ready: %s", printable(" ".join(str(error).split()) or type(error).__name__))
+            store.say(printable(" ".join(str(error).split()) or type(error).__name__))
             raise HTTPException(503, _reason(error, store, current), _RETRY) from error
         return json_answer(responses.Ready("ready", pictures, current.problem))
 
@@ -74,12 +74,19 @@ class _Store:
         self._thread = thread_pool(1, name="rungwise-ready")
         self._asked: Future[int] | None = None
         self._counted: float | None = None
+        self._said = ""
 
     def asked(self) -> Future[int]:
         """Number of pictures that the store reports; a question under way is not asked twice."""
         if self._asked is None or self._asked.done():
             self._asked = self._thread.submit(self._ask, self._current.now())
         return self._asked
+
+    def say(self, line: str) -> None:
+        """Write to the log why the store is not ready, unless that is known from the last question."""
+        if line != self._said:
+            _log.warning("not ready: %s", line)
+        self._said = line
 
     @property
     def why_late(self) -> str:
@@ -97,4 +104,5 @@ class _Store:
             pictures = store.count()
             self._counted = self._clock() - start
             store.get(served.newest[:1])  # some stores know their number by heart when their files are gone
+        self._said = ""
         return pictures
