@@ -90,6 +90,23 @@ def test_a_reranker_is_read_said_and_handed_on(
     assert "--rerank-top must be at least 1" in capsys.readouterr().err
 
 
+def test_a_new_model_is_read_from_where_the_index_names_it_if_that_is_asked_for(
+    folder: Path, asked: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["serve", str(folder), "--device", "cpu"]) == 0
+    assert asked[0]["reload"] is None
+    read_from: list[str] = []
+
+    def read_dual_encoder(name: str, *_: object, **__: object) -> ColourModel:
+        read_from.append(name)
+        return ColourModel()
+
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", read_dual_encoder)
+    assert main(["serve", str(folder), "--device", "cpu", "--model", "moved", "--reload"]) == 0
+    asked[1]["reload"](Index.open(folder))
+    assert read_from == ["moved", "colours"]
+
+
 def test_others_get_a_token_that_is_printed_with_the_address(
     folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

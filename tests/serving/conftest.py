@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 from fastapi import FastAPI
@@ -12,20 +11,25 @@ from fastapi.testclient import TestClient
 from rungwise.index import Index
 from rungwise.models import DualEncoder
 from rungwise.serving import ServerSettings, ServingLimits, create_app
-from rungwise.serving.routes import readiness
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
 TOKEN = "correct-horse"
-PATIENT = ServingLimits(header_seconds=1e6, body_seconds=1e6, idle_seconds=1e6, send_seconds=1e6, waiting_seconds=1e6)
+PATIENT = ServingLimits(
+    header_seconds=1e6,
+    body_seconds=1e6,
+    idle_seconds=1e6,
+    send_seconds=1e6,
+    waiting_seconds=1e6,
+    store_seconds=1e6,
+    ready_seconds=1e6,
+)
 """However busy the machine is, nobody is told to come again, and nobody is left."""
 
 
 def patient_app(index: Index, model: DualEncoder, token: str | None = None) -> FastAPI:
     """An application that waits for its own store, too, for as long as it takes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readiness, "routes", partial(readiness.routes, seconds=1e6))
-        return create_app(index, model, settings=ServerSettings(token=token, limits=PATIENT))
+    return create_app(index, model, settings=ServerSettings(token=token, limits=PATIENT))
 
 
 @pytest.fixture(scope="session")

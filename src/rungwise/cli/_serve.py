@@ -71,6 +71,8 @@ class Serve:
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
         follow: Index what changes in the folders, too. That is what rungwise index --watch does, in the same process.
+        reload: When an index that another model built takes the place of this one, load that model from where the index
+            names it, and go over to both. Without it the old index is served on, and the log says so.
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
@@ -92,6 +94,7 @@ class Serve:
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
     follow: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    reload: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
     keep_queries: Annotated[int | None, tyro.conf.arg(metavar="DAYS")] = None
@@ -141,10 +144,19 @@ def main(arguments: list[str]) -> int:
         ready=lambda address: _say_ready(len(index), address, asked.host, token),
         meaning=near_words(),
         reranker=reranker,
+        reload=(lambda index: _reloaded(asked, index, follower)) if asked.reload else None,
     )
     if follower is not None:
         follower.end()
     return 0
+
+
+def _reloaded(asked: Serve, index: Index, follower: _Follower | None) -> DualEncoder:
+    """The model of an index that took the place of another; the folders are followed with it from now on."""
+    model = read_model_of(index, None, asked.device, altered=asked.altered_model)
+    if follower is not None:
+        follower.encode_with(index, model, None)
+    return model
 
 
 class _Follower:
@@ -154,21 +166,24 @@ class _Follower:
     """
 
     def __init__(self, asked: Serve, index: Index, model: DualEncoder) -> None:
-        from rungwise.models import LazyModel, ModelFacts
-
         source = index.source
         if source is None or index.folder is None:
             raise UserError(f"{asked.index}: does not say of which folder it was made; index it anew, or omit --follow")
-        self._folder, self._source = index.folder, source
-
-        def open_model() -> DualEncoder:
-            return read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
-
-        self._model = LazyModel(ModelFacts.of(model), open_model, lambda _: None)
+        self._asked, self._folder, self._source = asked, index.folder, source
+        self.encode_with(index, model, asked.model)
         self._ended = Event()
         self._thread = Thread(target=self._follow, name=FOLLOWER, daemon=True)
         self._thread.start()
         say(f"following {', '.join(source.paths)}")
+
+    def encode_with(self, index: Index, model: DualEncoder, place: str | None) -> None:
+        """Encode from now on with the model of an index, from a place, or from where the index names it."""
+        from rungwise.models import LazyModel, ModelFacts
+
+        def open_model() -> DualEncoder:
+            return read_model_of(index, place, self._asked.device, altered=self._asked.altered_model)
+
+        self._model = LazyModel(ModelFacts.of(model), open_model, lambda _: None)
 
     def end(self) -> None:
         """Let the thread end after the batch that it is writing."""

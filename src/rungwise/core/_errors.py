@@ -31,9 +31,18 @@ class UserError(Exception):
 
 
 class UnavailableError(UserError):
-    """The store of the data does not answer now, such as a database on another machine; later it may."""
+    """The store of the data does not answer now, such as a database on another machine; later it may.
+
+    Args:
+        message: As of every :class:`UserError`.
+        refused: Whether nobody takes a connection at its address; otherwise it hangs, is slow, or says that it is busy.
+    """
 
     __module__ = "rungwise.core"
+
+    def __init__(self, message: str = "", *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class RungwiseWarning(UserWarning):

@@ -6,13 +6,15 @@ reach any other file. Costly work waits in queues (:mod:`rungwise.serving._workl
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
+from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
@@ -29,7 +31,6 @@ from rungwise.serving.state import Current, KeptPictures, KeptQueries, Overviews
 _STATIC = Path(__file__).parent / "static"
 _REFERENCE = Path(__file__).parent / "reference"
 _KEPT = "sent-pictures"
-_NEWEST = 8
 
 
 def create_app(
@@ -42,6 +43,7 @@ def create_app(
     only_here: bool = False,
     reranker: Reranker | None = None,
     queues: WorkQueues | None = None,
+    reload: Callable[[Index], DualEncoder] | None = None,
 ) -> FastAPI:
     """Application of the search page and its HTTP interface for one index.
 
@@ -58,6 +60,8 @@ def create_app(
         reranker: Model that reranks the first hits of searches with words, and may explain them.
         queues: Queues for the work, which applications of the same server share; their limits take the place of those
             of ``settings``. None makes new ones.
+        reload: Function that loads the model of an index that takes the place of this one and was built by another
+            model; it is called in a thread. None serves the old index on.
 
     Queries that are kept (``settings.keep_queries``) are written while the application's lifespan runs, which it does
     under any server, but not within another application.
@@ -69,10 +73,15 @@ def create_app(
     queues = queues or WorkQueues(settings.limits)
     limits, writable = queues.limits, settings.token is not None
     searcher = Searcher(index, model, meaning=meaning)
-    current, overviews, metrics = Current(searcher), Overviews(), Metrics()
+
+    def searcher_of(index: Index) -> Searcher:
+        assert reload is not None
+        return warmed(Searcher(index, reload(index), meaning=meaning))
+
+    current = Current(searcher, reload=None if reload is None else searcher_of)
+    overviews, metrics = Overviews(), Metrics()
     sent = KeptPictures(
         kept or usable_cache() / _KEPT,
-        index.manifest.model_fingerprint,
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,
     )
@@ -93,15 +102,14 @@ def create_app(
     app.include_router(feedback.routes(current, work, limits, allowed=gradable))
     app.include_router(favourites.routes(current, work, limits, allowed=gradable))
     app.include_router(asked_queries.routes(current, work, asked, allowed=gradable))
-    app.include_router(readiness.routes(current))
+    app.include_router(readiness.routes(current, limits.ready_seconds))
 
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
-    async def about(request: Request) -> Response:
+    async def about() -> Response:
         """What is being searched."""
         served = current.now()
         overviews.of(served)  # which is made by the time that the page asks for its themes
         manifest = served.index.manifest
-        newest = await work.read(request, partial(served.index.newest, _NEWEST))
         return json_answer(
             responses.About(
                 name=manifest.name,
@@ -125,9 +133,10 @@ def create_app(
                 reranked_by="" if reranker is None else reranker.name,
                 rerank_top=0 if reranker is None else reranker.top,
                 explains=reranker is not None and reranker.model.explains,
+                only_here=only_here,
                 version=app.version,
                 examples=served.examples,
-                newest=tuple(map(sendable, newest)),
+                newest=tuple(map(sendable, served.newest)),
             )
         )
 
@@ -148,6 +157,13 @@ def create_app(
     mount_page(app, _STATIC)
     app.mount("/reference", StaticFiles(directory=_REFERENCE))
     return app
+
+
+def warmed(searcher: Searcher) -> Searcher:
+    """The searcher after a first search: what that loads and compiles would take many times as long beside visitors."""
+    with suppress(UserError):  # of a model that reads no texts
+        searcher.search("a", 1)
+    return searcher
 
 
 _METRICS: dict[int | str, dict[str, object]] = {

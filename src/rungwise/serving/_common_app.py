@@ -24,7 +24,7 @@ from rungwise.core import UnavailableError, UserError
 from rungwise.core.output import printable
 from rungwise.serving._metrics import Metrics
 from rungwise.serving.access import HEADERS, AccessGuard, RequestWatch, ServerSettings, Token, known_parameters
-from rungwise.serving.queues import BusyError
+from rungwise.serving.queues import BusyError, LateError
 from rungwise.serving.schemas import json_answer
 from rungwise.serving.schemas.responses import Refusal
 
@@ -145,6 +145,11 @@ def _answer_errors_in_one_line(app: FastAPI, tellable: Callable[[str, str], str 
     @app.exception_handler(BusyError)
     async def busy(request: Request, problem: BusyError) -> Response:
         return error(request, 503, "there is too much to do; try again in a moment", {"Retry-After": "5"})
+
+    @app.exception_handler(LateError)
+    async def late(request: Request, problem: LateError) -> Response:
+        message = "the store of the index did not answer in time; try again in a moment"
+        return error(request, 503, message, {"Retry-After": "5"})
 
     @app.exception_handler(MemoryError)
     async def out_of_memory(request: Request, problem: MemoryError) -> Response:

@@ -34,6 +34,9 @@ class ServingLimits:
         decoding_memory: Bytes that decoding may take, estimated from the headers of pictures. Pictures that need more
             than is left wait; those that need more than all of it are refused.
         waiting_seconds: Time for which a request may wait for its turn; status 503 follows.
+        store_seconds: Time after which a request that needs the store of the index is answered with status 503 if the
+            store has not answered; the wait for its turn counts.
+        ready_seconds: Time for which ``/ready`` waits for the store of the index; status 503 follows.
         queries_together: Most queries encoded in one call of the model; 1 encodes them one at a time.
         characters_together: Characters of the queries encoded in one call, besides the one that has waited longest.
         kept_bytes: Bytes kept on disk of pictures that were sent; those unused for longest are dropped first.
@@ -66,6 +69,8 @@ class ServingLimits:
     decoding_threads: int = 2
     decoding_memory: int = 1536 * 1024 * 1024
     waiting_seconds: float = 30.0
+    store_seconds: float = 45.0
+    ready_seconds: float = 5.0
     queries_together: int = 64
     characters_together: int = 4096
     kept_bytes: int = 256 * 1024 * 1024

@@ -11,7 +11,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 
@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from rungwise.core import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
-from rungwise.serving._app import create_app
+from rungwise.serving._app import create_app, warmed
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving.access import (
     BACKLOG,
@@ -103,6 +103,7 @@ def serve(
     ready: Callable[[str], None] | None = None,
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
+    reload: Callable[[Index], DualEncoder] | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
@@ -117,13 +118,15 @@ def serve(
         ready: Called with the page's address, without the token, in its own thread, once the page answers.
         meaning: Source of known words near in meaning to an unknown one.
         reranker: Model that reranks the first hits of searches with words.
+        reload: Function that loads the model of an index that takes the place of this one and was built by another
+            model; it is called in a thread. None serves the old index on.
 
     Raises:
         UserError: If the port cannot be used, another model built the index, or other machines can reach the server and
             neither a token nor ``open_to_all`` was given.
     """
     serve_app(
-        _search_app(index, model, settings, meaning, reranker),
+        _search_app(index, model, settings, meaning, reranker, reload),
         settings=settings,
         open_browser=open_browser,
         ready=ready,
@@ -163,12 +166,14 @@ def background(
     settings: ServerSettings | None = None,
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
+    reload: Callable[[Index], DualEncoder] | None = None,
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
     The arguments and errors are those of :func:`serve`.
     """
-    with background_app(_search_app(index, model, settings, meaning, reranker), settings=settings) as address:
+    make = _search_app(index, model, settings, meaning, reranker, reload)
+    with background_app(make, settings=settings) as address:
         yield address
 
 
@@ -237,11 +242,10 @@ def _search_app(
     settings: ServerSettings | None,
     meaning: Meaning | None,
     reranker: Reranker | None,
+    reload: Callable[[Index], DualEncoder] | None,
 ) -> MakeApp:
     """Function that makes the search page; a first search is made before."""
-    with suppress(UserError):  # of a model that reads no texts
-        # What the first search loads and compiles takes many times as long beside visitors.
-        Searcher(index, model, meaning=meaning).search("a", 1)
+    warmed(Searcher(index, model, meaning=meaning))
 
     only_locally = settings is None or not settings.allowed_hosts
 
@@ -254,6 +258,7 @@ def _search_app(
             # Names beside its own mean that another machine stands before this one.
             only_here=is_loopback(bound) and only_locally,
             reranker=reranker,
+            reload=reload,
         )
 
     return make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,8 @@ from fastapi import HTTPException
 from numpy.typing import NDArray
 from starlette.requests import Request
 
-from rungwise.core import UserError
+from rungwise.core import UnavailableError, UserError
+from rungwise.core.network import answered_within
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.data.pictures import WEB_FORMATS, PictureHeader, read_header, thumbnail
 from rungwise.index import Answer, Item, Searcher, SearchOptions, Where
@@ -78,8 +80,19 @@ class WorkQueues:
         submitted = self.encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
         return await outcome(submitted, request, self.limits.waiting_seconds)
 
+    async def changed(self, request: Request, work: Callable[[], T]) -> T:
+        """Change the store in the queue of encoding; what is waited for too long goes on to its end all the same."""
+        submitted = self.encoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(submitted, request, self.limits.waiting_seconds, longest=self.limits.store_seconds)
+
     async def read(self, request: Request, work: Callable[[], T]) -> T:
-        """Do work in the queue of reading."""
+        """Read from the store, for as long as the limits allow, in the queue of reading."""
+        seconds = self.limits.store_seconds
+        submitted = self.reading.submit(partial(_within, seconds, work), client=client_of(request))
+        return await outcome(submitted, request, self.limits.waiting_seconds, longest=seconds)
+
+    async def fitted(self, request: Request, work: Callable[[], T]) -> T:
+        """Do work that may take minutes in the queue of reading."""
         submitted = self.reading.submit(work, client=client_of(request))
         return await outcome(submitted, request, self.limits.waiting_seconds)
 
@@ -98,17 +111,21 @@ class Workload:
         files: Sender of pictures of the index.
         kept: Data of pictures that visitors sent.
         encoded: Method :meth:`WorkQueues.encoded` of the queues.
+        changed: Method :meth:`WorkQueues.changed` of the queues.
         read: Method :meth:`WorkQueues.read` of the queues.
+        fitted: Method :meth:`WorkQueues.fitted` of the queues.
+        longest: Seconds for which a request may wait for the store.
     """
 
     def __init__(self, queues: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
         self.kept = kept
         self._queues = queues
-        self._limits = queues.limits
+        self._limits, self.longest = queues.limits, queues.limits.store_seconds
         self.files, self.encoded, self.read = queues.files, queues.encoded, queues.read
+        self.changed, self.fitted = queues.changed, queues.fitted
         self._queries = Batches(
             queues.encoding,
-            searched,
+            partial(searched, seconds=queues.limits.store_seconds),
             most=queues.limits.queries_together,
             size=lambda one: sum(map(len, one.query.texts)),
             room=queues.limits.characters_together,
@@ -120,7 +137,7 @@ class Workload:
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
         """Encode a query, together with others that wait, and search."""
         work = self._queries.submit(search, client=client_of(request))
-        return await outcome(work, request, self._limits.waiting_seconds)
+        return await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         """Let a model look at a picture of the index, in the queue of encoding.
@@ -155,14 +172,15 @@ class Workload:
             header, encode, small = await self._decoded(request, searcher, body)
             vector = await self.encoded(request, encode)
         # Nothing is kept of a picture of which the vector is not known, and nobody waits for the disk but its sender.
-        return await self.read(request, partial(self.kept.keep, body, vector[0], small)), header
+        model = searcher.index.manifest.model_fingerprint
+        return await self.read(request, partial(self.kept.keep, body, vector[0], small, model)), header
 
     async def with_picture(self, request: Request, searcher: Searcher, work: Callable[[bytes, PictureHeader], T]) -> T:
-        """Receive a picture, check that it can be decoded, and do work with it in the queue of encoding."""
+        """Receive a picture, check that it can be decoded, and change the store by it in the queue of encoding."""
         client = client_of(request)
         async with self._queues.uploads.received(request, client) as body:
             header, _, _ = await self._decoded(request, searcher, body)
-            return await self.encoded(request, partial(work, body, header))
+            return await self.changed(request, partial(work, body, header))
 
     async def _decoded(
         self, request: Request, searcher: Searcher, body: bytes
@@ -204,23 +222,59 @@ class Workload:
             return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
 
 
-def searched(searches: Sequence[PendingSearch]) -> list[SearchOutcome | Exception]:
-    """Encode the texts of several searches in one call of the model, then run each; one may fail by itself."""
+def searched(searches: Sequence[PendingSearch], *, seconds: float = math.inf) -> list[SearchOutcome | Exception]:
+    """Encode the texts of several searches in one call of their model, then run each; one may fail by itself.
+
+    Args:
+        searches: The searches. While another model takes the place of the one before, they may be of both.
+        seconds: Time for which stores on other machines may be waited for, in all.
+    """
     given: list[SearchOutcome | Exception] = []
-    vectors: dict[str, NDArray[np.float32]] = {}
-    if len(searches) > 1:
-        # Versions of an index share the model.
-        texts = dict.fromkeys(text for one in searches for text in one.served.searcher.texts_of(one.query))
-        vectors = searches[0].served.searcher.encode_texts(tuple(texts))
-    for one in searches:
-        try:
-            answer = one.served.searcher.search(
-                one.query, one.k, offset=one.offset, where=one.where, options=one.options, vectors=vectors
-            )
-            given.append(SearchOutcome(answer, one.served.found([hit.id for hit in answer.hits])))
-        except Exception as error:  # the others are to have their answers
-            given.append(error)
+    vectors = _encoded(searches) if len(searches) > 1 else {}
+    away: dict[str, UnavailableError] = {}
+    with answered_within(seconds):
+        for one in searches:
+            try:
+                if one.served.version in away:  # whoever waits is told at once, and not after a wait of its own
+                    raise away[one.served.version]
+                answer = one.served.searcher.search(
+                    one.query,
+                    one.k,
+                    offset=one.offset,
+                    where=one.where,
+                    options=one.options,
+                    vectors=vectors.get(one.served.version, {}),
+                )
+                given.append(SearchOutcome(answer, one.served.found([hit.id for hit in answer.hits])))
+            except UnavailableError as error:
+                away[one.served.version] = error
+                given.append(error)
+            except Exception as error:  # the others are to have their answers
+                given.append(error)
     return given
+
+
+def _encoded(searches: Sequence[PendingSearch]) -> dict[str, dict[str, NDArray[np.float32]]]:
+    """Vectors of the texts of searches, by version of the index; versions of one model have their texts in one call."""
+    by_model: dict[int, dict[str, ServedIndex]] = {}
+    for one in searches:
+        by_model.setdefault(id(one.served.searcher.model), {})[one.served.version] = one.served
+    vectors: dict[str, dict[str, NDArray[np.float32]]] = {}
+    for versions in by_model.values():
+        texts = dict.fromkeys(
+            text
+            for one in searches
+            if one.served.version in versions
+            for text in one.served.searcher.texts_of(one.query)
+        )
+        some = next(iter(versions.values()))
+        vectors |= dict.fromkeys(versions, some.searcher.encode_texts(tuple(texts)))
+    return vectors
+
+
+def _within(seconds: float, work: Callable[[], T]) -> T:
+    with answered_within(seconds):
+        return work()
 
 
 def client_of(request: Request) -> str:

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from rungwise.serving.queues import BusyError, WorkQueue, outcome
+from rungwise.serving.queues import BusyError, LateError, WorkQueue, outcome
 from tests.serving.loops import run
 
 
@@ -58,6 +58,20 @@ def test_what_has_begun_is_waited_for() -> None:
         begun.wait()
         asyncio.get_running_loop().call_later(31, go.set)
         assert await outcome(work, request_of(asyncio.Event()), 30) == "done"
+
+    run(ask())
+
+
+def test_what_does_not_end_in_time_is_left_and_its_client_told() -> None:
+    async def ask() -> None:
+        begun, go = threading.Event(), threading.Event()
+        work = WorkQueue(threads=1).submit(lambda: (begun.set(), go.wait())[1], client="a")
+        begun.wait()
+        with pytest.raises(LateError):
+            await outcome(work, request_of(asyncio.Event()), 30, longest=45)
+        assert asyncio.get_running_loop().time() == pytest.approx(45)
+        go.set()
+        assert work.result()
 
     run(ask())
 

@@ -3,20 +3,27 @@ import logging
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from numpy.typing import NDArray
 
-from rungwise.core import UserError
+from rungwise.core import UnavailableError, UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import Index, Searcher
+from rungwise.index.layout.manifest import stamps
+from rungwise.models import EncodedImages
 from rungwise.serving import _app as app
 from rungwise.serving import create_app
-from rungwise.serving.state import Current
+from rungwise.serving.state import Current, _served_index
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 
 
@@ -37,6 +44,7 @@ def _always_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settled(served: Current) -> Current:
+    served.settle()  # a look that began before a change may not have seen it
     served.now()
     served.settle()
     return served
@@ -104,12 +112,156 @@ def test_an_index_of_another_model_is_not_served_and_said_once(
     build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
     for _ in range(3):
         assert settled(served).now() is old
-    assert served.problem == "another model built it"
+    assert served.problem is not None
+    assert served.problem.startswith("another model built the index that stands there now; the old one is served on")
     assert len(caplog.messages) == 1
     assert "c0ffeec0ffee" in caplog.text
     build(tmp_path, ["yellow"])
     assert settled(served).now().index.picture_store.newest(1) == ("0-yellow",)
     assert served.problem is None
+
+
+def test_no_request_waits_for_a_place_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Current(Searcher(build(tmp_path, ["red"]), ColourModel()), seconds=0)
+    looks, release = [0], threading.Event()
+
+    def hanging(place: Path) -> object:
+        looks[0] += 1
+        release.wait()
+        return stamps(place)
+
+    monkeypatch.setattr(_served_index, "stamps", hanging)
+    old = served.now()
+    assert [served.now() for _ in range(3)] == [old] * 3
+    build(tmp_path, ["green"])
+    release.set()
+    assert settled(served).now().index.picture_store.newest(1) == ("0-green",)
+    assert looks[0] >= 1
+
+
+def test_a_place_that_is_away_is_said_once_and_the_old_index_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    served = Current(Searcher(build(tmp_path, ["red"]), ColourModel()), seconds=0)
+
+    def away(place: Path) -> object:
+        raise UnavailableError("milvus://pets: the server does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_served_index, "stamps", away)
+        for _ in range(3):
+            settled(served)
+    assert len(caplog.messages) == 1
+    assert "what was read is served on" in caplog.text
+    assert served.problem is None
+    build(tmp_path, ["green"])
+    assert settled(served).now().index.picture_store.newest(1) == ("0-green",)
+
+
+def test_the_old_index_that_stands_there_again_is_no_problem(served: Current, tmp_path: Path) -> None:
+    old = served.now()
+    index = tmp_path / "index"
+    moved = index.rename(tmp_path / "moved")
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    assert settled(served).problem is not None
+    shutil.rmtree(index)
+    moved.rename(index)
+    assert settled(served).now() is old
+    assert served.problem is None
+
+
+def reloading(tmp_path: Path, load: Callable[[Index], ColourModel], **named: object) -> Current:
+    searcher = Searcher(build(tmp_path, ["red", "blue"]), ColourModel())
+    return Current(searcher, seconds=0, reload=lambda index: Searcher(index, load(index)), **named)
+
+
+def test_the_model_of_another_index_is_loaded_while_the_old_one_is_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    other = ColourModel(fingerprint="another" * 6)
+    asked, loaded = threading.Event(), threading.Event()
+
+    def load(index: Index) -> ColourModel:
+        asked.set()
+        loaded.wait()
+        assert index.manifest.model_fingerprint == other.identity
+        return other
+
+    served = reloading(tmp_path, load)
+    old = served.now()
+    build(tmp_path, ["green"], other)
+    served.now()
+    asked.wait()
+    assert served.now() is old
+    assert served.problem is not None
+    assert "is being loaded, and the old one is served until then" in served.problem
+    loaded.set()
+    served.settle()
+    new = served.now()
+    assert (new.searcher.model, new.pictures, served.problem) == (other, 1, None)
+    assert old.searcher.model is not other
+    assert len(caplog.messages) == 2  # that it is loaded, and that it is served
+
+
+def test_a_model_that_cannot_be_loaded_is_said_once_and_tried_again_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    now, tries = [0.0], [0]
+
+    def load(index: Index) -> ColourModel:
+        tries[0] += 1
+        if tries[0] < 3:
+            raise UserError("/models/new: no such folder")
+        return ColourModel(fingerprint="another" * 6)
+
+    served = reloading(tmp_path, load, clock=lambda: now[0])
+    old = served.now()
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    for now[0] in (1.0, 2.0, 32.0):
+        assert settled(served).now() is old
+        assert served.problem is not None
+        assert "cannot be loaded; the old one is served on" in served.problem
+        assert "/models" not in served.problem
+    assert (tries[0], len(caplog.messages)) == (2, 2)
+    assert "/models/new" in caplog.messages[1]
+    now[0] = 64.0
+    assert settled(served).now().pictures == 1
+    assert served.problem is None
+
+
+def test_a_model_that_did_not_build_the_index_is_not_taken(tmp_path: Path) -> None:
+    served = reloading(tmp_path, lambda index: ColourModel(fingerprint="a third one"))
+    old = served.now()
+    build(tmp_path, ["green"], ColourModel(fingerprint="another" * 6))
+    assert settled(served).now() is old
+    assert served.problem is not None
+    assert "cannot be loaded" in served.problem
+
+
+def test_an_index_that_changes_while_another_is_read_is_not_lost(tmp_path: Path) -> None:
+    """The change belongs to the index that stands there when it is made, and is served when it answers."""
+    other = ColourModel(fingerprint="another" * 6)
+    asked, loaded = threading.Event(), threading.Event()
+
+    def load(index: Index) -> ColourModel:
+        asked.set()
+        loaded.wait()
+        return other
+
+    served = reloading(tmp_path, load)
+    build(tmp_path, ["green"], other)
+    served.now()
+    asked.wait()
+    build(tmp_path, ["red", "blue", "yellow"])  # the old model again
+    _, changed = served.change(lambda index: index.remove(["0-red"]))
+    loaded.set()
+    served.settle()
+    assert served.now() is changed
+    assert settled(served).now() is changed
+    assert changed.pictures == 2
 
 
 def test_a_damaged_index_is_not_served_and_its_path_is_not_told(
@@ -246,3 +398,59 @@ def test_every_answer_is_of_one_version_while_the_index_is_replaced_again_and_ag
     finally:
         done.set()
         replacing.join()
+
+
+class Rotated(ColourModel):
+    """Another model: it sees other colours, so that no vector of one is that of the other."""
+
+    def __init__(self) -> None:
+        super().__init__(fingerprint="another" * 6)
+
+    def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.roll(super().encode_text(texts), 1, axis=1)
+
+    @staticmethod
+    def _rolled(encoded: EncodedImages) -> EncodedImages:
+        return replace(encoded, vectors=np.roll(encoded.vectors, 1, axis=1))
+
+    def encode_image(self, *given: Any, **named: Any) -> EncodedImages:
+        return self._rolled(super().encode_image(*given, **named))
+
+
+@pytest.mark.usefixtures("_always_looking")
+def test_clients_see_no_exchange_of_the_model(tmp_path: Path) -> None:
+    """Indexes of two models take turns; texts that wait together may be of both."""
+    colours, models = ["red", "blue", "green"], (ColourModel(), Rotated())
+    built = build(tmp_path, colours, models[0])
+    by_fingerprint = {model.identity: model for model in models}
+    app = create_app(built, models[0], reload=lambda index: by_fingerprint[index.manifest.model_fingerprint])
+    done = threading.Event()
+
+    def replace_again() -> None:
+        for turn in itertools.count(1):
+            if done.is_set():
+                return
+            build(tmp_path, colours, models[turn % 2])
+
+    seen: dict[str, str] = {}
+
+    def search(client: TestClient, colour: str) -> None:
+        while not done.is_set():
+            answer = client.get(f"/search?q={colour}&k=9&fold=false")
+            assert answer.status_code == 200, answer.json()
+            hits = answer.json()["hits"]
+            assert hits[0]["id"] == f"{colours.index(colour)}-{colour}"
+            assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
+            about = client.get("/about").json()
+            seen[about["index_version"]] = about["model"]
+
+    with TestClient(app) as client, ThreadPoolExecutor(4) as pool:
+        replacing = pool.submit(replace_again)
+        searching = [pool.submit(search, client, colour) for colour in colours]
+        try:
+            while len(set(seen.values())) < 2 and not any(one.done() for one in searching):
+                pass
+        finally:
+            done.set()
+        for one in (*searching, replacing):
+            one.result()

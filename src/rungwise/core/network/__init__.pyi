@@ -1,3 +1,5 @@
+from ._deadline import answered_within as answered_within
+from ._deadline import seconds_left as seconds_left
 from ._hub import fetching as fetching
 from ._hub import folder_of as folder_of
 from ._hub import hub_folder as hub_folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -16,18 +17,31 @@ class BusyError(Exception):
     """Work could not begin in time."""
 
 
-async def outcome(work: Future[T], request: Request, seconds: float, drop: Callable[[], bool] | None = None) -> T:
+class LateError(Exception):
+    """Work has begun and did not end in time; it may still do so."""
+
+
+async def outcome(
+    work: Future[T],
+    request: Request,
+    seconds: float,
+    drop: Callable[[], bool] | None = None,
+    *,
+    longest: float = math.inf,
+) -> T:
     """The result of work that was submitted to a queue.
 
     Args:
         work: Outcome to wait for.
         request: Request that waits; its body must have been read.
-        seconds: Time for which the work may wait for its turn. Once begun, it is waited for to its end.
+        seconds: Time for which the work may wait for its turn.
         drop: Called when nobody waits any more; returns whether the work had not begun. By default the outcome is
             cancelled.
+        longest: Time for which the result is waited for, the wait for its turn included; for ever by default.
 
     Raises:
         BusyError: If the work has not begun in time.
+        LateError: If it has begun and not ended in time.
         ClientDisconnect: If the client has left.
     """
     drop = drop or work.cancel
@@ -36,14 +50,18 @@ async def outcome(work: Future[T], request: Request, seconds: float, drop: Calla
     left = asyncio.ensure_future(_left(request))
     either: tuple[asyncio.Future[Any], ...] = (done, left)
     try:
-        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        turn = min(seconds, longest)
+        await asyncio.wait(either, timeout=turn, return_when=asyncio.FIRST_COMPLETED)
         if not done.done() and not left.done():
             if not work.running() and not work.done():
                 raise BusyError
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            further = None if longest == math.inf else longest - turn
+            await asyncio.wait(either, timeout=further, return_when=asyncio.FIRST_COMPLETED)
         if done.done():
             return done.result()
-        raise ClientDisconnect
+        if left.done():
+            raise ClientDisconnect
+        raise LateError
     finally:
         left.cancel()
         drop()

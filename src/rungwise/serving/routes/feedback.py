@@ -98,7 +98,7 @@ def routes(current: Current, work: Workload, limits: ServingLimits, *, allowed: 
             raise BusyError
         try:
             # Some seconds: not where searches wait.
-            return json_answer(await work.read(request, partial(_calibrate, current)))
+            return json_answer(await work.fitted(request, partial(_calibrate, current)))
         finally:
             fitting.release()
 

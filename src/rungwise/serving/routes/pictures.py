@@ -18,7 +18,6 @@ from rungwise.core.disk import replacing
 from rungwise.data import ImageCaptions
 from rungwise.data.pictures import PictureHeader
 from rungwise.index import Index, Item
-from rungwise.models import DualEncoder
 from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import Workload
 from rungwise.serving.access import object_of
@@ -87,7 +86,7 @@ def routes(current: Current, work: Workload, *, writable: bool) -> APIRouter:
             raise HTTPException(422, f"caption: give texts of 1 to {_LONGEST_CAPTION} characters")
         searcher = current.now().searcher
         new = _New(possible(id)[0], tuple(caption), _columns(columns))
-        change = partial(_add, current, searcher.model, new)
+        change = partial(_add, current, new)
         return json_answer(await work.with_picture(request, searcher, change), 201)
 
     @router.delete("/items/{id:any}", response_model=responses.Changed, responses=refusals(404, 422), tags=["pictures"])
@@ -95,7 +94,7 @@ def routes(current: Current, work: Workload, *, writable: bool) -> APIRouter:
         """Delete a picture from the index. Its file stays, unless it was sent here."""
         _require(writable, current)
         item = await work.read(request, partial(item_of, current.now(), id))
-        return json_answer(await work.encoded(request, partial(_delete, current, item)))
+        return json_answer(await work.changed(request, partial(_delete, current, item)))
 
     return router
 
@@ -149,14 +148,14 @@ def _refuse(constant: str) -> Any:
     raise ValueError(constant)
 
 
-def _add(current: Current, model: DualEncoder, new: _New, body: bytes, header: PictureHeader) -> responses.Changed:
+def _add(current: Current, new: _New, body: bytes, header: PictureHeader) -> responses.Changed:
     def change(index: Index) -> bool:
         before = index.found([new.id]).get(new.id)
         path = _place(index, new.id, body, header)
         with replacing(path) as draft:
             draft.write_bytes(body)
         try:
-            issues = index.upsert(new.data(path), model)
+            issues = index.upsert(new.data(path), current.now().searcher.model)  # no other is served meanwhile
             if issues:
                 raise UserError("the picture cannot be read; send another")
         except BaseException:

@@ -24,6 +24,7 @@ from rungwise.index.query import Query as Asked
 from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import PendingSearch, Workload, client_of
 from rungwise.serving.routes.favourites import favourite_items, only_favourites
+from rungwise.serving.routes.renewal import renewed_routes
 from rungwise.serving.schemas import FOR_EVER, IMAGES, json_answer, refusals, responses, small_picture
 from rungwise.serving.state import THUMBNAIL, Current, KeptPictures, Overviews, Reranker, ServedIndex
 
@@ -126,7 +127,7 @@ class SearchParameters(BaseModel):
         terms = [Term(Like(item_of(served, sent).id), weight) for sent, weight in _weighed(self.like, self.like_weight)]
         terms += [Term(Like(item_of(served, sent).id), -LESS) for sent in self.unlike]
         for sent, weight in _weighed(self.picture, self.picture_weight):
-            terms.append(Term(_SentVector(_kept(kept, sent), "you sent", sent), weight))
+            terms.append(Term(_SentVector(_kept(served, kept, sent), "you sent", sent), weight))
         return terms
 
 
@@ -143,7 +144,7 @@ def routes(
 
     ``note`` is told the words of every search that a person typed and that was answered.
     """
-    router = APIRouter()
+    router = APIRouter(route_class=renewed_routes(current, work.longest))
 
     @router.get("/search", response_model=responses.FoundPictures, responses=refusals(404, 422), tags=["search"])
     async def search(
@@ -334,10 +335,12 @@ def _term(term: Term) -> responses.QueryTerm:
     raise TypeError(f"no such part of a query can be asked for over HTTP: {term.what}")
 
 
-def _kept(kept: KeptPictures, sent: str) -> Any:
+def _kept(served: ServedIndex, kept: KeptPictures, sent: str) -> Any:
     found = kept.get(sent)
     if found is None:
         raise HTTPException(404, "the picture that was sent is no longer here; send it again")
+    if found.model != served.index.manifest.model_fingerprint:
+        raise HTTPException(404, "the picture was sent to another model than the one that searches now; send it again")
     return found.vector
 
 
@@ -346,7 +349,7 @@ def _captions_near(
 ) -> list[CaptionHit]:
     searcher: Searcher = served.searcher
     if picture is not None:
-        return searcher.captions_near(_kept(kept, picture), k)
+        return searcher.captions_near(_kept(served, kept, picture), k)
     item = item_of(served, sent_id or "")
     return searcher.captions_near(served.index.picture_store.get([item.id])[item.id].vector, k)
 

@@ -147,7 +147,7 @@ class About:
         similarity: Kind of similarity of a picture and a text.
         model: The beginning of the model's fingerprint.
         index_version: Version of the index, different for every state of it.
-        problem: Why another index that stands in the folder now is not served.
+        problem: Sentence for whoever runs the server, where another index took the place of the one that is served.
         columns: Columns of the pictures.
         max_results: The largest k of a request.
         max_offset: The largest offset of a request.
@@ -161,6 +161,7 @@ class About:
         reranked_by: Kind of the model that reranks the first hits of searches with words; empty without one.
         rerank_top: Number of hits that it reranks; 0 without one.
         explains: Whether that model says which regions answered which words (``/why``).
+        only_here: Whether only this machine reaches the server.
         version: Version of rungwise.
         examples: A few phrases that captions, columns or folders of several pictures share.
         newest: Ids of the newest pictures.
@@ -187,6 +188,7 @@ class About:
     reranked_by: str
     rerank_top: int
     explains: bool
+    only_here: bool
     version: str
     examples: tuple[str, ...]
     newest: tuple[str, ...]
@@ -580,7 +582,9 @@ class Ready:
     Attributes:
         status: Always the same.
         pictures: Number of pictures that the store of the index reports.
+        problem: Sentence for whoever runs the server, where another index took the place of the one that is served.
     """
 
     status: Literal["ready"]
     pictures: int
+    problem: str | None

@@ -37,10 +37,17 @@ _ROOM_AFTER_SWEEP = 0.9
 
 @dataclass(frozen=True)
 class KeptPicture:
-    """Data kept of a picture: its (D,) vector, and a small JPEG."""
+    """Data kept of a picture.
+
+    Attributes:
+        vector: (D,) vector of the picture.
+        thumbnail: A small JPEG of it.
+        model: Fingerprint of the model that made the vector.
+    """
 
     vector: NDArray[np.float32]
     thumbnail: bytes
+    model: str
 
 
 class KeptPictures:
@@ -48,31 +55,33 @@ class KeptPictures:
 
     Args:
         folder: Folder, made with the first picture. Several servers may share it.
-        model: Fingerprint of the model; vectors of others are never returned.
         room: Number of bytes to keep; pictures unused for longest go first.
         seconds: Time for which a picture is kept after its last use.
         clock: Function that gives seconds since 1970, which are the times of the files.
 
     >>> import tempfile
-    >>> kept = KeptPictures(Path(tempfile.mkdtemp()) / "sent", "9a3f", room=1 << 20, seconds=60)
-    >>> name = kept.keep(b"the bytes of a file", np.array([0.6, 0.8], np.float32), b"a small JPEG")
-    >>> kept.get(name).thumbnail, kept.get("../../etc/passwd") is None
-    (b'a small JPEG', True)
+    >>> kept = KeptPictures(Path(tempfile.mkdtemp()) / "sent", room=1 << 20, seconds=60)
+    >>> name = kept.keep(b"the bytes of a file", np.array([0.6, 0.8], np.float32), b"a small JPEG", "9a3f")
+    >>> kept.get(name).thumbnail, kept.get(name).model, kept.get("../../etc/passwd") is None
+    (b'a small JPEG', '9a3f', True)
     """
 
-    def __init__(
-        self, folder: Path, model: str, *, room: int, seconds: float, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, folder: Path, *, room: int, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self.seconds = seconds
         self._clock = clock
         self._folder = folder
-        self._model = model
         self._room = room
         self._lock = Lock()
         self._size: int | None = None
 
-    def keep(self, picture: bytes, vector: NDArray[np.float32], thumbnail: bytes) -> str:
-        """Store the data of a picture; returns its name, which is the same for the same picture.
+    def keep(self, picture: bytes, vector: NDArray[np.float32], thumbnail: bytes, model: str) -> str:
+        """Store the data of a picture; returns its name, which is the same for the same picture and model.
+
+        Args:
+            picture: Bytes of the picture's file.
+            vector: (D,) vector of the picture.
+            thumbnail: A small JPEG of it.
+            model: Fingerprint of the model that made the vector.
 
         Raises:
             UserError: If the folder cannot be written.
@@ -81,11 +90,16 @@ class KeptPictures:
             if not self._folder.is_dir():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._folder.chmod(0o700)
-            name = hashlib.blake2b(self._model.encode() + b"\0" + picture, key=self._key(), digest_size=16).hexdigest()
+            name = hashlib.blake2b(model.encode() + b"\0" + picture, key=self._key(), digest_size=16).hexdigest()
             path = self._path(name)
             with replacing(path) as draft:
                 with draft.open("wb") as file:
-                    np.savez(file, vector=np.asarray(vector, np.float32), thumbnail=np.frombuffer(thumbnail, np.uint8))
+                    np.savez(
+                        file,
+                        vector=np.asarray(vector, np.float32),
+                        thumbnail=np.frombuffer(thumbnail, np.uint8),
+                        model=np.frombuffer(model.encode(), np.uint8),
+                    )
                 self._touch(draft)
             if self._size is not None:
                 self._size += path.stat().st_size
@@ -103,7 +117,8 @@ class KeptPictures:
                 path.unlink(missing_ok=True)
                 return None
             with opened_npz(path) as found:
-                kept = KeptPicture(found["vector"].astype(np.float32), found["thumbnail"].astype(np.uint8).tobytes())
+                small, model = (found[name].astype(np.uint8).tobytes() for name in ("thumbnail", "model"))
+                kept = KeptPicture(found["vector"].astype(np.float32), small, model.decode())
             self._touch(path)
         except (OSError, UserError, ValueError, KeyError):
             return None

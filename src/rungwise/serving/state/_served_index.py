@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TypeVar
 
-from rungwise.core import digest_of_parts
+from rungwise.core import UnavailableError, digest_of_parts
 from rungwise.core.output import printable
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
@@ -29,9 +30,16 @@ from rungwise.serving.state._texts_of_items import texts_of
 
 _SECONDS_BETWEEN = 1.0
 _SECONDS_UNTIL_RETRY = 30.0
+_NEWEST = 8
 _EXAMPLES = 4
 _LOOKED_AT = 500
 """Number of pictures from which examples are taken: an index may hold millions."""
+
+_ANOTHER = "another model built the index that stands there now"
+_OTHER_MODEL = f"{_ANOTHER}; the old one is served on; restart the server with that model, or serve with --reload"
+_LOADING = f"{_ANOTHER}; it is being loaded, and the old one is served until then"
+_NOT_LOADED = f"{_ANOTHER}, and it cannot be loaded; the old one is served on; the server's log says why"
+_UNREADABLE = "the index that stands there now cannot be read; the old one is served on; the server's log says why"
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +55,7 @@ class ServedIndex:
         version: Name of the version, different for every one.
         pictures: Number of pictures.
         captions: Number of distinct captions.
+        newest: Ids of the newest pictures.
         examples: A few phrases that several pictures share: in captions, else in the user's columns, else as folders.
         columns: Columns of the pictures, as the first ones have them, without any number.
         found: Cache that looks up pictures by their ids.
@@ -56,6 +65,7 @@ class ServedIndex:
     version: str
     pictures: int
     captions: int
+    newest: tuple[str, ...]
     examples: tuple[str, ...]
     columns: tuple[IndexColumn, ...]
     found: PictureCache
@@ -69,26 +79,35 @@ class ServedIndex:
 class Current:
     """The version that is served now, and changes of it.
 
+    A thread looks at the place of the index, one look at a time, so that no request waits for a store that hangs.
+
     Args:
         searcher: Searcher of an index with the model that built it.
-        seconds: Shortest time between two looks at the folder of the index.
+        seconds: Shortest time between two looks at the place of the index.
         clock: Function that gives seconds from any moment on.
+        reload: Function that makes the searcher of an index that another model built; None serves no such index.
 
     Attributes:
-        problem: Reason why another index in the folder is not served; None without one. It names no path, since
-            everybody who searches may read it.
+        problem: One sentence for whoever runs the server, where another index stands in the place of the one that is
+            served; None without one. It names no path, since everybody who searches may read it.
     """
 
     def __init__(
-        self, searcher: Searcher, seconds: float = _SECONDS_BETWEEN, clock: Callable[[], float] = monotonic
+        self,
+        searcher: Searcher,
+        seconds: float = _SECONDS_BETWEEN,
+        clock: Callable[[], float] = monotonic,
+        reload: Callable[[Index], Searcher] | None = None,
     ) -> None:
         self._seconds = seconds
         self._clock = clock
+        self._reload = reload
         self._lock = Lock()
         self._changing = Lock()
-        self._loading: Thread | None = None
+        self._looking: Future[None] | None = None
         self._looked = clock()
         self._refused: tuple[Stamps, float] | None = None
+        self._said = ""
         self._folder = searcher.index.folder
         # Stamps of our own: an index that this process changes is another version too.
         self._look: Stamps = () if self._folder is None else stamps(self._folder)
@@ -98,17 +117,30 @@ class Current:
         self.problem: str | None = None
 
     def now(self) -> ServedIndex:
-        """The version for one request; a newer one is looked for, and read in the background."""
-        if self._folder is None or self._clock() - self._looked < self._seconds:
-            return self._served
+        """The version for one request; a newer one is looked for, and read, in the background."""
+        if self._clock() - self._looked >= self._seconds:
+            self.look()
+        return self._served
+
+    def look(self) -> Future[None]:
+        """Look for another version in the place of the index, and read it; done once it is served or refused.
+
+        A look that is under way is the one that is given.
+        """
         with self._lock:
-            if self._clock() - self._looked >= self._seconds and self._loading is None:
-                self._looked = self._clock()
-                look = stamps(self._folder)
-                if look != self._look and not self._refused_lately(look):
-                    self._loading = Thread(target=self._load, args=(self._folder, look), daemon=True)
-                    self._loading.start()
-            return self._served
+            if self._looking is not None:
+                return self._looking
+            done: Future[None] = Future()
+            if self._folder is None:
+                done.set_result(None)
+                return done
+            self._looking, self._looked = done, self._clock()
+            try:
+                Thread(target=self._renew, args=(self._folder, done), name="rungwise-look", daemon=True).start()
+            except RuntimeError:  # the system starts no thread now; the next request tries again
+                self._looking = None
+                done.set_result(None)
+            return done
 
     def change(self, by: Callable[[Index], T]) -> tuple[T, ServedIndex]:
         """Change the index, one change after the other.
@@ -136,9 +168,9 @@ class Current:
     def settle(self) -> None:
         """Wait until a version that is being read is served or refused."""
         with self._lock:
-            loading = self._loading
-        if loading is not None:
-            loading.join()
+            looking = self._looking
+        if looking is not None:
+            looking.result()
 
     def _refused_lately(self, look: Stamps) -> bool:
         if self._refused is None:
@@ -146,38 +178,82 @@ class Current:
         refused, when = self._refused
         return refused == look and self._clock() - when < _SECONDS_UNTIL_RETRY
 
-    def _load(self, folder: Path, look: Stamps) -> None:
-        problem = "it cannot be read; the server's log says why"
+    def _renew(self, folder: Path, done: Future[None]) -> None:
         try:
-            with self._changing:
-                index = Index.open(folder)
-                opened = stamps(folder)
-                if index.is_replaced():  # once more meanwhile; the next request looks for it
-                    return
-                problem = "another model built it"
-                served = _served(self._served.searcher.on(index), opened)
-                with self._lock:
-                    self._served, self._look, self._refused, self.problem = served, opened, None, None
-                _log.warning("the index was opened anew; %d pictures are served now", served.pictures)
-        except Exception as error:  # whatever it is, the old one is served on
-            reason = printable(" ".join(str(error).split()) or type(error).__name__)
-            with self._lock:
-                if problem != self.problem:
-                    _log.warning("the index cannot be opened anew; the old one is served on: %s", reason)
-                self._refused, self.problem = (look, self._clock()), problem
+            look = stamps(folder)
+            if look == self._look:
+                self._refused = self.problem = None
+            elif not self._refused_lately(look):
+                self._load(folder, look)
+            self._said = self._said if self.problem else ""
+        except Exception as error:  # the store is away, or there is no memory: the next look tells more
+            self._say(f"the place of the index cannot be looked at; what was read is served on: {_line(error)}")
         finally:
             with self._lock:
-                self._loading = None
+                self._looking = None
+            done.set_result(None)
+
+    def _load(self, folder: Path, look: Stamps) -> None:
+        problem = _UNREADABLE
+        before = self._served
+        try:
+            index = Index.open(folder)
+            opened = stamps(folder)
+            if index.is_replaced():  # once more meanwhile; the next look reads it
+                return
+            served = None
+            if index.manifest.models & before.index.manifest.models:
+                served = _served(before.searcher.on(index), opened)
+            elif self._reload is None:
+                problem = _OTHER_MODEL
+                before.searcher.on(index)  # which says whose it is
+            else:
+                problem = _NOT_LOADED
+                if self.problem is None:
+                    self.problem = _LOADING
+                    _log.warning("another model built the index that stands there now; it is being loaded")
+                served = _served(self._reload(index), opened)
+            if served is not None and self._take(served, before, opened):
+                _log.warning("the index was opened anew; %d pictures are served now", served.pictures)
+        except UnavailableError:
+            raise
+        except Exception as error:  # whatever it is, the old one is served on
+            self._refused, self.problem = (look, self._clock()), problem
+            self._say(f"the index cannot be opened anew; the old one is served on: {_line(error)}")
+
+    def _take(self, served: ServedIndex, before: ServedIndex, look: Stamps) -> bool:
+        """Serve a version in place of the one before, unless that was changed meanwhile: the next look reads it."""
+        with self._changing, self._lock:
+            if self._served is not before:
+                return False
+            self._served, self._look, self._refused, self.problem = served, look, None, None
+            return True
+
+    def _say(self, line: str) -> None:
+        """Write a line to the log, unless the last look said the same."""
+        if line != self._said:
+            _log.warning("%s", line)
+        self._said = line
 
 
 def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
     index = searcher.index
     items = list(islice(index.items(), _LOOKED_AT))
-    examples = _examples(items)
-    pictures, captions = len(index), index.caption_store.count()
     some, looked_at = count_records((item.columns for item in items), _LOOKED_AT)
-    columns = uncounted(Facets(StoreCounts(some, looked_at, looked_at)).columns)
-    return ServedIndex(searcher, _version(look), pictures, captions, examples, columns, PictureCache(index))
+    return ServedIndex(
+        searcher,
+        version=_version(look),
+        pictures=len(index),
+        captions=index.caption_store.count(),
+        newest=index.newest(_NEWEST),
+        examples=_examples(items),
+        columns=uncounted(Facets(StoreCounts(some, looked_at, looked_at)).columns),
+        found=PictureCache(index),
+    )
+
+
+def _line(error: Exception) -> str:
+    return printable(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _version(look: Stamps) -> str:

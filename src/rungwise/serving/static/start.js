@@ -37,7 +37,8 @@ export function makeStart(on) {
     if (about.skipped) parts.push(`${number(about.skipped)} unreadable files left out`);
     parts.push(`model ${about.model}`, `rungwise ${about.version}`);
     if (about.queries_kept_days) parts.push(`words that are searched for are kept for ${days(about)}`);
-    if (about.problem) parts.push(`a newer index is not shown: ${about.problem}`);
+    // Visitors can do nothing about it.
+    if (about.problem && (about.writable || about.only_here)) parts.push(`for whoever runs this server: ${about.problem}`);
     element("about").textContent = parts.join(" · ");
   }
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rungwise.core import UserError
+from rungwise.core.network import answered_within
 from rungwise.index import Index
 from rungwise.index.stores.milvus import MilvusStore
 from rungwise.index.stores.milvus._server import Address, AwayError, MissingError, Server
@@ -120,6 +121,47 @@ def test_a_server_that_is_away_is_asked_again_for_a_while(clock: Clock, monkeypa
         with pytest.raises(AwayError, match="does not answer"):
             server.call(partial(ask, math.inf), patience=100)
         assert tries == pytest.approx([100, 99.8, 99.4, 98.6])
+
+
+def test_a_deadline_ends_the_asking(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pymilvus.MilvusClient", Client)
+    monkeypatch.setenv("MILVUS_PATIENCE", "1000")
+    tries: list[float] = []
+
+    def ask(client: object, wait: float) -> str:
+        tries.append(wait)
+        raise away()
+
+    with closing(Server(PETS, clock=clock, pause=clock.pause)) as server:
+        with answered_within(0.1), pytest.raises(AwayError):
+            server.call(ask)
+        assert len(tries) == 1  # the pause before the next would take longer
+        assert tries[0] <= 0.1
+        with answered_within(0), pytest.raises(AwayError, match="did not answer in time"):
+            server.call(ask)
+        assert len(tries) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("Fail connecting to server on 127.0.0.1:1, illegal connection params or server unavailable", True),
+        ("failed to connect to all addresses; last error: Connection refused; unavailable", True),
+        ("Deadline Exceeded", False),
+    ],
+)
+def test_a_server_that_takes_no_connections_is_told_from_one_that_hangs(
+    said: str, refused: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pymilvus.MilvusClient", Client)
+    monkeypatch.setenv("MILVUS_PATIENCE", "0.1")
+
+    def ask(client: object, wait: float) -> None:
+        raise type(away())(1, said)
+
+    with closing(Server(PETS, clock=clock, pause=clock.pause)) as server, pytest.raises(AwayError) as error:
+        server.call(ask)
+    assert error.value.refused == refused
 
 
 def test_what_a_server_says_is_one_line(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

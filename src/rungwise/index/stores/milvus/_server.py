@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from rungwise.core import UnavailableError, UserError
-from rungwise.core.network import address_of
+from rungwise.core.network import address_of, seconds_left
 from rungwise.index.stores._addresses import MILVUS
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _ONE_LINE = 200
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two tries."""
 _AWAY = ("unavailable", "deadline", "fail connecting", "connection refused", "not ready", "timeout", "not healthy")
+_NOBODY = ("connection refused", "fail connecting", "failed to connect")
 _REFUSED = ("unauthenticated", "auth check failure")
 _DENIED = re.compile(r"privilege([a-z]+): permission den", re.IGNORECASE)
 """Milvus's word for a right that a user lacks."""
@@ -202,16 +203,19 @@ class Server:
     def _patiently(self, ask: Callable[[float], _T], patience: float) -> _T:
         """Ask again, for the usual time, while the server is away; a server that answers may take ``patience`` seconds.
 
-        pymilvus asks again by itself, but gives up where it has to connect anew.
+        Neither goes beyond the deadline of :func:`rungwise.core.network.answered_within`. pymilvus asks again by
+        itself, but gives up where it has to connect anew.
         """
         start, pause = self._clock(), _FIRST_PAUSE
         while True:
-            took = self._clock() - start
+            took, left = self._clock() - start, seconds_left()
+            if not left:
+                raise AwayError(f"{self.address}: the server did not answer in time; check that Milvus runs there")
             try:
                 with self._speaking():
-                    return ask(max(_FIRST_PAUSE, patience - took))
+                    return ask(min(left, max(_FIRST_PAUSE, patience - took)))
             except AwayError:
-                if self._clock() - start + pause > self._patience:
+                if self._clock() - start + pause > self._patience or pause > seconds_left():
                     raise
                 self.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -245,7 +249,8 @@ class Server:
         if any(sign in lower for sign in _AWAY):
             return AwayError(
                 f"{self.address}: the server does not answer (asked for {self._patience:g} s); check that Milvus runs"
-                " there, MILVUS_TOKEN and MILVUS_TLS"
+                " there, MILVUS_TOKEN and MILVUS_TLS",
+                refused=any(sign in lower for sign in _NOBODY),
             )
         if "collection not found" in lower or "can't find collection" in lower or "alias not found" in lower:
             return MissingError(f"{self.address}: no such collection; build an index there with `rungwise index`")
