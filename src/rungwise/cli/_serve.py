@@ -75,9 +75,9 @@ class Serve:
         model: The model that built the index, if it has moved.
         host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
-        tokens: A file of several tokens, one NAME RIGHT TOKEN a line. The command rungwise token prints such lines. Rights are
-            watch, read, grade and write. The file is read anew when it changes, so that a removed line ends its access.
-            Or set RUNGWISE_TOKENS to such lines.
+        tokens: A file of several tokens, one NAME RIGHT TOKEN a line. The command rungwise token prints such lines.
+            Rights are watch, read, grade and write. The file is read anew when it changes, so that a removed line ends
+            its access. Or set RUNGWISE_TOKENS to such lines.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
         follow: Index what changes in the folders, too. That is what rungwise index --watch does, in the same process.
