@@ -31,8 +31,8 @@ from rungwise.core.disk import usable_cache
 from rungwise.serving import ServingLimits
 from rungwise.serving.access import (
     SHORTEST,
+    AccessTokens,
     TokenFile,
-    Tokens,
     addresses,
     bound_address,
     checked_token,
@@ -214,7 +214,7 @@ def _reranker(asked: Serve) -> Reranker | None:
     return reranker
 
 
-def _tokens(asked: Serve) -> Tokens | None:
+def _tokens(asked: Serve) -> AccessTokens | None:
     """Several tokens, if there are such."""
     in_environment = os.environ.get(TOKENS) or None
     if asked.tokens is not None and in_environment is not None:
@@ -224,7 +224,7 @@ def _tokens(asked: Serve) -> Tokens | None:
     return None if in_environment is None else parse_tokens(in_environment, TOKENS)
 
 
-def _token(asked: Serve, tokens: Tokens | None) -> tuple[str | None, bool]:
+def _token(asked: Serve, tokens: AccessTokens | None) -> tuple[str | None, bool]:
     """The one token, and whether other machines can reach the server."""
     beyond = not is_loopback(bound_address(asked.host))
     given = asked.token or os.environ.get(TOKEN) or None

@@ -26,10 +26,10 @@ from rungwise.serving._metrics import Metrics
 from rungwise.serving.access import (
     HEADERS,
     AccessGuard,
+    AccessTokens,
     NeededRight,
     RequestWatch,
     ServerSettings,
-    Tokens,
     known_parameters,
 )
 from rungwise.serving.queues import BusyError
@@ -86,7 +86,7 @@ def new_app(
     return app
 
 
-def _following(tokens: Tokens, lifespan: Lifespan | None) -> Lifespan:
+def _following(tokens: AccessTokens, lifespan: Lifespan | None) -> Lifespan:
     """A context that also reads tokens in a file anew when they change."""
 
     @asynccontextmanager

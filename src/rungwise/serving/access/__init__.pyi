@@ -27,8 +27,8 @@ from ._token_file import TokenFile as TokenFile
 from ._token_file import parse_tokens as parse_tokens
 from ._token_file import token_line as token_line
 from ._tokens import SHORTEST as SHORTEST
+from ._tokens import AccessTokens as AccessTokens
 from ._tokens import NamedToken as NamedToken
-from ._tokens import Tokens as Tokens
 from ._tokens import check_guarded as check_guarded
 from ._tokens import checked_token as checked_token
 from ._tokens import cookie_of as cookie_of

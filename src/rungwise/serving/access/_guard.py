@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rungwise.serving.access._hosts import host_of, plain_name
 from rungwise.serving.access._rights import NeededRight, Visitor
-from rungwise.serving.access._tokens import Tokens, cookie_of
+from rungwise.serving.access._tokens import AccessTokens, cookie_of
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
@@ -52,12 +52,12 @@ class AccessGuard:
         app: Application behind the guard.
         names: Names under which the application may be requested; None for any. The address at which a connection
             arrived is always one.
-        tokens: Tokens, of which every request needs one; None for no tokens.
+        tokens: AccessTokens, of which every request needs one; None for no tokens.
         needed: Function that gives the right that a request needs; None for all of them.
     """
 
     def __init__(
-        self, app: ASGIApp, names: Sequence[str] | None, tokens: Tokens | None, needed: NeededRight | None = None
+        self, app: ASGIApp, names: Sequence[str] | None, tokens: AccessTokens | None, needed: NeededRight | None = None
     ) -> None:
         self.app = app
         self.names = None if names is None else frozenset(plain_name(name) for name in names)
@@ -122,7 +122,7 @@ class AccessGuard:
             " server",
         )
 
-    def _visitor(self, scope: Scope, headers: Headers, tokens: Tokens) -> Visitor | Response:
+    def _visitor(self, scope: Scope, headers: Headers, tokens: AccessTokens) -> Visitor | Response:
         """Bearer of the token that came with a request, or the answer to a request without one."""
         page = scope["path"] in ("/", "/docs") and scope["method"] in _SAFE
         given = _token_cut_out(scope) if page else None

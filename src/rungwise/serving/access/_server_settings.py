@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rungwise.core import UserError
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving.access._request_log import RequestLog
-from rungwise.serving.access._tokens import Tokens
+from rungwise.serving.access._tokens import AccessTokens
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int | None = None
     token: str | None = None
-    tokens: Tokens | None = None
+    tokens: AccessTokens | None = None
     open_to_all: bool = False
     allowed_hosts: Sequence[str] | None = None
     limits: ServingLimits = field(default_factory=ServingLimits)
@@ -45,7 +45,7 @@ class ServerSettings:
     keep_queries: int | None = None
 
     @property
-    def known_tokens(self) -> Tokens | None:
+    def known_tokens(self) -> AccessTokens | None:
         """All tokens of the server; None where it has none.
 
         Raises:
@@ -55,4 +55,4 @@ class ServerSettings:
             return self.tokens
         if self.tokens is not None:
             raise UserError("one token was given, and also several; choose one of them")
-        return Tokens.single(self.token)
+        return AccessTokens.single(self.token)

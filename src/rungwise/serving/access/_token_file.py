@@ -19,7 +19,7 @@ from rungwise.core import UserError, read_text, stamp, unreadable
 from rungwise.core.output import printable
 from rungwise.core.text import person_name
 from rungwise.serving.access._rights import RIGHTS, Right, Visitor
-from rungwise.serving.access._tokens import SHORTEST, NamedToken, Tokens, checked_token, seal_of
+from rungwise.serving.access._tokens import SHORTEST, AccessTokens, NamedToken, checked_token, seal_of
 
 SEAL = "sha256:"
 """Beginning of a seal in a file of tokens."""
@@ -43,7 +43,7 @@ def token_line(name: str, right: Right, token: str) -> str:
     return f"{_checked_name(name)} {right} {SEAL}{seal_of(checked_token(token))}"
 
 
-def parse_tokens(text: str, place: str) -> Tokens:
+def parse_tokens(text: str, place: str) -> AccessTokens:
     """Tokens of a text such as ``"ada write TOKEN; bob read TOKEN"``, one name in each line or before a semicolon.
 
     Args:
@@ -54,10 +54,10 @@ def parse_tokens(text: str, place: str) -> Tokens:
         UserError: If there is none, or one is not as it should be. No message repeats a token.
     """
     parts = [part for line in text.splitlines() for part in line.split(";")]
-    return Tokens(_parsed(parts, place, "entry")[0])
+    return AccessTokens(_parsed(parts, place, "entry")[0])
 
 
-class TokenFile(Tokens):
+class TokenFile(AccessTokens):
     """Tokens in a file, which can be changed while the server runs.
 
     Args:

@@ -105,7 +105,7 @@ class NamedToken:
     seals: tuple[str, ...]
 
 
-class Tokens:
+class AccessTokens:
     """Tokens of a server with their names and rights.
 
     A given token is compared with all of them, in a time that says nothing of any.
@@ -113,7 +113,7 @@ class Tokens:
     Args:
         tokens: Tokens with their names.
 
-    >>> tokens = Tokens.single("correct-horse")
+    >>> tokens = AccessTokens.single("correct-horse")
     >>> tokens.bearer_of("correct-horse"), tokens.bearer_of("wrong")
     (Visitor(name='', right='write'), None)
     >>> tokens.owner_of(cookie_of("correct-horse")) == tokens.bearer_of("correct-horse")
@@ -125,7 +125,7 @@ class Tokens:
         self._replace(tokens)
 
     @classmethod
-    def single(cls, token: str) -> Tokens:
+    def single(cls, token: str) -> AccessTokens:
         """One token without a name, which may do everything; UserError if it is unfit."""
         return cls([NamedToken(Visitor("", "write"), (seal_of(checked_token(token)),))])
 
