@@ -50,7 +50,7 @@ def test_what_lies_in_the_file_opens_nothing() -> None:
 def test_a_semicolon_stands_for_a_new_line() -> None:
     tokens = parse_tokens(f"ada write {ADA}; bob read {BOB}", "RUNGWISE_TOKENS")
     assert [one.name for one in tokens.visitors] == ["ada", "bob"]
-    with pytest.raises(UserError, match="RUNGWISE_TOKENS, entry 2: has 1 words"):
+    with pytest.raises(UserError, match="RUNGWISE_TOKENS, entry 2: has 1 word;"):
         parse_tokens("ada write long-enough;semicolon", "RUNGWISE_TOKENS")
 
 

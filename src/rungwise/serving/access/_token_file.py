@@ -152,7 +152,8 @@ def _words(line: str, where: str) -> tuple[str, Right, list[str]]:
     """Name, right and tokens of a line. A token may stand in any place by mistake, so that no word is repeated."""
     words = line.split()
     if not 3 <= len(words) <= 2 + _MOST_OF_A_NAME:
-        raise UserError(f"{where}: has {len(words)} words; write NAME RIGHT TOKEN, and a second token at most")
+        many = f"{len(words)} word{'s' * (len(words) != 1)}"
+        raise UserError(f"{where}: has {many}; write NAME RIGHT TOKEN, and a second token at most")
     name, right, *tokens = words
     if right not in RIGHTS:
         raise UserError(f"{where}: the second word is no right; write {', '.join(RIGHTS[:-1])} or {RIGHTS[-1]}")
