@@ -3,13 +3,15 @@
 python health.py health    # it answers
 python health.py ready     # searches would be answered: the store of the index answers too
 
-The token is read from RUNGWISE_TOKEN, the port from RUNGWISE_PORT (8000).
+The token is read from the file that RUNGWISE_TOKEN_FILE names, else from RUNGWISE_TOKEN; one with the right to watch
+does. The port is that of RUNGWISE_PORT (8000).
 """
 
 import os
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 _SECONDS = 8.0
 
@@ -21,7 +23,11 @@ def main() -> int:
         print("give health or ready", file=sys.stderr)
         return 2
     address = f"http://127.0.0.1:{os.environ.get('RUNGWISE_PORT', '8000')}/{asked}"
-    token = os.environ.get("RUNGWISE_TOKEN", "")
+    try:
+        token = _token()
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"no token: {error}", file=sys.stderr)
+        return 1
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
@@ -32,6 +38,13 @@ def main() -> int:
     except OSError as error:
         print(f"no answer: {error}", file=sys.stderr)
     return 1
+
+
+def _token() -> str:
+    """The token; empty where there is none."""
+    if file := os.environ.get("RUNGWISE_TOKEN_FILE", ""):
+        return Path(file).read_text(encoding="ascii").strip()
+    return os.environ.get("RUNGWISE_TOKEN", "")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         calls.append(named)
         ready("http://192.0.2.7:8000/")
 
-    monkeypatch.delenv(serve.TOKEN, raising=False)
+    for name in (serve.TOKEN, serve.TOKENS):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rungwise.serving._server.serve", served)
     monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
@@ -117,7 +118,7 @@ def test_others_get_a_token_that_is_printed_with_the_address(
     first, second = (call["token"] for call in asked)
     assert first != second
     warning, ready, others, *_ = capsys.readouterr().out.splitlines()
-    assert "2 pictures and 2 captions can be seen by everybody who has the token" in warning
+    assert "2 pictures and 2 captions can be seen by everybody who has a token" in warning
     assert ready == f"2 pictures at http://192.0.2.7:8000/?token={first}   (Ctrl-C ends)"
     assert others == f"from other machines: http://192.0.2.7:8000/?token={first}"
 
@@ -142,6 +143,37 @@ def test_a_token_of_ones_own(
     assert main(given) == 0
     assert main([*given, "--token", TOKEN]) == 0
     assert [call["token"] for call in asked] == [TOKEN, "from-the-environment", TOKEN]
+
+
+def test_several_tokens_come_from_a_file_or_the_environment(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder.parent / "tokens"
+    file.write_text(f"ada write {TOKEN}\nbob read another-horse\n")
+    file.chmod(0o600)
+    given = ["serve", str(folder), "--device", "cpu", "--host", "0.0.0.0"]
+    assert main([*given, "--tokens", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "everybody who has a token" in out
+    assert "tokens: ada (write), bob (read)" in out
+    assert TOKEN not in out
+    assert "token=" not in out
+    monkeypatch.setenv(serve.TOKENS, f"ada grade {TOKEN}; bob read another-horse")
+    assert main(given) == 0
+    assert [call["token"] for call in asked] == [None, None]
+    assert asked[1]["tokens"].bearer_of(TOKEN).right == "grade"
+    capsys.readouterr()
+    for more, said in (
+        (["--tokens", str(file)], "--tokens names a file of tokens, and RUNGWISE_TOKENS holds some too"),
+        (["--token", TOKEN], "--token gives one token and RUNGWISE_TOKENS several; leave out one of the two"),
+        (["--open"], "--open serves without a token, and one was given"),
+    ):
+        assert main([*given, *more]) == 2
+        assert said in capsys.readouterr().err
+    monkeypatch.setenv(serve.TOKENS, "ada rule")
+    assert main(given) == 2
+    assert "RUNGWISE_TOKENS, entry 1: has 2 words" in capsys.readouterr().err
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(

@@ -605,13 +605,13 @@ def _with_xmp(text: str) -> bytes:
 
 
 def _of_requests() -> Iterator[Entry]:
-    from rungwise.serving.access import AccessGuard, Token
+    from rungwise.serving.access import AccessGuard, AccessTokens
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    door = AccessGuard(behind, ("localhost",), Token(_TOKEN))
+    door = AccessGuard(behind, ("localhost",), AccessTokens.single(_TOKEN))
     for header in ("host", "origin", "cookie", "authorization", "sec-fetch-site"):
         yield Entry(f"header {header}", partial(_asked, door, header), _REQUEST, (*FRAMES, ('rungwise-80="', '"')))
     yield Entry("address", partial(_asked, door, ""), _REQUEST)

@@ -29,6 +29,7 @@ COMMANDS = {
     "search": "find pictures by texts, by pictures, or by both",
     "check": "what the approximate search of an index misses, and what that costs",
     "serve": "the search page",
+    "token": "a token with a name and a right, for a search page with several",
     "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",
     "push": "upload a model to a model hub",

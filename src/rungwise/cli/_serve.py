@@ -31,11 +31,14 @@ from rungwise.core.disk import usable_cache
 from rungwise.serving import ServingLimits
 from rungwise.serving.access import (
     SHORTEST,
+    AccessTokens,
+    TokenFile,
     addresses,
     bound_address,
     checked_token,
     is_loopback,
     new_token,
+    parse_tokens,
     with_token,
 )
 
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
 TOKEN = "RUNGWISE_TOKEN"
 """Environment variable of the token; unlike a command line, other users cannot read it."""
 
+TOKENS = "RUNGWISE_TOKENS"
+"""Environment variable of several tokens, with the lines of a file of tokens; a semicolon may stand for a new line."""
+
 FOLLOWER = "rungwise-follower"
 """Name of the thread that follows the folders of an index."""
 
@@ -56,6 +62,7 @@ _EXAMPLES = (
     "rungwise serve photos.index",
     "rungwise serve photos.index --follow",
     "rungwise serve photos.index --host 0.0.0.0",
+    "rungwise serve photos.index --host 0.0.0.0 --tokens tokens",
 )
 
 
@@ -68,6 +75,9 @@ class Serve:
         model: The model that built the index, if it has moved.
         host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
         token: A password for the page. Better set RUNGWISE_TOKEN: others can read a command line.
+        tokens: A file of several tokens, one NAME RIGHT TOKEN a line. The command rungwise token prints such lines.
+            Rights are watch, read, grade and write. The file is read anew when it changes, so that a removed line ends
+            its access. Or set RUNGWISE_TOKENS to such lines.
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
         follow: Index what changes in the folders, too. That is what rungwise index --watch does, in the same process.
@@ -91,6 +101,7 @@ class Serve:
     port: Port = 8000
     browser: Browser = True
     token: str | None = None
+    tokens: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     allowed_host: tyro.conf.UseAppendAction[tuple[str, ...]] = field(default=(), metadata=ADVANCED)
     follow: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -110,7 +121,8 @@ def main(arguments: list[str]) -> int:
         raise UserError("--log-queries does nothing without --log json; give both or neither")
     if asked.rerank_top < 1:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
-    token, beyond = _token(asked)
+    tokens = _tokens(asked)
+    token, beyond = _token(asked, tokens)
     from rungwise.index import Index
     from rungwise.index.layout import require_kept
     from rungwise.serving import RequestLog, ServerSettings, serve
@@ -123,7 +135,9 @@ def main(arguments: list[str]) -> int:
         say(line)
     reranker = _reranker(asked)
     if beyond:
-        say(_exposed(index, token))
+        say(_exposed(index, guarded=not asked.open))
+    if tokens is not None:
+        say(f"tokens: {', '.join(f'{one.name} ({one.right})' for one in tokens.visitors)}")
     if asked.keep_queries is not None:
         say(_kept(require_kept(index.folder), asked.keep_queries))
     follower = _Follower(asked, index, model) if asked.follow else None
@@ -134,6 +148,7 @@ def main(arguments: list[str]) -> int:
             host=asked.host,
             port=asked.port,
             token=token,
+            tokens=tokens,
             open_to_all=asked.open,
             allowed_hosts=asked.allowed_host,
             limits=asked.limits,
@@ -214,22 +229,36 @@ def _reranker(asked: Serve) -> Reranker | None:
     return reranker
 
 
-def _token(asked: Serve) -> tuple[str | None, bool]:
-    """The token, and whether other machines can reach the server."""
+def _tokens(asked: Serve) -> AccessTokens | None:
+    """Several tokens, if there are such."""
+    in_environment = os.environ.get(TOKENS) or None
+    if asked.tokens is not None and in_environment is not None:
+        raise UserError(f"--tokens names a file of tokens, and {TOKENS} holds some too; give one of them")
+    if asked.tokens is not None:
+        return TokenFile(asked.tokens)
+    return None if in_environment is None else parse_tokens(in_environment, TOKENS)
+
+
+def _token(asked: Serve, tokens: AccessTokens | None) -> tuple[str | None, bool]:
+    """The one token, and whether other machines can reach the server."""
     beyond = not is_loopback(bound_address(asked.host))
     given = asked.token or os.environ.get(TOKEN) or None
+    name = "--token" if asked.token else TOKEN
+    if tokens is not None and given is not None:
+        several = TOKENS if asked.tokens is None else "--tokens"
+        raise UserError(f"{name} gives one token and {several} several; leave out one of the two")
     if asked.open:
-        if given is not None:
+        if given is not None or tokens is not None:
             raise UserError(
-                f"--open serves without a token, and one was given; leave out --open, or --token and {TOKEN}"
+                f"--open serves without a token, and one was given; leave out --open, or --token, --tokens, {TOKEN} and"
+                f" {TOKENS}"
             )
         return None, beyond
     if given is None:
-        return (new_token() if beyond else None), beyond
+        return (new_token() if beyond and tokens is None else None), beyond
     try:
         return checked_token(given), beyond
     except UserError:
-        name = "--token" if asked.token else TOKEN
         raise UserError(
             f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
         ) from None
@@ -250,8 +279,8 @@ def _kept(folder: Path, days: int) -> str:
     return f"what people search for is kept for {days} day{'s' * (days > 1)} in {file}; remove the file to forget it"
 
 
-def _exposed(index: Index, token: str | None) -> str:
+def _exposed(index: Index, *, guarded: bool) -> str:
     """Warning about what others will be able to see."""
-    who = "everybody who can reach this machine" if token is None else "everybody who has the token"
+    who = "everybody who has a token" if guarded else "everybody who can reach this machine"
     what = f"{len(index)} pictures and {index.caption_store.count()} captions"
     return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"

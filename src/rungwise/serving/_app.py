@@ -23,7 +23,7 @@ from rungwise.serving._ids import sendable
 from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
-from rungwise.serving.access import ServerSettings
+from rungwise.serving.access import ServerSettings, may, needed_right, visitor_of
 from rungwise.serving.routes import asked_queries, favourites, feedback, pictures, readiness, search, values, why
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current, KeptPictures, KeptQueries, Overviews, Reranker
@@ -71,7 +71,7 @@ def create_app(
     """
     settings = settings or ServerSettings()
     queues = queues or WorkQueues(settings.limits)
-    limits, writable = queues.limits, settings.token is not None
+    limits, writable = queues.limits, settings.known_tokens is not None
     searcher = Searcher(index, model, meaning=meaning)
 
     def searcher_of(index: Index) -> Searcher:
@@ -92,7 +92,7 @@ def create_app(
     if settings.keep_queries is not None:
         asked = KeptQueries(index.folder, settings.keep_queries, limits.kept_queries)
     lifespan = None if asked is None else lambda _: asked.written_at_times()
-    app = new_app("rungwise", settings, metrics=metrics, places=places, lifespan=lifespan)
+    app = new_app("rungwise", settings, metrics=metrics, places=places, lifespan=lifespan, needed=needed_right)
     note = None if asked is None else asked.note
     app.include_router(search.routes(current, work, overviews, reranker, only_here=only_here, note=note))
     app.include_router(values.routes(current, work, overviews))
@@ -110,6 +110,7 @@ def create_app(
         served = current.now()
         overviews.of(served)  # which is made by the time that the page asks for its themes
         manifest = served.index.manifest
+        visitor, in_folder = visitor_of(request), served.index.folder is not None
         return json_answer(
             responses.About(
                 name=manifest.name,
@@ -126,8 +127,10 @@ def create_app(
                 max_offset=search.MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
-                writable=writable and served.index.folder is not None,
-                gradable=gradable and served.index.folder is not None,
+                writable=writable and in_folder and may(request, "write"),
+                gradable=gradable and in_folder and may(request, "grade"),
+                calibratable=gradable and in_folder and may(request, "write"),
+                who="" if visitor is None else visitor.name,
                 not_kept=favourites.reason_not_kept(current, allowed=gradable),
                 queries_kept_days=0 if asked is None else asked.days,
                 reranked_by="" if reranker is None else reranker.name,

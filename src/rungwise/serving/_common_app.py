@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -23,10 +23,21 @@ from starlette.requests import ClientDisconnect
 from rungwise.core import UnavailableError, UserError
 from rungwise.core.output import printable
 from rungwise.serving._metrics import Metrics
-from rungwise.serving.access import HEADERS, AccessGuard, RequestWatch, ServerSettings, Token, known_parameters
+from rungwise.serving.access import (
+    HEADERS,
+    AccessGuard,
+    AccessTokens,
+    NeededRight,
+    RequestWatch,
+    ServerSettings,
+    known_parameters,
+)
 from rungwise.serving.queues import BusyError, LateError
 from rungwise.serving.schemas import json_answer
 from rungwise.serving.schemas.responses import Refusal
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+"""Context in which an application's server runs."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +54,8 @@ def new_app(
     *,
     metrics: Metrics | None = None,
     places: Mapping[Path, str] | None = None,
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+    lifespan: Lifespan | None = None,
+    needed: NeededRight | None = None,
 ) -> FastAPI:
     """Application without operations.
 
@@ -53,24 +65,36 @@ def new_app(
         metrics: Counters of requests, if any.
         places: Files and folders that errors may name, with the names that visitors read instead.
         lifespan: Context in which the server runs, if any.
+        needed: Function that gives the right that a request needs of a token; None for all rights.
 
     Raises:
-        UserError: If the token is too short.
+        UserError: If the token is too short, or both a token and several tokens were given.
     """
     settings = settings or ServerSettings()
+    tokens = settings.known_tokens
     app = FastAPI(
         title=title,
         version=version("rungwise"),
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lifespan if tokens is None else _following(tokens, lifespan),
         dependencies=[Depends(known_parameters)],
     )
     _answer_errors_in_one_line(app, partial(without_places, places=places or {}))
-    token = None if settings.token is None else Token(settings.token)
-    app.add_middleware(AccessGuard, names=settings.allowed_hosts, token=token)
+    app.add_middleware(AccessGuard, names=settings.allowed_hosts, tokens=tokens, needed=needed)
     app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=settings.log)
     return app
+
+
+def _following(tokens: AccessTokens, lifespan: Lifespan | None) -> Lifespan:
+    """A context that also reads tokens in a file anew when they change."""
+
+    @asynccontextmanager
+    async def both(app: FastAPI) -> AsyncIterator[None]:
+        async with tokens.followed(), lifespan(app) if lifespan is not None else nullcontext():
+            yield
+
+    return both
 
 
 def without_places(message: str, asked: str, places: Mapping[Path, str]) -> str | None:

@@ -5,6 +5,7 @@ They never hold a name of a picture or a word of a query: requests are distingui
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -13,6 +14,7 @@ KIND = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of the text."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
+_READY = "/ready"
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _QUERIES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -49,11 +51,32 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._searches = Counter(
+            "rungwise_searches",
+            "First pages of searches with words that were answered: with pictures that fit, or with nothing.",
+            ("outcome",),
+            registry=self._registry,
+        )
+        for outcome in ("found", "nothing"):
+            self._searches.labels(outcome)  # so that a share can be reckoned before the first of them
+        self._ready = Gauge(
+            "rungwise_ready",
+            "Whether searches would be answered, as the last look at /ready found it: 1, 0, or NaN before the first.",
+            registry=self._registry,
+        )
+        self._ready.set(math.nan)
+
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request and its seconds; ``route`` is the pattern of the address, never the address."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+        if route == _READY and status in (200, 503):
+            self._ready.set(status == 200)
+
+    def searched(self, *, nothing: bool) -> None:
+        """Count a search; ``nothing`` says that no picture fits."""
+        self._searches.labels("nothing" if nothing else "found").inc()
 
     def encoded(self, queries: int) -> None:
         """Count a call of the model with its number of queries."""

@@ -213,7 +213,7 @@ def _ready(make: MakeApp, settings: ServerSettings, port: int) -> Iterator[tuple
     """
     with _listening(settings.host, port if settings.port is None else settings.port) as listener:
         bound, port = listener.getsockname()[:2]
-        check_guarded(bound, settings.token, settings.open_to_all)
+        check_guarded(bound, settings.known_tokens is not None, settings.open_to_all)
         names = (*own_names(settings.host, bound), *(settings.allowed_hosts or ()))
         server = _Server(make(replace(settings, allowed_hosts=names), bound), settings.limits)
         yield server, listener, addresses(settings.host, bound, port)[0]

@@ -131,13 +131,18 @@ class Workload:
             room=queues.limits.characters_together,
             observe=metrics.encoded,
         )
+        self._searched = metrics.searched
         metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
         queues.watched_by(metrics)
 
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
         """Encode a query, together with others that wait, and search."""
         work = self._queries.submit(search, client=client_of(request))
-        return await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
+        found = await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
+        if search.query.has_words and search.offset == 0:
+            end = found.answer.end
+            self._searched(nothing=not found.answer.hits or (end is not None and end.nothing))
+        return found
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         """Let a model look at a picture of the index, in the queue of encoding.

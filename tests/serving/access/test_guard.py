@@ -156,6 +156,13 @@ def test_a_first_visit_lets_the_browser_in(guarded: TestClient) -> None:
     assert post(guarded, {}).status_code == 200
 
 
+def test_behind_a_proxy_that_speaks_https_the_cookie_never_goes_by_plain_http(guarded: TestClient) -> None:
+    for sent, secure in (({}, False), ({"x-forwarded-proto": "https"}, True), ({"x-forwarded-proto": "http"}, False)):
+        cookie = guarded.get(with_token("/", TOKEN), headers=sent).headers["set-cookie"]
+        assert ("Secure" in cookie) is secure
+        guarded.cookies.clear()
+
+
 def test_a_wrong_token_sets_no_cookie(guarded: TestClient) -> None:
     for wrong in ("wrong-horse", "", TOKEN[:-1]):
         answer = guarded.get("/", params={"token": wrong})

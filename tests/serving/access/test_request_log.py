@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rungwise.index import Index
 from rungwise.serving import RequestLog, ServerSettings, create_app
+from rungwise.serving.access import parse_tokens
 from tests.colour_model import ColourModel
 
 TOKEN = "correct-horse"
@@ -45,8 +46,27 @@ def test_every_request_gets_one_line_without_token_and_words(index: Index) -> No
         ("GET", "none", 401),
         ("GET", "none", 303),
     ]
-    assert list(written[0]) == ["at", "method", "route", "status", "ms", "bytes", "client"]
+    assert list(written[0]) == ["at", "method", "route", "status", "ms", "bytes", "client", "who"]
     assert written[0]["bytes"] > 100
+
+
+def test_a_line_names_the_token_and_never_holds_it(index: Index) -> None:
+    stream = io.StringIO()
+    tokens = parse_tokens(f"ada read {TOKEN}", "here")
+    app = create_app(index, ColourModel(), settings=ServerSettings(tokens=tokens, log=RequestLog(stream)))
+    client = TestClient(app)
+    good = {"authorization": f"Bearer {TOKEN}"}
+    client.get("/search?q=red", headers=good)
+    client.head("/search?q=red", headers=good)
+    client.delete("/items/0-red", headers=good)
+    client.get("/about", headers={"authorization": "Bearer wrong-horse"})
+    assert [(line["who"], line["status"]) for line in lines(stream)] == [
+        ("ada", 200),
+        ("ada", 200),
+        ("ada", 403),
+        ("", 401),
+    ]
+    assert TOKEN not in stream.getvalue()
 
 
 def test_what_was_asked_is_written_only_where_that_was_asked_for(index: Index) -> None:

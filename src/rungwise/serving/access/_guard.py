@@ -2,7 +2,8 @@
 
 A browser carries requests of strangers: a web page elsewhere can make it send a request here, or have its own name
 resolved to this machine. So the requested name must be one of ours (``Host``), requests on behalf of other pages are
-refused (``Origin``, ``Sec-Fetch-Site``), and with a token nobody else is answered at all.
+refused (``Origin``, ``Sec-Fetch-Site``), and where there are tokens nobody without one is answered at all, and nobody
+beyond the right of that token.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rungwise.serving.access._hosts import host_of, plain_name
-from rungwise.serving.access._tokens import Token
+from rungwise.serving.access._rights import NeededRight, Visitor
+from rungwise.serving.access._tokens import AccessTokens, cookie_of
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
@@ -50,13 +52,17 @@ class AccessGuard:
         app: Application behind the guard.
         names: Names under which the application may be requested; None for any. The address at which a connection
             arrived is always one.
-        token: Token that every request needs; None for no token.
+        tokens: AccessTokens, of which every request needs one; None for no tokens.
+        needed: Function that gives the right that a request needs; None for all of them.
     """
 
-    def __init__(self, app: ASGIApp, names: Sequence[str] | None, token: Token | None) -> None:
+    def __init__(
+        self, app: ASGIApp, names: Sequence[str] | None, tokens: AccessTokens | None, needed: NeededRight | None = None
+    ) -> None:
         self.app = app
         self.names = None if names is None else frozenset(plain_name(name) for name in names)
-        self.token = token
+        self.tokens = tokens
+        self.needed = needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
@@ -96,34 +102,51 @@ class AccessGuard:
             )
         if _from_elsewhere(scope, headers, name):
             return _refused(403, "a page of another site asked for this; only this server's own page may")
-        if self.token is None:
+        if self.tokens is None:
             return None
-        return self._without_token(scope, headers, self.token)
+        found = self._visitor(scope, headers, self.tokens)
+        if not isinstance(found, Visitor):
+            return found
+        scope["visitor"] = found
+        return self._beyond_right(scope, found)
 
-    def _without_token(self, scope: Scope, headers: Headers, token: Token) -> Response | None:
+    def _beyond_right(self, scope: Scope, visitor: Visitor) -> Response | None:
+        needed = "write" if self.needed is None else self.needed(scope["method"], scope["path"])
+        if visitor.may(needed or "write"):
+            return None
+        if needed is None:
+            return _refused(404, "there is nothing at this address")
+        return _refused(
+            403,
+            f"this needs the right {needed}, and the token {visitor.name} has {visitor.right}; ask whoever runs this"
+            " server",
+        )
+
+    def _visitor(self, scope: Scope, headers: Headers, tokens: AccessTokens) -> Visitor | Response:
+        """Bearer of the token that came with a request, or the answer to a request without one."""
         page = scope["path"] in ("/", "/docs") and scope["method"] in _SAFE
         given = _token_cut_out(scope) if page else None
         cookie = f"rungwise-{_port(scope, headers)}"
         query = scope["query_string"].decode("latin-1")
         address = f"./?{query}" if query else "./"
         if given is not None:
-            if not token.is_token(given):
+            if tokens.bearer_of(given) is None:
                 return _locked("That is not the token.", address)
             response = RedirectResponse(address, 303)
             response.set_cookie(
                 cookie,
-                token.cookie,
+                cookie_of(given),
                 max_age=_COOKIE_SECONDS,
                 httponly=True,
                 samesite="strict",
-                secure=scope.get("scheme") == "https",
+                secure=_encrypted(scope, headers),
             )
             return response
         kind, _, bearer = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and token.is_token(bearer.strip()):
-            return None
-        if token.is_cookie(_cookie(headers, cookie)):
-            return None
+        visitor = tokens.bearer_of(bearer.strip()) if kind.lower() == "bearer" else None
+        visitor = visitor or tokens.owner_of(_cookie(headers, cookie))
+        if visitor is not None:
+            return visitor
         if page:
             return _locked("", address)
         return _refused(401, "the token is missing or wrong; send it as 'Authorization: Bearer TOKEN'", _CHALLENGE)
@@ -173,6 +196,14 @@ def _cookie(headers: Headers, name: str) -> str:
         if found := {key.strip(): value.strip() for key, _, value in pairs}.get(name):
             return found
     return ""
+
+
+def _encrypted(scope: Scope, headers: Headers) -> bool:
+    """Whether the browser came by https, as a proxy before this server says.
+
+    Whoever sends that header without being a proxy only gets a cookie back that a browser keeps from plain HTTP.
+    """
+    return scope.get("scheme") == "https" or headers.get("x-forwarded-proto", "").strip().lower() == "https"
 
 
 def _arrived_at(scope: Scope) -> str:

@@ -21,10 +21,10 @@ _TEXTS = frozenset({"q", "where", "like", "unlike", "id"})
 
 
 class RequestLog:
-    """Log of one line of JSON for every request: ``at, method, route, status, ms, bytes, client``.
+    """Log of one line of JSON for every request: ``at, method, route, status, ms, bytes, client, who``.
 
-    The requested address is left out, since it holds ids and the words of queries, and so is every header, since one of
-    them is the token.
+    ``who`` is the name of the token, where tokens have names. The requested address is left out, since it holds ids and
+    the words of queries, and so is every header, since one of them is the token.
 
     Args:
         stream: Stream for the lines.
@@ -46,6 +46,7 @@ class RequestLog:
             "ms": round(1000 * seconds, 1),
             "bytes": size,
             "client": client_key(scope["client"][0]) if scope.get("client") else "",
+            "who": scope["visitor"].name if "visitor" in scope else "",
         }
         if self.queries:
             pairs = parse_qsl(scope["query_string"].decode("latin-1"))

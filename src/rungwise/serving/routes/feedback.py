@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -18,7 +18,7 @@ from rungwise.index import Grades, Searcher
 from rungwise.serving._ids import sendable
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving._workload import Workload
-from rungwise.serving.access import json_body
+from rungwise.serving.access import Visitor, json_body, visitor_of
 from rungwise.serving.queues import BusyError
 from rungwise.serving.routes.search import MAX_RESULTS, Offset, item_of
 from rungwise.serving.schemas import json_answer, refusals, responses
@@ -42,7 +42,7 @@ _WHO = {"type": "string", "maxLength": LONGEST_NAME, "description": "Says it; gr
 _A_GRADE = {
     "required": True,
     "description": "A JSON object: `query`, `id`, and `grade`, which is right, close, wrong, or null to take it back;"
-    " and `who`, which may be left out.",
+    " and `who`, which may be left out, and is the name of the token where tokens have names.",
     "content": {
         "application/json": {
             "schema": {
@@ -74,7 +74,8 @@ def routes(current: Current, work: Workload, limits: ServingLimits, *, allowed: 
     async def grade(request: Request) -> Response:
         """Keep what a person says of a picture that a search found; the answer holds the grades of that search."""
         _require(allowed, current)
-        asked = _asked(await json_body(request, limits.body_seconds, "a grade", _FIELDS, ["who"]))
+        sent = await json_body(request, limits.body_seconds, "a grade", _FIELDS, ["who"])
+        asked = _in_own_name(_asked(sent), visitor_of(request))
         return json_answer(await work.read(request, partial(_keep, current, asked)))
 
     @router.get("/grades", response_model=responses.GivenGrades, responses=refusals(422), tags=["grades"])
@@ -133,6 +134,15 @@ def _asked(found: Mapping[str, Any]) -> _Asked:
     if not query.strip() or len(query) > Limits.query_characters or not 0 < len(item_id) <= _LONGEST_ID:
         raise HTTPException(422, f"query: give 1 to {Limits.query_characters} characters, and as id that of a picture")
     return _Asked(query, item_id, cast("responses.GradeName | None", grade), person_name(who) if who.strip() else "")
+
+
+def _in_own_name(asked: _Asked, visitor: Visitor | None) -> _Asked:
+    """The grade under the name of the token; who has a name of its own gives no grade under another."""
+    if visitor is None or not visitor.name:
+        return asked
+    if asked.who not in ("", visitor.name):
+        raise HTTPException(403, f"grades with this token are kept as those of {visitor.name}; leave out who")
+    return replace(asked, who=visitor.name)
 
 
 def _keep(current: Current, asked: _Asked) -> responses.GivenGrades:

@@ -16,7 +16,7 @@ from rungwise.serving.schemas.responses import Refusal
 _REASONS = {
     400: "The request makes no sense.",
     401: "The token is missing or wrong.",
-    403: "A page of another site asked.",
+    403: "A page of another site asked, or the token lacks the right that this needs.",
     404: "There is no such picture, or its file is gone.",
     408: "The body of the request did not come in time.",
     409: "What is meant has changed meanwhile.",

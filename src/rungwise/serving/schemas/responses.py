@@ -153,8 +153,10 @@ class About:
         max_offset: The largest offset of a request.
         max_upload_bytes: Largest size in bytes of a picture that is sent.
         max_upload_pixels: Largest number of pixels of a picture that is sent.
-        writable: Whether pictures can be added and deleted.
-        gradable: Whether people may grade how well pictures fit.
+        writable: Whether whoever asks may add and delete pictures.
+        gradable: Whether whoever asks may grade how well pictures fit, mark favourites and save searches.
+        calibratable: Whether whoever asks may fit the end of relevance to the grades, and remove kept queries.
+        who: Name of the token that asked, under which its grades are kept; empty where tokens have no names.
         not_kept: Why favourites and saved searches are not kept; empty where they are.
         queries_kept_days: Days for which words that people search for are kept beside the index after they were asked
             last; 0 where none are kept.
@@ -183,6 +185,8 @@ class About:
     max_upload_pixels: int
     writable: bool
     gradable: bool
+    calibratable: bool
+    who: str
     not_kept: str
     queries_kept_days: int
     reranked_by: str

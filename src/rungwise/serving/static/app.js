@@ -300,6 +300,7 @@ async function describeCollection() {
   const about = await ask("about");
   start.describe(about);
   filters.offer(about);
+  grading.offer(about);
   grades.offer(about);
   why.offer(about);
   nothingFound.offer(about);

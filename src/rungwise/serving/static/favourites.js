@@ -10,15 +10,15 @@ const button = element("favourite");
 
 /** @param on {open(search), search()}: go to a search; the one that is shown. */
 export function makeFavourites(on) {
-  let kept = false; // whether this server keeps them
+  let kept = false; // whether whoever looks may keep some
   let marked = new Set();
   let item = null; // the picture that is shown large
 
   /** What the server keeps, as /about says. */
   async function offer(about) {
-    kept = !about.not_kept;
-    element("not-kept").textContent = kept ? "" : `Favourites and saved searches are not kept here: ${about.not_kept}.`;
-    element("not-kept").hidden = kept;
+    kept = !about.not_kept && about.gradable;
+    element("not-kept").textContent = about.not_kept ? `Favourites and saved searches are not kept here: ${about.not_kept}.` : "";
+    element("not-kept").hidden = !about.not_kept;
     const [favourites, saved] = await Promise.all([ask("favourites"), ask("searches")]).catch(() => [null, null]);
     if (favourites) took(favourites);
     if (saved) list(saved);

@@ -12,6 +12,7 @@ const SAID = { right: "It fits", close: "It nearly fits", wrong: "It does not fi
 /** @param on {learnt(), possible(now)}: the end of relevance was fitted anew; whether this search can be judged. */
 export function makeGrades(on) {
   let allowed = null; // not known yet
+  let learns = false; // whether whoever judges may also have the server learn from it
   let query = ""; // whose pictures are judged; empty where that is not possible
   let empty = false; // whether nothing fits
   let who = ""; // judges; empty for nobody in particular
@@ -24,6 +25,7 @@ export function makeGrades(on) {
   /** Whether this server takes grades, as /about says. */
   function offer(about) {
     allowed = about.gradable;
+    learns = about.calibratable;
     const places = waiting;
     waiting = [];
     for (const [place, item, title] of places) put(place, item, title);
@@ -135,7 +137,7 @@ export function makeGrades(on) {
     const { queries, needed } = total;
     element("judged").hidden = !queries;
     element("judged-count").textContent = `${number(queries)} ${queries === 1 ? "search" : "searches"} judged`;
-    element("learn").hidden = queries < needed;
+    element("learn").hidden = !learns || queries < needed;
   }
 
   element("learn").onclick = async () => {

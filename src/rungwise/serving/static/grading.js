@@ -78,7 +78,13 @@ export function makeGrading(grades) {
     }
     grades.by(name.value);
   };
+  /** Who has a token with a name grades under that name. */
+  function offer({ who }) {
+    name.closest("label").hidden = Boolean(who);
+    if (who) grades.by(who);
+  }
+
   name.value = kept();
   if (name.value) grades.by(name.value);
-  return { possible };
+  return { offer, possible };
 }

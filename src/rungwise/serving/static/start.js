@@ -49,7 +49,7 @@ export function makeStart(on) {
       `The words that you search for are kept beside this collection (in queries.jsonl), with how often and the day, and without who asked. ` +
       `They are used to judge better where relevance ends, and go ${days(about)} after they were last asked.`;
     const button = element("forget-queries");
-    button.hidden = Boolean(about.not_kept);
+    button.hidden = Boolean(about.not_kept) || !about.calibratable;
     button.onclick = async () => {
       button.disabled = true;
       try {
