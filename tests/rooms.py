@@ -90,7 +90,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "maintenance", "search", "searcher",
     ),
     "index.stores": (
-        "addresses", "approximation", "bm25", "id_sampling", "vector_files", "base", "candidates", "engine_rows",
+        "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates", "engine_rows",
         "scan", "exact", "lance", "milvus", "factory",
     ),
     "language": (

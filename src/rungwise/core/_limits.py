@@ -58,6 +58,10 @@ class Limits:
         query_characters: Length of a query or a filter as it is typed.
         id_bytes: Length of an id of an index's picture in UTF-8; the server's limit of a head has room for one.
         table_columns: Number of further columns that a collection carries.
+        column_values: Number of different values of an index's column of which it is counted how many pictures have
+            each; of a column with more, none is.
+        counted_rows: Number of rows of a Milvus collection that are read to count columns; of a larger one, some rows
+            are drawn at random, and what they say is marked with "about".
         column_depth: Number of objects inside one another whose entries become columns.
 
     >>> Limits().settings_bytes
@@ -78,6 +82,8 @@ class Limits:
     query_characters: int = 2000
     id_bytes: int = 4096
     table_columns: int = 200
+    column_values: int = 20_000
+    counted_rows: int = 100_000
     column_depth: int = 8
 
 

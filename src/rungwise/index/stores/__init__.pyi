@@ -18,6 +18,8 @@ from ._base import checked_queries as checked_queries
 from ._bm25 import WordIndex as WordIndex
 from ._bm25 import word_set as word_set
 from ._bm25 import words_of as words_of
+from ._column_counts import ColumnCounts as ColumnCounts
+from ._column_counts import StoreCounts as StoreCounts
 from ._vector_files import damaged as damaged
 from ._vector_files import read_description as read_description
 from ._vector_files import read_lines as read_lines

@@ -19,6 +19,7 @@ from rungwise.core import UncheckedError, UserError
 from rungwise.index.filters import OWN, Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._bm25 import best_by_words
+from rungwise.index.stores._column_counts import StoreCounts, count_records
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.similarity import Similarity
 
@@ -193,6 +194,16 @@ class Store(ABC):
         """
         rows = [(one, date_of(record, by)) for one, record in self.records(where)]
         return tuple(one for one, _ in newest_first(rows)[offset : offset + count])
+
+    def counts(self, most: int) -> StoreCounts:
+        """Counts of the columns of all rows, or of rows drawn at random where the engine cannot count so many.
+
+        Args:
+            most: Number of different values of a column whose rows are counted for each; of a column with more, no
+                value is counted.
+        """
+        columns, rows = count_records((record for _, record in self.records()), most)
+        return StoreCounts(columns, rows, rows)
 
     @abstractmethod
     def about(self) -> StoreFacts:

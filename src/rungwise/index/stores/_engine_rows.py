@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -21,14 +22,12 @@ from numpy.typing import NDArray
 from rungwise.core import UserError
 from rungwise.index.filters import OWN
 from rungwise.index.stores._base import Record
+from rungwise.index.stores._column_counts import Type
 from rungwise.index.stores._vector_files import damaged
 
 ID, SEQ, VECTOR, LENGTH, RECORD, TEXT = "id", "seq", "vector", "length", "record", "words"
 SEAL_OF_VECTOR, SEAL_OF_RECORD = "seal_of_vector", "seal_of_record"
 """Columns with checksums of a row's vector and record, so that a file that was altered does not go unnoticed."""
-
-Type = Literal["number", "text", "truth", "list"]
-"""Type of an entry: whole numbers and fractions are one, lists of texts another."""
 
 Kind = Literal["number", "text", "truth", "list", "folded"]
 """Kind of column for an entry. ``list`` is for ``has``, ``folded`` (lower case) for ``contains``."""
@@ -43,6 +42,8 @@ _ESCAPED = {
     **{code: f"{ESCAPE}{chr(0x100 + code - 0xD800)}" for code in range(0xD800, 0xE000)},
     ord(ESCAPE): ESCAPE * 2,
 }
+_SIGN = re.compile("_([0-9a-f]+)_")
+"""A character in the name of a column that such names cannot have."""
 _UNESCAPED = {text: chr(code) for code, text in _ESCAPED.items()}
 
 
@@ -90,6 +91,16 @@ def column_of(kind: Kind, entry: str) -> str:
     if len(safe) > 120:
         safe = "__" + blake2b(entry.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return f"{kind}_{safe}"
+
+
+def entry_of(column: str) -> str | None:
+    """Name of the entry whose column has this name; None where the entry's name is too long to stand in it.
+
+    >>> entry_of("text__4b__e4_se_20_"), entry_of(column_of("text", "x" * 200))
+    ('Käse ', None)
+    """
+    safe = column.partition("_")[2]
+    return None if safe.startswith("__") else _SIGN.sub(lambda sign: chr(int(sign[1], 16)), safe)
 
 
 def nothing_in(column: str) -> float | str:

@@ -5,6 +5,7 @@ A column of an entry, as :mod:`rungwise.index.stores._engine_rows` names it, is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from rungwise.index.stores._engine_rows import (
     as_text,
     column_of,
     entries,
+    from_engine,
     nothing_in,
     seals,
     to_engine,
@@ -52,6 +54,7 @@ _SQL_OF_NOTHING = {
 
 _BETWEEN = "\U0010ffff"
 """Stands around each text of a list, and in no text: Unicode has no such character."""
+_ESCAPED = re.compile(f"{ESCAPE}(.)", re.DOTALL)
 _FOLDED = {**{code: chr(0x10F000 + code - 0xD800) for code in range(0xD800, 0xE000)}, ord(_BETWEEN): "\U0010fffd"}
 
 
@@ -59,6 +62,18 @@ def as_list(values: Iterable[str]) -> str:
     """A list of texts as one, in which :func:`as_list` of one text stands if the list holds it."""
     texts = [to_engine(one).replace(_BETWEEN, f"{ESCAPE}\U0010fffe") for one in values]
     return f"{_BETWEEN}{_BETWEEN.join(texts)}{_BETWEEN}" if texts else NO_TEXT
+
+
+def from_list(text: str) -> tuple[str, ...]:
+    """The list that :func:`as_list` wrote as this text.
+
+    >>> from_list(as_list(["sea", "", "sun"])), from_list(as_list([]))
+    (('sea', '', 'sun'), ())
+    """
+    parts = text[1:-1].split(_BETWEEN) if text else ()
+    return tuple(
+        _ESCAPED.sub(lambda sign: _BETWEEN if sign[1] == "\U0010fffe" else from_engine(sign[0]), one) for one in parts
+    )
 
 
 def as_folded(values: Iterable[str]) -> str:

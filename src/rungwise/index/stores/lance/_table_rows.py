@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from rungwise.index.stores._engine_rows import (
     as_text,
     column_of,
     from_engine,
+    nothing_in,
     require_sealed,
     to_engine,
 )
@@ -135,6 +136,20 @@ class TableRows:
         if only is False:
             return query.limit(1).to_arrow().slice(0, 0)
         return (query if only is True else query.where(only)).to_arrow()
+
+    def batches(self, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Columns of all rows, about ``rows`` at a time, in no order."""
+        if names:
+            yield from self.table.search().select(names).to_batches(rows)
+
+    def first_with(self, column: str) -> Record:
+        """Record of a row that has an entry in a column; empty if there is none."""
+        from lancedb.expr import col, lit
+
+        present = col(column) != lit(nothing_in(column))
+        names = [ID, RECORD, SEAL_OF_RECORD]
+        found = self.table.search().where(present).limit(1).select(names).to_arrow()
+        return next(iter(self.records(found)), {})
 
     def taken(self, numbers: NDArray[np.int64], names: list[str]) -> pa.Table:
         """Columns of rows by the engine's numbers, in order of rows."""

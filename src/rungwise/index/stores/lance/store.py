@@ -38,8 +38,10 @@ from rungwise.index.stores._base import (
     checked_rows,
 )
 from rungwise.index.stores._bm25 import words_of
+from rungwise.index.stores._column_counts import StoreCounts
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, TEXT, VECTOR, to_engine
 from rungwise.index.stores._vector_files import damaged
+from rungwise.index.stores.lance._column_counts import counted
 from rungwise.index.stores.lance._description import DESCRIPTION, TableDescription
 from rungwise.index.stores.lance._rows import schema_of
 from rungwise.index.stores.lance._table_reader import TableReader
@@ -213,6 +215,10 @@ class LanceStore(Store):
         return self._reader.answered(
             lambda snapshot: len(snapshot.rows) if where is None else snapshot.rows.count(where)
         )
+
+    def counts(self, most: int) -> StoreCounts:
+        """Exact counts of the columns, from the columns alone; no record is read."""
+        return self._reader.answered(lambda snapshot: counted(snapshot.rows, most))
 
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order; read some thousands at a time."""

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rungwise.core import UserError, to_plain
+from rungwise.core import UserError, limits, to_plain
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._base import (
@@ -32,6 +33,7 @@ from rungwise.index.stores._base import (
     checked_queries,
     checked_rows,
 )
+from rungwise.index.stores._column_counts import StoreCounts, count_records
 from rungwise.index.stores._engine_rows import (
     ID,
     RECORD,
@@ -66,6 +68,8 @@ LINKS, BREADTH = 16, 200
 """M and efConstruction of the graph (HNSW, Malkov and Yashunin 2020)."""
 _EF = (32, 64, 100, 200, 400, 800)
 _NONE = np.empty(0, np.float32)
+_COUNTED = 20_000
+"""Number of rows, drawn at random, that stand for all where there are too many to be counted."""
 
 
 class MilvusStore(Store):
@@ -264,6 +268,18 @@ class MilvusStore(Store):
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order; a thousand are fetched at a time."""
         return FilteredRows(self._kept, where).records()
+
+    def counts(self, most: int) -> StoreCounts:
+        """Counts of the columns of all rows, or of 20,000 drawn at random where there are more than are to be read.
+
+        The limit is ``counted_rows`` (see :class:`rungwise.core.Limits`): every record comes over the network.
+        """
+        rows, names = self.count(), [RECORD, SEAL_OF_RECORD]
+        whole = rows <= limits().counted_rows
+        read = self._kept.every(True, names) if whole else iter(self._kept.drawn(True, rows, _COUNTED, names))
+        batches = iter(lambda: list(islice(read, ROWS_AT_ONCE)), [])
+        columns, looked_at = count_records((one for batch in batches for one in self._kept.parsed(batch)), most)
+        return StoreCounts(columns, looked_at, looked_at if whole else rows)
 
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; no record is fetched."""
