@@ -370,7 +370,7 @@ class Index(ReadableIndex):
             self.left_out = storage.read_issues(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()
-            self._kinds = None
+            self._columns = None
             try:
                 yield
             finally:
