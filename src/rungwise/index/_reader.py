@@ -194,7 +194,8 @@ class ReadableIndex:
         """The filter that people mean by this one: a date covers its day, and a folder those below it.
 
         Methods of an index do this themselves; a store takes a filter by the letter. Columns hold dates where all
-        values that were looked at are dates: those of the first thousand pictures, and all before a filter is refused.
+        values that were looked at are dates: those of the first thousand pictures, and all values of the columns that a
+        filter names before it is refused, or where it names one that the first pictures lack.
 
         Raises:
             UserError: If no picture has a column that the filter names, or one is compared with a value of another
