@@ -1,8 +1,9 @@
-"""What queries of several parts, full text and folding find: the numbers behind the defaults of a search.
+"""What queries of several parts, full text and folding find and cost: the numbers behind the defaults of a search.
 
     python benchmarks/queries.py without MODEL DATA       weights of what is taken away
     python benchmarks/queries.py words MODEL DATA         full text joined with vectors: always, or where it says most
     python benchmarks/queries.py duplicates MODEL DATA    cosines of altered copies, and of different pictures
+    python benchmarks/queries.py costs MODEL INDEX        processor time of each part of a search in an index
 
 DATA is a collection with captions; its test split is taken where it has one. Captions say what a picture shows.
 """
@@ -10,17 +11,23 @@ DATA is a collection with captions; its test split is taken where it has one. Ca
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions, read
-from rungwise.index.search import MOST_OF, Rarity, fused
+from rungwise.index import Index, Searcher, SearchOptions, parse_where
+from rungwise.index.query import Rarity
+from rungwise.index.search import MOST_OF, fused
 from rungwise.index.stores import WordIndex, words_of
 from rungwise.models import DualEncoder, load_dual_encoder
 from rungwise.similarity import unit_rows
@@ -54,10 +61,13 @@ CONCEPTS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("without", "words", "duplicates"))
+    parser.add_argument("what", choices=("without", "words", "duplicates", "costs"))
     parser.add_argument("model")
     parser.add_argument("data", type=Path)
     asked = parser.parse_args()
+    if asked.what == "costs":
+        costs(load_dual_encoder(asked.model), Index.open(asked.data))
+        return
     data = read(asked.data)
     data = data.split("test") if "test" in data.split_names else data
     model = load_dual_encoder(asked.model)
@@ -170,6 +180,47 @@ def duplicates(model: DualEncoder, data: ImageCaptions, copies: int = 200) -> No
         line(name, (unit_rows(encoded.vectors) * pictures[chosen]).sum(axis=1))
     nearest = np.concatenate(list(_nearest(pictures)))
     line("(the nearest other picture)", nearest)
+
+
+def costs(model: DualEncoder, index: Index, queries: int = 60) -> None:
+    """Texts are captions of the index and one to four words of others, encoded before; no text is searched twice.
+
+    Then filters that are misspelt, each in an index that was just opened, as the first and the second of it.
+    """
+    rng = np.random.default_rng(0)
+    drawn = list(islice(index.captions(), 200_000))
+    parts = "words", "folding", "the end"
+    kinds: dict[str, tuple[str, ...]] = {"vectors": (), **{f"and {one}": (one,) for one in parts}, "and all": parts}
+    chosen = rng.choice(len(drawn), min(len(drawn), len(kinds) * queries), replace=False)
+    texts = [_cut(drawn[at], rng) if place % 2 else drawn[at] for place, at in enumerate(chosen.tolist())]
+    searcher = Searcher(index, model)
+    for text in texts[:3]:
+        searcher.search(text)
+    vectors = searcher.encode_texts(list(dict.fromkeys(texts)))
+    print(f"{len(index):,} pictures; ms of processor of a search by text, without encoding it")
+    for place, (name, used) in enumerate(kinds.items()):
+        options = SearchOptions(
+            words="auto" if "words" in used else "off", fold_duplicates="folding" in used, end="the end" in used
+        )
+        own = texts[place :: len(kinds)]
+        begun = time.process_time()
+        for text in own:
+            searcher.search(text, options=options, vectors=vectors)
+        print(f"{name:<16} {1000 * (time.process_time() - begun) / len(own):>8.1f}")
+    index = Index.open(index.folder) if index.folder is not None else index
+    for name in ("the first misspelt filter", "the next"):
+        begun = time.process_time()
+        with contextlib.suppress(UserError):
+            index.understood(parse_where("foldre == 'a'"))
+        print(f"{name:<26} {1000 * (time.process_time() - begun):>8.1f}")
+
+
+def _cut(text: str, rng: np.random.Generator) -> str:
+    """One to four words of a text that follow each other."""
+    words = text.split()
+    many = int(rng.integers(1, 5))
+    first = int(rng.integers(0, max(1, len(words) - many)))
+    return " ".join(words[first : first + many])
 
 
 def _jpeg(picture: Image.Image, quality: int = 90) -> bytes:

@@ -376,7 +376,10 @@ class Index(ReadableIndex):
     def _newest(self) -> Iterator[None]:
         """Hold the lock of those that change the index, and bring this object to the newest state."""
         if self.folder is None:
-            yield
+            try:
+                yield
+            finally:
+                self._columns = None
             return
         with writing_alone(self.folder):
             stored = storage.read_manifest(self.folder)
@@ -387,10 +390,10 @@ class Index(ReadableIndex):
             self.left_out = storage.read_issues(self.folder, self.manifest)
             self.picture_store.refresh()
             self.caption_store.refresh()
-            self._kinds = None
             try:
                 yield
             finally:
+                self._columns = None
                 self._stamps = storage.stamps(self.folder)
 
     @contextmanager

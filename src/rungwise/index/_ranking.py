@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.calibration import BEYOND, RUNGS, QueryJudgement
 from rungwise.index.filters import Where
-from rungwise.index.stores import Metric, Row, Store
+from rungwise.index.stores import LabelledVector, Metric, Row, Store, label_of
 from rungwise.similarity import unit_rows
 
 POOL = 200
 """Number of pictures nearest by their vectors that full text, reranking and diversity may put in another order."""
 MOST_BY_WORDS = 50
 """Number of pictures that full text may bring."""
+HASH = "hash"
+"""Column with the hash of a picture's content."""
 _STEP = 16
 """Depths are multiples of this, so that pages of an approximate index come from few different searches."""
 _ROUNDING = 1e-6
@@ -63,7 +65,8 @@ class PictureCandidates:
         self._depth = 0
         self._scores: dict[str, float] = {}
         self._rows: dict[str, Row] = {}
-        self._by_words: dict[str, tuple[str, ...]] = {}
+        self._labelled: dict[str, LabelledVector] = {}
+        self._by_words: dict[str, dict[str, frozenset[str]]] = {}
 
     def nearest(self, depth: int) -> tuple[str, ...]:
         """Ids of the ``depth`` nearest pictures, best first; fewer where there are fewer."""
@@ -79,10 +82,11 @@ class PictureCandidates:
         self.nearest(depth)
         return self._nearest_scores[:depth]
 
-    def found_by_words(self, words: str) -> tuple[str, ...]:
-        """Ids of at most :data:`MOST_BY_WORDS` pictures whose texts hold at least one of these words, best first."""
+    def found_by_words(self, words: str) -> Mapping[str, frozenset[str]]:
+        """At most :data:`MOST_BY_WORDS` pictures whose texts hold one of these words, best first, and their words."""
         if words not in self._by_words:
-            self._by_words[words] = self.store.find_words(words, MOST_BY_WORDS, self.where).ids[0]
+            found = self.store.find_words(words, MOST_BY_WORDS, self.where)
+            self._by_words[words] = dict(zip(found.ids[0], found.words, strict=True))
         return self._by_words[words]
 
     @property
@@ -102,9 +106,17 @@ class PictureCandidates:
         self._rows |= self.store.get([one for one in ids if one not in self._rows])
         return {one: self._rows[one] for one in ids if one in self._rows}
 
+    def labelled(self, ids: Sequence[str]) -> dict[str, LabelledVector]:
+        """Vectors with the hashes of pictures by id; ids that are gone meanwhile are left out."""
+        known = self._labelled
+        known |= {one: label_of(self._rows[one], HASH) for one in ids if one in self._rows and one not in known}
+        if missing := [one for one in ids if one not in known]:
+            known |= self.store.labelled(missing, HASH)
+        return {one: known[one] for one in ids if one in known}
+
     def scores(self, ids: Sequence[str]) -> list[float]:
         """Similarity of each picture with the query, also of pictures that its vector did not find."""
-        rows = self.rows([one for one in ids if one not in self._scores])
+        rows = self.labelled([one for one in ids if one not in self._scores])
         if rows:
             vectors = np.stack([row.vector for row in rows.values()])
             if self.metric is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -48,6 +49,39 @@ _TEXTS_AT_ONCE = 64
 """Number of conditions in one filter; engines take some hundreds and end the process at thousands."""
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """What is known of the columns of one version of a store; more is read when a filter needs it.
+
+    Attributes:
+        kinds: Kinds of columns: by the first pictures, or by all values of a column that was read.
+    """
+
+    store: Store
+    kinds: dict[str, ColumnKind]
+    whole: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, store: Store) -> _Columns:
+        """Look at the first pictures."""
+        return cls(store, kinds_of(record for _, record in islice(store.records(), _ROWS_LOOKED_AT)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of all columns."""
+        return self.store.columns_beside(self.kinds).union(self.kinds)
+
+    def read(self, names: Iterable[str]) -> None:
+        """Find out the kinds of columns by all their values."""
+        for name in set(names) - self.whole:
+            self.kinds.update(kinds_of({name: one} for one in self.store.values(name)))
+            self.whole.add(name)
+
+    def examples(self, name: str) -> list[object]:
+        """Some values of a column."""
+        return list(islice(self.store.values(name), _ROWS_LOOKED_AT))
+
+
 class ReadableIndex:
     """The part of :class:`rungwise.index.Index` that changes nothing."""
 
@@ -65,7 +99,7 @@ class ReadableIndex:
         self.folder = folder
         self.left_out = left_out
         self._stamps: storage.Stamps | None = None
-        self._kinds: dict[str, ColumnKind] | None = None
+        self._columns: _Columns | None = None
         self._checked: IndexEncoder | None = None
         self._calibration: tuple[Calibration | None] | None = None
         self._place = None if folder is None else folder.resolve()
@@ -160,7 +194,8 @@ class ReadableIndex:
         """The filter that people mean by this one: a date covers its day, and a folder those below it.
 
         Methods of an index do this themselves; a store takes a filter by the letter. Columns hold dates where all
-        values that were looked at are dates: those of the first thousand pictures, and all before a filter is refused.
+        values that were looked at are dates: those of the first thousand pictures, and all values of the columns that a
+        filter names before it is refused, or where it names one that the first pictures lack.
 
         Raises:
             UserError: If no picture has a column that the filter names, or one is compared with a value of another
@@ -168,19 +203,15 @@ class ReadableIndex:
         """
         if isinstance(where, UnderstoodWhere) or not where.conditions:
             return understood(where, {})
-        if self._kinds is None:
-            self._kinds = kinds_of(record for _, record in islice(self.picture_store.records(), _ROWS_LOOKED_AT))
-        if set(columns_of(where)) <= self._kinds.keys():
+        columns = self._columns = self._columns or _Columns.of(self.picture_store)
+        named = columns_of(where)
+        if columns.kinds.keys() >= set(named):
             with suppress(KindError):
-                return understood(where, self._kinds, self._examples)
-        self._kinds = kinds_of(record for _, record in self.picture_store.records())
-        check_columns(where, self._kinds)
-        return understood(where, self._kinds, self._examples)
-
-    def _examples(self, column: str) -> list[object]:
-        """The first values of a column."""
-        values = (record.get(column) for _, record in self.picture_store.records())
-        return list(islice((one for one in values if one is not None), _ROWS_LOOKED_AT))
+                return understood(where, columns.kinds, columns.examples)
+        else:
+            check_columns(where, columns.names)
+        columns.read(named)
+        return understood(where, columns.kinds, columns.examples)
 
     def found(self, ids: Sequence[str]) -> dict[str, Item]:
         """The pictures with these ids, in the order asked; ids that no picture has are left out."""

@@ -30,7 +30,7 @@ from rungwise.index.query import (
     unknown_words,
 )
 from rungwise.index.search import MOST_OF, StateCache, groups_of, reranked
-from rungwise.index.stores import WORDS, check_k, checked_queries, word_set, words_of
+from rungwise.index.stores import check_k, checked_queries, word_set, words_of
 from rungwise.index.update import one_line
 
 if TYPE_CHECKING:
@@ -324,16 +324,16 @@ class Searcher:
         if use == "off" or (use == "auto" and wanted_less) or not words_of(words):
             return [], frozenset()
         found = candidates.found_by_words(words)
-        texts = {one: str(row.record.get(WORDS, "")) for one, row in candidates.rows(found).items()}
         less = [some for term in wanted_less if isinstance(term.what, Words) and (some := word_set(term.what.text))]
-        shares = self._state.rarity.shares(words, texts.values())
-        by_words = [
+        shares = self._state.rarity.shares_of_sets(words, found.values())
+        chosen = [
             one
-            for (one, text), share in zip(texts.items(), shares, strict=True)
-            if (use == "on" or share >= MOST_OF) and not any(some <= word_set(text) for some in less)
+            for (one, held), share in zip(found.items(), shares, strict=True)
+            if (use == "on" or share >= MOST_OF) and not any(some <= held for some in less)
         ]
+        by_words = list(candidates.labelled(chosen))  # others were removed meanwhile
         wanted = word_set(words)
-        return by_words, frozenset(one for one in by_words if wanted <= word_set(texts[one]))
+        return by_words, frozenset(one for one in by_words if wanted <= found[one])
 
     def _reordering(
         self, query: Query, options: SearchOptions, notes: list[str]
@@ -354,11 +354,10 @@ class Searcher:
         return reorder
 
     def _unknown(self, query: Query) -> tuple[UnknownWord, ...]:
-        store = self.index.picture_store
         return unknown_words(
             query.texts,
             self.model,
-            lambda word: bool(store.find_words(word, 1).ids[0]),
+            self._state.has_word,
             lambda: self._state.frequent_words,
             self._meaning,
         )

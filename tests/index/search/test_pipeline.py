@@ -1,5 +1,7 @@
 """Also tests rungwise.index._ranking, and the options of a search."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from rungwise.core import UserError
 from rungwise.index import Condition, SearchOptions, Where
 from rungwise.index._ranking import PictureCandidates
 from rungwise.index.search import fused, groups_of
+from rungwise.index.stores import LabelledVector, Row, label_of
 from rungwise.similarity import Cosine, Inner
 from tests.index.toy_store import ToyStore
 
@@ -27,6 +30,19 @@ def store_of(rows: int = ROWS, copies: int = 3) -> ToyStore:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     store.upsert([f"p{row}" for row in range(rows)], vectors, [{"hash": one, "n": int(one)} for one in hashes])
     return store
+
+
+class CountingStore(ToyStore):
+    """Counts the rows whose vectors are asked for, and refuses to give whole records of rows."""
+
+    asked = 0
+
+    def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
+        self.asked += len(ids)
+        return {one: label_of(self.rows[one], column) for one in ids if one in self.rows}
+
+    def get(self, ids: Sequence[str]) -> dict[str, Row]:
+        raise AssertionError(f"the records of {len(ids)} rows are read")
 
 
 STORE = store_of()
@@ -128,3 +144,28 @@ def test_pictures_far_down_are_found_too_where_all_are_duplicates() -> None:
     everything = groups_of(same, 5000, by_words=(), reorder=None, fold=True, diversity=0.0)
     assert sum(1 + len(group.folded) for group in everything) == 1000
     assert everything[: len(groups)] == groups
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_what_is_read_of_rows_does_not_grow_with_their_number(copies: int) -> None:
+    asked = []
+    for rows in (ROWS, 5 * ROWS):
+        store = CountingStore(WIDTH, Cosine())
+        store.rows = store_of(rows, copies).rows
+        some = PictureCandidates(store, QUERY, None, Where(), exact=False)
+        by_words = [f"p{row}" for row in range(0, rows, rows // 30)]
+        found = groups_of(some, 11, by_words=by_words, reorder=None, fold=True, diversity=0.0)
+        some.scores([group.id for group in found])
+        asked.append(store.asked)
+    assert max(asked) <= 4 * 11 * copies, "each row that is shown or compared with one, and few more"
+
+
+def test_vectors_that_are_known_from_whole_rows_are_not_asked_for() -> None:
+    store = CountingStore(WIDTH, Cosine())
+    store.rows = STORE.rows
+    some = PictureCandidates(store, QUERY, None, Where(), exact=False)
+    some._rows = {one: STORE.rows[one] for one in ("p0", "p1")}
+    found = some.labelled(["p1", "p2", "gone", "p0"])
+    assert [*found] == ["p1", "p2", "p0"]
+    assert store.asked == 2
+    assert found["p1"].label == STORE.rows["p1"].record["hash"]

@@ -21,7 +21,7 @@ from rungwise.core import UserError
 from rungwise.data import is_date
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where, write_where
 from rungwise.index.filters import understood
-from rungwise.index.stores import StoreBatch
+from rungwise.index.stores import StoreBatch, words_of
 from rungwise.index.stores._base import Side
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.index.stores.lance.store import LanceStore
@@ -441,6 +441,57 @@ def test_words_are_found_without_case_and_accents(tagged: Store) -> None:
         assert len(found.scores[0]) == len(fit)
         assert all(np.diff(found.scores[0]) <= 0)
         assert tagged.find_words(words, 1, where).ids[0] == found.ids[0][:1]
+
+
+def test_what_words_find_says_the_words_of_each_row(tagged: Store) -> None:
+    found = tagged.find_words("red café sail", 9)
+    texts = {one: str(record.get(WORDS, "")) for one, record in tagged.records()}
+    assert len(found.ids[0]) == 3
+    assert found.words == tuple(frozenset(words_of(texts[one])) for one in found.ids[0])
+    assert tagged.find_words("unheard", 9).words == ()
+
+
+def test_vectors_come_with_a_text_of_the_record(make: Make) -> None:
+    store = make()
+    labels = ["e3", "", None, 5, "Käse \udcff", ["e3"]]
+    records = [{} if one is None else {"hash": one, "other": "x"} for one in labels]
+    rows = {f"p{at}": [float(at), 1.0] for at in range(len(labels))}
+    assert store.labelled(["p0"], "hash") == {}
+    store.upsert(list(rows), list(rows.values()), records)
+    found = store.labelled(["p4", "gone", "p1", "p0", "p2", "p3", "p5"], "hash")
+    assert [*found] == ["p4", "p1", "p0", "p2", "p3", "p5"]
+    for at, label in enumerate(labels):
+        assert found[f"p{at}"].label == (label if isinstance(label, str) else None)
+        assert found[f"p{at}"].vector.tolist() == rows[f"p{at}"]
+    assert store.labelled(["p0"], "nowhere")["p0"].label is None
+    store.upsert(["p0"], [[9.0, 9.0]], [{"hash": "new"}])
+    assert store.labelled(["p0"], "hash")["p0"].label == "new"
+    assert store.labelled(["p0"], "hash")["p0"].vector.tolist() == [9.0, 9.0]
+
+
+def test_columns_and_their_values_are_those_of_the_records(make: Make) -> None:
+    store = make()
+    long = "x" * 200
+    records: list[dict] = [
+        {"year": 2020, "title": "a", "seen": True, "tags": ["sea", "sun"], "rungwise.item": {}},
+        {"year": 0.5, "title": "", "seen": False, long: "far", "Käse ": "b"},
+        {"year": "unknown", "gone": 1},
+    ]
+    store.upsert(["a", "b", "c"], [[1.0, 0.0]] * 3, records)
+    store.delete(["c"])
+    store.upsert(["c"], [[1.0, 0.0]], [{"year": "unknown"}])
+    assert store.columns_beside(()) == {"year", "title", "seen", "tags", long, "Käse "}, "no row has gone"
+    assert store.columns_beside({"year", "tags"}) == {"title", "seen", long, "Käse "}
+    for name, values in (
+        ("year", {2020, 0.5, "unknown"}),
+        ("title", {"a", ""}),
+        ("seen", {True, False}),
+        (long, {"far"}),
+        ("gone", set()),
+        ("yaer", set()),
+    ):
+        assert set(store.values(name)) == values, name
+    assert list(map(list, store.values("tags"))) == [["sea", "sun"]]
 
 
 def test_what_was_written_is_there_when_the_store_is_opened_again(pets: Store) -> None:

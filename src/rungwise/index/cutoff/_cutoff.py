@@ -108,7 +108,7 @@ class Cutoff:
         # A standard knows nothing beside the scores.
         learnt = isinstance(judge, Calibration) and bool(judge.learnt)
         if learnt and words_of(words):
-            by_words = whole.found_by_words(words)
+            by_words = tuple(whole.found_by_words(words))
 
         def known(ids: Sequence[str]) -> Known | None:
             of_query = known_of(query, whole.vector[0], self._model) if learnt else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 
 import numpy as np
@@ -37,8 +37,16 @@ class Rarity:
 
     def shares(self, words: str, texts: Iterable[str]) -> list[float]:
         """Share of the words that each text holds, weighted by rarity, 0..1; 0 where there are no words."""
+        return self.shares_of_sets(words, map(word_set, texts))
+
+    def shares_of_sets(self, words: str, held: Iterable[Collection[str]]) -> list[float]:
+        """The same for texts whose words are known."""
         weights = self.weights(words)
-        return [sum((weight for word, weight in weights.items() if word in word_set(text)), 0.0) for text in texts]
+        return [sum((weight for word, weight in weights.items() if word in own), 0.0) for own in held]
+
+    def __contains__(self, word: str) -> bool:
+        """Whether one of the texts holds a word."""
+        return word in self._holders
 
     def weights(self, words: str) -> dict[str, float]:
         """Weight of each word by its rarity; together they are 1."""

@@ -23,8 +23,6 @@ from rungwise.index.search._fusion import fused
 
 _FOLDED_AT_MOST = 400
 """Number of pictures of the ranking among which near-duplicates are looked for."""
-HASH = "hash"
-"""Column with the hash of a picture's content."""
 
 
 def groups_of(
@@ -127,7 +125,7 @@ def _diversified(
     scores = np.array(candidates.scores(firsts))
     if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
         scores = -np.arange(len(first), dtype=np.float64)
-    rows = candidates.rows(firsts)
+    rows = candidates.labelled(firsts)
     vectors = np.stack([rows[one].vector for one in firsts])
     return [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
 
@@ -142,11 +140,9 @@ def _folded(
         some = ordered(depth)
         new = some[len(ids) : _FOLDED_AT_MOST]
         if new:
-            rows = candidates.rows(new)
+            rows = candidates.labelled(new)
             new = [one for one in new if one in rows]  # others were removed meanwhile
-            hashes = [rows[one].record.get(HASH) for one in new]
-            known = [one if isinstance(one, str) and one else None for one in hashes]
-            folding.add(np.stack([rows[one].vector for one in new]), known)
+            folding.add(np.stack([rows[one].vector for one in new]), [rows[one].label or None for one in new])
             ids += new
         after = list(some[_FOLDED_AT_MOST:])
         if len(folding.groups) + len(after) >= needed or len(some) < depth:

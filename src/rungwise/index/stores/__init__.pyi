@@ -6,6 +6,7 @@ from ._approximation import Approximation as Approximation
 from ._base import ROWS_AT_ONCE as ROWS_AT_ONCE
 from ._base import WORDS as WORDS
 from ._base import ApproximateIndex as ApproximateIndex
+from ._base import LabelledVector as LabelledVector
 from ._base import Metric as Metric
 from ._base import Record as Record
 from ._base import Row as Row
@@ -15,8 +16,10 @@ from ._base import StoreFacts as StoreFacts
 from ._base import StoreHits as StoreHits
 from ._base import StoreSpace as StoreSpace
 from ._base import Vectors as Vectors
+from ._base import WordHits as WordHits
 from ._base import check_k as check_k
 from ._base import checked_queries as checked_queries
+from ._base import label_of as label_of
 from ._bm25 import WordIndex as WordIndex
 from ._bm25 import word_set as word_set
 from ._bm25 import words_of as words_of

@@ -7,7 +7,7 @@ captions in another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core import UncheckedError, UserError
 from rungwise.index.filters import OWN, Where
 from rungwise.index.stores._approximation import Approximation
-from rungwise.index.stores._bm25 import best_by_words
+from rungwise.index.stores._bm25 import best_by_words, word_set
 from rungwise.index.stores._column_counts import StoreCounts, count_records
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.similarity import Similarity
@@ -65,6 +65,25 @@ class StoreHits:
 
     ids: tuple[tuple[str, ...], ...]
     scores: tuple[Vectors, ...]
+
+
+@dataclass(frozen=True)
+class WordHits(StoreHits):
+    """Rows that full text found: one list of ids and one of scores, best first, and the words of each row.
+
+    Attributes:
+        words: (found,) distinct words that each row's text holds, as :func:`~rungwise.index.stores.words_of` parts it.
+    """
+
+    words: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
+class LabelledVector:
+    """Vector, (D,) float32, and one text of the record, None where it has none."""
+
+    vector: Vectors
+    label: str | None
 
 
 @dataclass(frozen=True)
@@ -197,6 +216,13 @@ class Store(ABC):
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, in the order asked; ids that no row has are left out."""
 
+    def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
+        """Vectors of the rows with these ids, each with the text in a column of its record; as :meth:`get` otherwise.
+
+        A store that can reads nothing else of the rows.
+        """
+        return {one: label_of(row, column) for one, row in self.get(ids).items()}
+
     @abstractmethod
     def count(self, where: Where | None = None) -> int:
         """Number of rows, or of those that fulfil ``where``."""
@@ -204,6 +230,19 @@ class Store(ABC):
     @abstractmethod
     def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
         """Id and record of every row, or of those that fulfil ``where``, in order."""
+
+    def columns_beside(self, known: Collection[str]) -> frozenset[str]:
+        """Names of the columns that some row has a value in, beside those that are known.
+
+        A store that can reads no record for it.
+        """
+        names = {name for _, record in self.records() for name, value in record.items() if value is not None}
+        return frozenset(name for name in names if not name.startswith(OWN)).difference(known)
+
+    def values(self, column: str) -> Iterator[Any]:
+        """The values of a column, each at least once; a store that can reads nothing else."""
+        found = (record.get(column) for _, record in self.records())
+        return (one for one in found if one is not None)
 
     def newest(
         self, count: int, offset: int = 0, where: Where | None = None, *, by: Sequence[str] = ()
@@ -284,11 +323,11 @@ class Store(ABC):
             " near neighbours was not"
         )
 
-    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> WordHits:
         """The k rows whose text under :data:`WORDS` holds at least one of these words, best first by BM25.
 
         Case and accents do not count, and no language is assumed. Whatever is not a letter or a digit parts words.
-        Fewer rows are found where fewer hold a word. The answer is one list of ids and of scores.
+        Fewer rows are found where fewer hold a word.
 
         Raises:
             UserError: If k is less than 1.
@@ -296,7 +335,7 @@ class Store(ABC):
         check_k(k)
         texts = {one: record[WORDS] for one, record in self.records(where) if isinstance(record.get(WORDS), str)}
         ids, scores = best_by_words(words, texts, k)
-        return StoreHits((ids,), (scores,))
+        return WordHits((ids,), (scores,), tuple(word_set(texts[one]) for one in ids))
 
     def compact(self) -> None:  # noqa: B027  # a store that wastes no place needs none
         """Free the space of deleted rows, and order what speeds up a search."""
@@ -322,6 +361,12 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def label_of(row: Row, column: str) -> LabelledVector:
+    """Vector of a row, and the text in a column of its record."""
+    label = row.record.get(column)
+    return LabelledVector(row.vector, label if isinstance(label, str) else None)
 
 
 def date_of(record: Record, by: Sequence[str]) -> str:

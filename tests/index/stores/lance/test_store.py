@@ -20,6 +20,7 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -348,3 +349,30 @@ def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_fil
         known = dict(zip(exact.ids[query], exact.scores[query].tolist(), strict=True))
         for name, score in zip(near.ids[query], near.scores[query].tolist(), strict=True):
             assert known.get(name, score) == pytest.approx(score, abs=1e-6)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_vectors_and_hashes_are_read_without_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    if not in_memory:
+        monkeypatch.setattr("rungwise.index.stores.lance._snapshot.HELD_BYTES", 0)
+    store = LanceStore.create(tmp_path, "rows", 2, Cosine())
+    rows = [f"r{row}" for row in range(60)]
+    records = [{"hash": f"h{row // 2}"} if row % 3 else {} for row in range(60)]
+    store.upsert(rows, np.random.default_rng(0).normal(size=(60, 2)), records)
+    store.delete(["r7"])
+    whole = store.get(rows)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a record is read")
+
+    monkeypatch.setattr("rungwise.index.stores.lance._table_rows.json", SimpleNamespace(loads=refused))
+    found = store.labelled(rows, "hash")
+    assert {one: (row.vector.tolist(), row.label) for one, row in found.items()} == {
+        one: (row.vector.tolist(), row.record.get("hash")) for one, row in whole.items()
+    }
+    if in_memory:  # and then nothing more of the table
+        monkeypatch.setattr("rungwise.index.stores.lance._table_rows.TableRows.of", refused)
+        assert store.labelled(["r9"], "hash")["r9"].label is None
+    assert store.columns_beside(()) == {"hash"}

@@ -24,6 +24,7 @@ from rungwise.core.disk.locks import writing_alone
 from rungwise.index.filters import Where
 from rungwise.index.stores._base import (
     ROWS_AT_ONCE,
+    WORDS,
     Metric,
     Record,
     Row,
@@ -33,10 +34,12 @@ from rungwise.index.stores._base import (
     StoreFacts,
     StoreHits,
     StoreSpace,
+    WordHits,
     check_k,
     checked_queries,
     checked_rows,
 )
+from rungwise.index.stores._bm25 import word_set
 from rungwise.index.stores._scan import compare_all
 from rungwise.index.stores.exact._segments import (
     DESCRIPTION,
@@ -124,7 +127,7 @@ class ExactStore(Store):
         positions, scores = compare_all(snapshot, queries, k, self.similarity, self.side, metric, kept)
         return StoreHits(tuple(snapshot.ids_at(row) for row in positions.tolist()), tuple(scores))
 
-    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> WordHits:
         """Find rows by words; the rarity of a word is that in all rows, whatever the filter."""
         check_k(k)
         snapshot, where = self.snapshot, where or Where()
@@ -134,7 +137,8 @@ class ExactStore(Store):
             return where.holds(one, part.records[row])
 
         ids, scores = snapshot.words.best(words, k, fits if where.conditions or where.without else None)
-        return StoreHits((ids,), (scores,))
+        texts = (row.record.get(WORDS, "") for row in self.get(ids).values())
+        return WordHits((ids,), (scores,), tuple(map(word_set, texts)))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, their vectors copied from the memory-mapped files."""

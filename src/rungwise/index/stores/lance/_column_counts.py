@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from rungwise.index.stores._column_counts import ColumnCounter, StoreCounts, Type, Value
@@ -14,7 +14,7 @@ from rungwise.index.stores.lance._table_rows import TableRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TYPES = ("number", "text", "truth", "list")
+_TYPES: tuple[Type, ...] = ("number", "text", "truth", "list")
 _AT_ONCE = 1 << 15
 """Number of rows that are read at a time: what is the same in many of them is then looked at once."""
 
@@ -27,6 +27,34 @@ def counted(rows: TableRows, most: int) -> StoreCounts:
             _count(counter, column, batch[column])
     found = (counter.counts for counter in counters.values())
     return StoreCounts(tuple(one for one in found if one.rows), len(rows), len(rows))
+
+
+def columns_beside(rows: TableRows, known: Collection[str]) -> frozenset[str]:
+    """Names of the entries that some row has, beside those that are known, whose columns are not looked at."""
+    found = ((column, name) for column, name, _ in _columns(rows) if name not in known)
+    return frozenset(name for column, name in found if rows.first_with(column))
+
+
+def values(rows: TableRows, entry: str) -> Iterator[Any]:
+    """The values of an entry, each at least once, from its columns alone."""
+    for kind in _TYPES:
+        if (column := column_of(kind, entry)) in rows.table.schema.names:
+            for batch in rows.batches([column], _AT_ONCE):
+                yield from (
+                    _value(kind, one) for one in batch[column].unique().to_pylist() if one != nothing_in(column)
+                )
+
+
+def _value(kind: Type, stored: Any) -> str | float | bool | list[str]:
+    """The value that the engine has as this."""
+    match kind:
+        case "text":
+            return from_engine(stored[len(as_text("")) :])
+        case "list":
+            return list(from_list(stored))
+        case "truth":
+            return bool(stored)
+    return int(stored) if stored.is_integer() else float(stored)
 
 
 def _columns(rows: TableRows) -> Iterator[tuple[str, str, Type]]:

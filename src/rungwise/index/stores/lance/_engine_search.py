@@ -91,24 +91,29 @@ class EngineSearch:
         found = self._rows.of(only, [ID, SEQ])
         return EngineCandidates(found[ID].to_pylist(), found[SEQ].to_numpy(), np.zeros(found.num_rows, np.float32))
 
-    def by_words(self, words: str, k: int, chosen: EngineFilter) -> tuple[list[str], Vectors]:
-        """Ids, in the engine's form, and scores of the k rows that fit words best, by the engine's BM25."""
+    def by_words(self, words: str, k: int, chosen: EngineFilter) -> tuple[list[str], Vectors, list[str]]:
+        """Ids, in the engine's form, scores and words of the k rows that fit words best, by the engine's BM25.
+
+        The words of a row are one text, with blanks between them.
+        """
         from lancedb.query import MatchQuery
 
         find: Any = self._rows.table.search
         only, without = chosen.only, chosen.without
         if only is False or not words or not len(self._rows):
-            return [], np.empty(0, np.float32)
+            return [], np.empty(0, np.float32), []
         wanted = k + len(without) + _MORE
         while True:
             query = find(MatchQuery(words, TEXT), query_type="fts").limit(wanted)  # type: ignore[call-arg]
             if not isinstance(only, bool):
                 query = query.where(only)
-            found = query.select([ID, SEQ, "_score"]).to_arrow()
+            found = query.select([ID, SEQ, TEXT, "_score"]).to_arrow()
             scores = found["_score"].to_numpy().astype(np.float32)
             hits = EngineCandidates(found[ID].to_pylist(), found[SEQ].to_numpy(), scores)
             if len(scores) < wanted or hits.whole(k, without, float(scores.min())):
-                return hits.best(k, without)
+                keys, best = hits.best(k, without)
+                texts = dict(zip(hits.ids, found[TEXT].to_pylist(), strict=True))
+                return keys, best, [texts[key] for key in keys]
             wanted *= 4
 
     @cached_property

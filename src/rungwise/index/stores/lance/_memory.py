@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from threading import Lock
 
@@ -9,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.index.filters import Where
-from rungwise.index.stores._base import Vectors
+from rungwise.index.stores._base import LabelledVector, Vectors
 from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
 from rungwise.index.stores._scan import inverse_lengths
-from rungwise.index.stores.lance._table_rows import TableRows
+from rungwise.index.stores.lance._table_rows import TableRows, texts_of
 
 _SPARE = 256
 
@@ -42,6 +43,7 @@ class Held:
         self._vectors, self.keys = self._room.vectors[: len(order)], self._room.keys[: len(order)]
         self._read(known, listed["_rowid"].to_numpy()[order])
         self._passing = lru_cache(maxsize=32)(self._looked_up)
+        self._labels = lru_cache(maxsize=2)(self._read_labels)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -68,6 +70,13 @@ class Held:
         """Position of each id, in the engine's form."""
         return {key: at for at, key in enumerate(self.keys)}
 
+    def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
+        """Vectors and texts of an entry of the rows with ids in the engine's form; the texts are read once."""
+        there = [key for key in keys if key in self.positions]
+        at = np.array([self.positions[key] for key in there], np.int64)
+        labels, vectors = self._labels(entry)[at].tolist(), self.gathered(at)
+        return {key: LabelledVector(vectors[place], labels[place]) for place, key in enumerate(there)}
+
     def kept(self, where: Where | None, without: frozenset[str]) -> NDArray[np.bool_] | None:
         """(rows,) whether a row passes a filter and is none of these ids; None if all are kept."""
         conditions = where.conditions if where else ()
@@ -77,6 +86,14 @@ class Held:
         kept = self._passing(Where(conditions)).copy() if conditions else np.ones(len(self), bool)
         kept[left] = False
         return kept
+
+    def _read_labels(self, entry: str) -> NDArray[np.object_]:
+        labels = np.full(len(self), None, object)
+        column = self._rows.text_column(entry)
+        if column is not None:
+            found = self._rows.of(True, [SEQ, column])
+            labels[np.searchsorted(self._places, found[SEQ].to_numpy())] = texts_of(found[column])
+        return labels
 
     def _looked_up(self, where: Where) -> NDArray[np.bool_]:
         found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()

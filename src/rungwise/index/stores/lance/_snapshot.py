@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from threading import Lock
@@ -11,7 +12,7 @@ import numpy as np
 
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import HELD_BYTES, Approximation, partitions_of, usual
-from rungwise.index.stores._base import Metric, Vectors
+from rungwise.index.stores._base import LabelledVector, Metric, Vectors
 from rungwise.index.stores._engine_rows import VECTOR
 from rungwise.index.stores._scan import compare_all
 from rungwise.index.stores.lance._description import described
@@ -73,9 +74,13 @@ class LanceSnapshot:
             return best
         return [(ids, description.similarity.of_metric(found)) for ids, found in best]
 
-    def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors]:
-        """Ids, in the engine's form, and scores of the k rows that fit words best, by the engine's BM25."""
+    def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors, list[str]]:
+        """Ids, in the engine's form, scores and words of the k rows that fit words best, by the engine's BM25."""
         return self._engine.by_words(words, k, self.rows.filter(where))
+
+    def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
+        """Vectors and texts of an entry of the rows with ids in the engine's form: from memory where they are there."""
+        return (self._held if self.in_memory else self.rows).labelled(keys, entry)
 
     @property
     def in_memory(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.index.filters import Both, Where
-from rungwise.index.stores._base import LETTERS_OF_DATE, Record, Row
+from rungwise.index.stores._base import LETTERS_OF_DATE, LabelledVector, Record, Row
 from rungwise.index.stores._engine_rows import (
     ID,
     RECORD,
@@ -172,6 +172,26 @@ class TableRows:
             rows.update({key: Row(np.array(vector, np.float32), record) for key, vector, record in whole})
         return rows
 
+    def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
+        """Vectors and texts of an entry of the rows with ids in the engine's form; no record is read."""
+        from lancedb.expr import col
+
+        column = self.text_column(entry)
+        names = [ID, VECTOR, SEAL_OF_VECTOR, *([] if column is None else [column])]
+        rows: dict[str, LabelledVector] = {}
+        for start in range(0, len(keys), _ASKED):
+            asked = list(keys[start : start + _ASKED])
+            found = self.table.search().where(col(ID).isin(asked)).select(names).to_arrow()
+            labels = [None] * found.num_rows if column is None else texts_of(found[column])
+            whole = zip(found[ID].to_pylist(), self.vectors(found), labels, strict=True)
+            rows.update({key: LabelledVector(np.array(vector, np.float32), label) for key, vector, label in whole})
+        return rows
+
+    def text_column(self, entry: str) -> str | None:
+        """Name of the column with the texts of an entry; None where no row has any."""
+        column = column_of("text", entry)
+        return column if column in self._columns else None
+
     def vectors(self, found: pa.Table) -> NDArray[Any]:
         """(rows, D) vectors of rows, compared with their checksums."""
         vectors = vectors_of(found[VECTOR], self.description.dimension)
@@ -199,6 +219,12 @@ class TableRows:
         if isinstance(only, bool):
             return len(self) if only else 0
         return int(self.of(only, [SEQ]).num_rows)
+
+
+def texts_of(column: pa.ChunkedArray) -> list[str | None]:
+    """Texts of an entry as :func:`as_text` wrote them into its column; None for rows that have none."""
+    marked = len(as_text(""))
+    return [from_engine(text[marked:]) if text else None for text in column.to_pylist()]
 
 
 def ids_of(keys: Iterable[str]) -> tuple[str, ...]:

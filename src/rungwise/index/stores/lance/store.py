@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,7 @@ from rungwise.index.stores._approximation import (
 )
 from rungwise.index.stores._base import (
     ApproximateIndex,
+    LabelledVector,
     Metric,
     Record,
     Row,
@@ -34,6 +35,7 @@ from rungwise.index.stores._base import (
     StoreFacts,
     StoreHits,
     StoreSpace,
+    WordHits,
     check_k,
     checked_queries,
     checked_rows,
@@ -42,7 +44,7 @@ from rungwise.index.stores._bm25 import words_of
 from rungwise.index.stores._column_counts import StoreCounts
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, TEXT, VECTOR, to_engine
 from rungwise.index.stores._vector_files import damaged
-from rungwise.index.stores.lance._column_counts import counted
+from rungwise.index.stores.lance._column_counts import columns_beside, counted, values
 from rungwise.index.stores.lance._description import DESCRIPTION, TableDescription
 from rungwise.index.stores.lance._rows import schema_of
 from rungwise.index.stores.lance._table_reader import TableReader
@@ -203,17 +205,23 @@ class LanceStore(Store):
         found = self._reader.answered(lambda snapshot: snapshot.nearest(queries, k, where, metric, exact))
         return StoreHits(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
-    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> WordHits:
         """Find rows by LanceDB's full-text index, in which new rows are found at once."""
         check_k(k)
         sought = " ".join(words_of(words))
-        keys, scores = self._reader.answered(lambda snapshot: snapshot.by_words(sought, k, where))
-        return StoreHits((ids_of(keys),), (scores,))
+        keys, scores, texts = self._reader.answered(lambda snapshot: snapshot.by_words(sought, k, where))
+        return WordHits((ids_of(keys),), (scores,), tuple(frozenset(text.split()) for text in texts))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, compared with their checksums."""
         keys = {to_engine(one): one for one in ids}
         rows = self._reader.answered(lambda snapshot: snapshot.rows.with_ids(list(keys)))
+        return {one: rows[key] for key, one in keys.items() if key in rows}
+
+    def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
+        """Vectors and texts from memory where vectors are held there; else from the columns, and no record is read."""
+        keys = {to_engine(one): one for one in ids}
+        rows = self._reader.answered(lambda snapshot: snapshot.labelled(list(keys), column))
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def count(self, where: Where | None = None) -> int:
@@ -234,6 +242,14 @@ class LanceStore(Store):
 
         for pairs in self._reader.in_blocks(where, [ID, RECORD, SEAL_OF_RECORD], read):
             yield from pairs
+
+    def columns_beside(self, known: Collection[str]) -> frozenset[str]:
+        """Names of other columns that some row has a value in; one row of each is looked at."""
+        return self._reader.answered(lambda snapshot: columns_beside(snapshot.rows, known))
+
+    def values(self, column: str) -> Iterator[Any]:
+        """The values of a column, each at least once; no record is read."""
+        return values(self._reader.snapshot.rows, column)
 
     def ids(self) -> Iterator[str]:
         """Ids of all rows, in order; no record is read."""

@@ -29,6 +29,7 @@ from rungwise.index.stores._base import (
     StoreBatch,
     StoreFacts,
     StoreHits,
+    WordHits,
     check_k,
     checked_queries,
     checked_rows,
@@ -242,11 +243,10 @@ class MilvusStore(Store):
         ids, scores = zip(*(one for one in found if one is not None), strict=True)
         return StoreHits(tuple(ids), tuple(np.asarray(one, np.float32) for one in scores))
 
-    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> StoreHits:
+    def find_words(self, words: str, k: int = 10, where: Where | None = None) -> WordHits:
         """Find rows by words, ranked here; among rows with frequent words alone, only some are looked at."""
         check_k(k)
-        ids, scores = full_text.best(FilteredRows(self._kept, where), words, k)
-        return StoreHits((ids,), (scores,))
+        return full_text.best(FilteredRows(self._kept, where), words, k)
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, compared with their checksums."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 
-from rungwise.index.stores._base import WORDS, Vectors
-from rungwise.index.stores._bm25 import best_by_words, words_of
+from rungwise.index.stores._base import WORDS, WordHits
+from rungwise.index.stores._bm25 import best_by_words, word_set, words_of
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEQ, from_engine
 from rungwise.index.stores.milvus._filtered_rows import FilteredRows
 
@@ -22,12 +22,13 @@ LOOKED_AT = 2048
 _NAMES = [ID, SEQ, RECORD, SEAL_OF_RECORD]
 
 
-def best(rows: FilteredRows, words: str, k: int) -> tuple[tuple[str, ...], Vectors]:
-    """Ids and scores of the k rows that hold words, best first by BM25."""
+def best(rows: FilteredRows, words: str, k: int) -> WordHits:
+    """The k rows that hold words, best first by BM25."""
     bearers = {word: count for word in sorted(set(words_of(words))) if (count := rows.bearers(word))}
     texts = _to_rank(rows, sorted(bearers, key=lambda word: bearers[word]), bearers, k) if bearers else {}
     in_order = {one: text for one, (_, text) in sorted(texts.items(), key=lambda pair: pair[1][0])}
-    return best_by_words(words, in_order, k, bearers, rows.kept.passing(True))
+    ids, scores = best_by_words(words, in_order, k, bearers, rows.kept.passing(True))
+    return WordHits((ids,), (scores,), tuple(word_set(in_order[one]) for one in ids))
 
 
 def _to_rank(
