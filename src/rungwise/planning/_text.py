@@ -25,7 +25,11 @@ def plan_text(plan: Plan) -> str:
         for rate in quantity.rates:
             if not rate.assumed:  # which stands with what is reckoned from it
                 marks.setdefault(rate, f"[{len(marks) + 1}]")
-    lines = [*_wrapped(title(plan.need)), *_wrapped(f"store: {plan.store}: {plan.why}")]
+    lines = [
+        *_wrapped(title(plan.need)),
+        *_wrapped(f"model: {plan.model}"),
+        *_wrapped(f"store: {plan.store}: {plan.why}"),
+    ]
     lines += [line for doubt in plan.doubts for line in _wrapped(f"but {doubt}")]
     lines.append("")
     for quantity in plan.quantities:
@@ -36,7 +40,13 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"{quantity.name:<{_NAME}}{quantity.said:<{_VALUE}}{how[0]}".rstrip())
         lines += [f"{'':<{_NAME + _VALUE}}{line}" for line in how[1:]]
     rows = "R = rows: N pictures and their captions" if plan.need.captions else "R = N rows"
-    lines += ["", *_wrapped(f"{rows}; ! marks what was not measured as it is asked for here"), ""]
+    lines += [
+        "",
+        *_wrapped(
+            f"{rows}; ! marks what was not measured as it is asked for here; --measure takes the rates of your machine"
+        ),
+        "",
+    ]
     lines += [*_compared(plan), "", *_sources(marks)]
     return "\n".join(lines)
 
