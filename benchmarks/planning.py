@@ -22,6 +22,7 @@ import csv
 import io
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -42,7 +43,11 @@ from measuring import alone, status
 from scaling import bytes_below
 from serving import processor, served
 
-RATES = Path(__file__).parents[1] / "src" / "rungwise" / "planning" / "measured.csv"
+_REPOSITORY = Path(__file__).parents[1]
+RATES = _REPOSITORY / "src" / "rungwise" / "planning" / "measured.csv"
+COSTS, SCALING = _REPOSITORY / "docs" / "costs.md", _REPOSITORY / "docs" / "scaling.md"
+_GROWS, _RIGHTNESS = "\n## What grows with a collection\n", "\n## How right is the plan\n"
+_PLAN = re.compile(r"^```text\n\$ rungwise (plan .+)\n(?:.*\n)*?```$", re.MULTILINE)
 _QUERIES = 400
 _ENCODED = 512
 """Pictures that the model really encodes while an index is made; vectors of all others are drawn."""
@@ -398,6 +403,12 @@ _UNITS = {"bytes": "MB", "hours": "s", "ms": "ms", "a second": "a second"}
 _RIGHT = 1.5
 
 
+def known_before() -> Once:
+    """What does not depend on rows, as it was written before."""
+    with RATES.open(encoding="utf-8", newline="") as file:
+        return {line["name"]: float(line["value"]) for line in csv.DictReader(file) if not line["rows"]}
+
+
 def write(rates: Mapping[tuple[str, int], float], known: Once) -> None:
     """Put rates into the package's file, beside those of other sizes."""
     with RATES.open(encoding="utf-8", newline="") as file:
@@ -412,22 +423,71 @@ def write(rates: Mapping[tuple[str, int], float], known: Once) -> None:
     RATES.write_text(text.getvalue(), encoding="utf-8")
 
 
+def print_anew() -> None:
+    """Put the rates into the page on costs, and every plan that is shown as it is now into the page on scaling."""
+    from rungwise.planning import STORED
+
+    lines = ["| rate | rows | value |", "| --- | --- | --- |"]
+    for rate in STORED.values():
+        if rate.source.endswith(_GROWS.strip().removeprefix("## ")):
+            lines.append(f"| {rate.what} | {f'{rate.rows:,}' if rate.rows else ''} | {rate.said} |")
+    _replace_table(COSTS, _GROWS, lines)
+    text = SCALING.read_text(encoding="utf-8")
+    SCALING.write_text(_PLAN.sub(_printed, text), encoding="utf-8")
+
+
+def _printed(shown: re.Match[str]) -> str:
+    command = [sys.executable, "-m", "rungwise", *shown[1].split()]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return f"```text\n$ rungwise {shown[1]}\n{found.rstrip()}\n```"
+
+
+def put_into_page(lines: list[str]) -> None:
+    """Put lines of plan and measured into the page on scaling, in place of those of the same sizes."""
+    before = _table(SCALING, _RIGHTNESS)
+    sizes = {line.split("|")[1].strip() for line in lines}
+    kept = [line for line in before[2:] if line.split("|")[1].strip() not in sizes]
+    rows = sorted(kept + lines, key=lambda line: int(line.split("|")[1].replace(",", "")))
+    _replace_table(SCALING, _RIGHTNESS, [*before[:2], *rows])
+
+
+def _table(page: Path, section: str) -> list[str]:
+    """Lines of the first table of a section."""
+    part = page.read_text(encoding="utf-8").partition(section)[2]
+    return part[part.index("\n|") + 1 :].partition("\n\n")[0].strip().splitlines()
+
+
+def _replace_table(page: Path, section: str, lines: list[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    head, title, part = text.partition(section)
+    part = part.replace("\n".join(_table(page, section)), "\n".join(lines), 1)
+    page.write_text(head + title + part, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", type=Path, nargs="+", help="each with photos, or index, or both")
-    parser.add_argument("--model", required=True, help="the exported model")
-    parser.add_argument("--torch", required=True, help="the model from which it was exported")
+    parser.add_argument("folders", type=Path, nargs="*", help="each with photos, or index, or both")
+    parser.add_argument("--model", help="the exported model")
+    parser.add_argument("--torch", help="the model from which it was exported")
     parser.add_argument("--build-up-to", type=int, default=200_000, help="pictures of which an index is made anew")
     parser.add_argument("--queries", type=int, default=60, help="searched in each of four ways, in three turns")
+    parser.add_argument("--known", action="store_true", help="take processes and models as they were written before")
     parser.add_argument("--work", type=Path, help="where to work; default the system's temporary folder")
     parser.add_argument("--write", action="store_true", help="keep the rates in the package")
+    parser.add_argument("--page", action="store_true", help="put plan and measured into the page on scaling")
+    parser.add_argument("--print", action="store_true", help="print rates and plans anew into the pages, and end")
     asked = parser.parse_args()
+    if asked.print:
+        print_anew()
+        return
+    if not (asked.folders and asked.model and asked.torch):
+        parser.error("give a folder, --model and --torch")
     for name in _LIMITS:
         os.environ.pop(name, None)
     print(f"load before: {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory(dir=asked.work) as work:
         os.environ["RUNGWISE_CACHE"] = str(Path(work) / "cache")
-        known = once(Path(work), asked.model, asked.torch)
+        known = known_before() if asked.known else once(Path(work), asked.model, asked.torch)
         for name, value in known.items():
             print(f"{name}: {value:.4g}", flush=True)
         print("| pictures | line | model | plan | measured | ratio | within 1.5 |")
@@ -435,7 +495,10 @@ def main() -> None:
         rates: dict[tuple[str, int], float] = {}
         for folder in asked.folders:
             found = measure(folder, Path(work), asked)
-            print("\n".join(compared(found, asked)), flush=True)
+            beside = compared(found, asked)
+            print("\n".join(beside), flush=True)
+            if asked.page:
+                put_into_page(beside)
             rates |= rates_of(found, known, asked.model)
     for (name, rows), value in rates.items():
         print(f"{name} at {rows}: {value:.4g}")

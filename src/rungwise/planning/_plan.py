@@ -131,7 +131,7 @@ def _update(need: Need, rates: Rates) -> Quantity:
 def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
     """Hours of encoding, on the processor and on the requested device, and machines for it."""
     model, known = need.model_name or DEFAULT_ENCODER, encoders(rates)
-    if model not in known and need.pictures_per_second is None and need.model_folder is None:
+    if need.model_name and model not in known and need.pictures_per_second is None and need.model_folder is None:
         raise UserError(
             f"model: pictures a second of {model!r} are not known; measure them with --measure, give"
             f" --pictures-per-second, or take one of {', '.join(known)}"

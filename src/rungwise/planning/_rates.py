@@ -57,12 +57,6 @@ class Rate:
             return f"{number(self.value / _MB)} MB"
         return f"{number(self.value)} {self.unit}".strip()
 
-    @property
-    def about(self) -> str:
-        """What was measured, with which sizes and where, in one line."""
-        sizes = [f"{self.rows:,} rows" if self.rows else "", f"D = {self.dimension}" if self.dimension else ""]
-        return "; ".join(filter(None, (self.what, ", ".join(filter(None, sizes)), self.source)))
-
 
 def number(value: float) -> str:
     """Text of a number with three digits, or all of a large one.

@@ -124,12 +124,15 @@ class _Reckoning:
         used, beyond = tuple(self.rates[one] for one in rates), self.need.rows if rows is None else rows
         return Quantity(name, value, unit, formula, used, beyond, self.need.numbers, remark)
 
-    def searching(self, vectors: Growth, store: str = "") -> tuple[Quantity, ...]:
+    def searching(self, vectors: Growth | None, store: str = "") -> tuple[Quantity, ...]:
         """Processor time of a whole search, part by part, and how many of them a machine does in a second."""
         n, numbers, model = self.need.pictures, self.need.numbers, self.model
         parts = [Quantity("search: query", model.query.value, "ms", "{}", (model.query,), remark=model.remark)]
         usual = round(n * numbers / USUAL_DIMENSIONS)
-        parts.append(Quantity("search: vectors", vectors.value, "ms", vectors.formula, vectors.rates, usual, numbers))
+        if vectors is not None:  # else another process compares them
+            parts.append(
+                Quantity("search: vectors", vectors.value, "ms", vectors.formula, vectors.rates, usual, numbers)
+            )
         for name in ("words", "folding", "end", "answer"):
             of = growth(self.rates, name, n)
             remark = f"measured with LanceDB's store, not with {store}" if store and name == "words" else ""
@@ -285,7 +288,7 @@ def _milvus(of: _Reckoning) -> StoreCosts:
             "milvus_share",
             remark="one process writes all rows, while others encode",
         ),
-        of.searching(Growth(0.0, "done by Milvus", ()), "Milvus"),
+        of.searching(None, "Milvus"),
         holding,
         machines,
         (),
