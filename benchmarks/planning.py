@@ -428,9 +428,12 @@ def print_anew() -> None:
     from rungwise.planning import STORED
 
     lines = ["| rate | rows | value |", "| --- | --- | --- |"]
-    for rate in STORED.values():
-        if rate.source.endswith(_GROWS.strip().removeprefix("## ")):
-            lines.append(f"| {rate.what} | {f'{rate.rows:,}' if rate.rows else ''} | {rate.said} |")
+    section = _GROWS.strip().removeprefix("## ")
+    lines += [
+        f"| {rate.what} | {f'{rate.rows:,}' if rate.rows else ''} | {rate.said} |"
+        for rate in STORED.values()
+        if rate.source.endswith(section)
+    ]
     _replace_table(COSTS, _GROWS, lines)
     text = SCALING.read_text(encoding="utf-8")
     SCALING.write_text(_PLAN.sub(_printed, text), encoding="utf-8")

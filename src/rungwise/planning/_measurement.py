@@ -77,32 +77,18 @@ def measured(
     ('this machine', 200, True)
     """
     sample = sample or MeasuredSample()
-    pictures = min(need.pictures, sample.rows)
     if folder is not None:
         with explained(folder):
             make_folder(folder)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         work = Path(name)
-        rows = min(need.rows, sample.rows)
-        say(f"writing and searching {rows:,} rows of {need.numbers} numbers in both stores")
-        found = _stores(work, rates, need.numbers, rows, sample)
-        if stored is not None and model is not None:
-            count = len(stored)
-            say(f"searching your index of {count:,} pictures")
-            found = _searches(found, stored, model, _queries_of(stored, sample.queries), count, need.numbers)
-        else:
-            from rungwise.planning._drawn_index import drawn_index, drawn_texts
-
-            of_all = "" if pictures == need.pictures else f" (of {need.pictures:,}: no more are drawn)"
-            say(f"drawing an index of {pictures:,} pictures{of_all}, and searching it")
-            index, drawn = drawn_index(work / "index", pictures, need.captions, need.numbers)
-            found = _searches(found, index, drawn, drawn_texts(sample.queries, seed=2), pictures, need.numbers)
+        found = _searched(work, rates, need, model, stored, sample, say)
         if model is None:
             return found
         say(f"encoding queries, and {sample.pictures} drawn photos of {_SIDE} x {_SIDE} on {need.device}")
         encoded = _pictures_per_second(model, work, sample)
-        query = min(_seconds(partial(model.encode_text, ["a dog runs over the grass"]), time.process_time)
-                    for _ in range(sample.queries))  # fmt: skip
+        asking = [partial(model.encode_text, ["a dog runs over the grass"])] * sample.queries
+        query = min(_seconds(ask, time.process_time) for ask in asking)
     about = f"{need.model_name}, drawn photos of {_SIDE} x {_SIDE} from files"
     size = model_size(need, rates)
     of_query = Rate(
@@ -113,6 +99,31 @@ def measured(
         encoder(need.model_name, need.device): Rate(about, encoded, "pictures/s", _SOURCE, machine=HERE),
         f"{QUERIES}{size.name}{', exported' if size.exported else ''}": of_query,
     }
+
+
+def _searched(
+    work: Path,
+    rates: Rates,
+    need: Need,
+    model: DualEncoder | None,
+    stored: Index | None,
+    sample: MeasuredSample,
+    say: Callable[[str], None],
+) -> Rates:
+    """Rates of everything but encoding, measured in a folder of their own."""
+    rows, pictures = min(need.rows, sample.rows), min(need.pictures, sample.rows)
+    say(f"writing and searching {rows:,} rows of {need.numbers} numbers in both stores")
+    found = _stores(work, rates, need.numbers, rows, sample)
+    if stored is not None and model is not None:
+        count = len(stored)
+        say(f"searching your index of {count:,} pictures")
+        return _searches(found, stored, model, _queries_of(stored, sample.queries), count, need.numbers)
+    from rungwise.planning._drawn_index import drawn_index, drawn_texts
+
+    of_all = "" if pictures == need.pictures else f" (of {need.pictures:,}: no more are drawn)"
+    say(f"drawing an index of {pictures:,} pictures{of_all}, and searching it")
+    index, drawn = drawn_index(work / "index", pictures, need.captions, need.numbers)
+    return _searches(found, index, drawn, drawn_texts(sample.queries, seed=2), pictures, need.numbers)
 
 
 def _queries_of(index: Index, count: int) -> list[str]:

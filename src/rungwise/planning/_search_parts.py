@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rungwise.index import Index
     from rungwise.models import DualEncoder
 
@@ -33,10 +36,10 @@ def search_parts(index: Index, model: DualEncoder, queries: Sequence[str]) -> di
     from rungwise.index import Searcher, SearchOptions
 
     searcher = Searcher(index, model)
-    known: dict[str, dict[str, object]] = {}
+    known: dict[str, dict[str, NDArray[np.float32]]] = {}
 
     def encoded(text: str) -> None:
-        known[text] = dict(searcher.encode_texts(searcher.texts_of(text)))
+        known[text] = searcher.encode_texts(searcher.texts_of(text))
 
     found = {"encoding": _milliseconds(encoded, queries, time.process_time)}
     ways = [
@@ -48,12 +51,12 @@ def search_parts(index: Index, model: DualEncoder, queries: Sequence[str]) -> di
     taken = [float("inf")] * len(ways)
     for way in ways:  # what is read once is read before anything is measured
         for text in queries[:_WARM_UP]:
-            searcher.search(text, SHOWN, options=way, vectors=known[text])  # type: ignore[arg-type]
+            searcher.search(text, SHOWN, options=way, vectors=known[text])
     for _ in range(_TURNS):
         for number, way in enumerate(ways):
 
             def search(text: str, way: SearchOptions = way) -> None:
-                searcher.search(text, SHOWN, options=way, vectors=known[text])  # type: ignore[arg-type]
+                searcher.search(text, SHOWN, options=way, vectors=known[text])
 
             taken[number] = min(taken[number], _milliseconds(search, queries, time.process_time))
     for part, before, after in zip(PARTS, [0.0, *taken], taken, strict=False):
@@ -63,7 +66,7 @@ def search_parts(index: Index, model: DualEncoder, queries: Sequence[str]) -> di
 
     def asked(text: str) -> None:
         (vector,) = known[text].values()
-        store.search(vector[None], SHOWN)  # type: ignore[index]
+        store.search(vector[None], SHOWN)
 
     whole = [text for text in queries if len(known[text]) == 1]
     found["store"] = min(_milliseconds(asked, whole, time.perf_counter) for _ in range(_TURNS))
