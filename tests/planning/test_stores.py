@@ -9,7 +9,7 @@ from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES
 from rungwise.planning import STORED, Need
 from rungwise.planning._growth import growth
 from rungwise.planning._quantity import MEASURED_UP_TO
-from rungwise.planning._rates import sizes_of
+from rungwise.planning._rates import sized_name, sized_rate, sizes_of
 from rungwise.planning._stores import LONGEST_BUILD, SLOWEST_MS, costs_of
 
 KINDS = ("exact", "lance", "milvus")
@@ -82,10 +82,21 @@ def test_lancedb_is_reckoned_with_the_index_that_it_makes(rows: int, index: str 
     of_index = 0.0 if index is None else rows * STORED[f"{index}_disk"].value
     assert found.disk.value == pytest.approx(plain + of_index)
     used = {rate.what for rate in (*found.search.rates, *found.build.rates)}
-    held = {rate.what for rate in sizes_of(STORED, "held_vectors")}
-    assert bool(held & {rate.what for rate in found.searching[1].rates}) == (index is None)
+    vectors = {rate.what for rate in sizes_of(STORED, "held_vectors")}
+    assert bool(vectors & {rate.what for rate in found.searching[1].rates}) == (index is None)
     for name in ("graph", "codes"):
         assert (STORED[f"{name}_search"].what in used) == (name == index)
+
+
+def test_with_an_index_a_search_is_reckoned_from_what_was_measured_with_one() -> None:
+    for rows in (200_000, 10**6):
+        search, vectors = (found := costs_of("lance", Need(rows), STORED)).search, found.searching[1]
+        assert (vectors.name, vectors.value) == ("search: vectors", search.value)
+    measured = {**STORED, sized_name("codes_vectors", 10**6): sized_rate("codes_vectors", 10**6, 40.0)}
+    measured[sized_name("codes_memory", 10**6)] = sized_rate("codes_memory", 10**6, 3e9)
+    found = costs_of("lance", Need(10**6), measured)
+    assert found.searching[1].value == 40.0
+    assert found.memory.value == pytest.approx(3e9 + without_rows())
 
 
 def test_half_precision_halves_the_vectors_of_lancedb_alone() -> None:

@@ -157,13 +157,14 @@ def _searches(
             machine=HERE,
         )
         return {**rates, "milvus_search": search}
-    rates = _rescaled(rates, "held_vectors" if store.exact else "codes_vectors", usual, found["vectors"], dimension)
+    name = "held_vectors" if store.exact else "codes_vectors"
+    rates = _rescaled(rates, name, usual, found["vectors"], dimension)
     return _rescaled(rates, "held_search", usual, found["store"], dimension) if store.exact else rates
 
 
 def _rescaled(rates: Rates, name: str, rows: int, value: float, dimension: int) -> Rates:
     """Rates where one that was measured here stands at its size, and those of other sizes in proportion to it."""
-    usual = growth(rates, name, rows).value
+    usual = growth(rates, name, rows).value if sizes_of(rates, name) else 0.0
     factor = value / usual if usual else 1.0
     found = dict(rates)
     for rate in sizes_of(rates, name):

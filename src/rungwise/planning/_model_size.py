@@ -8,7 +8,7 @@ from pathlib import Path
 from rungwise.core import UserError
 from rungwise.core.disk import explained
 from rungwise.planning._need import Need
-from rungwise.planning._rates import DEFAULT_ENCODER, QUERIES, WEIGHTS, Rate, Rates
+from rungwise.planning._rates import DEFAULT_ENCODER, FILES, QUERIES, WEIGHTS, Rate, Rates
 
 _EXPORTED, _WEIGHTS = ".onnx", {".safetensors", ".bin", ".pt"}
 _LIKE = "quick"
@@ -70,7 +70,7 @@ def model_size(need: Need, rates: Rates) -> ModelSize:
     size = sum(_size(path) for path in _files(folder) if path.suffix in ({_EXPORTED} if exported else _WEIGHTS))
     if not size:
         raise UserError(f"{folder}: no file of weights is there; name the folder of a model, or leave out --model")
-    weights = Rate(f"weights of {name} in files", float(size), "B", "its folder", machine="")
+    weights = Rate(f"weights of {name} in files", float(size), "B", "its folder", machine=FILES)
     return ModelSize(name, f"{name} in {folder}", weights, exported, query, remark)
 
 

@@ -16,6 +16,8 @@ MACHINE = "2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB"
 """Machine of the stored rates."""
 HERE = "this machine"
 """Name of the machine on which ``--measure`` measures."""
+FILES = "the files of a model"
+"""In the place of the machine, for what is read from files."""
 DEFAULT_ENCODER = "siglip2-base-patch32-256"
 """Model that ``rungwise index`` takes by default."""
 QUERIES, WEIGHTS = "query of ", "weights of "
@@ -207,7 +209,7 @@ def _measured() -> Iterator[tuple[str, Rate]]:
             yield name, Rate(f"the words of one query, {model}, processor time", value, "ms", _AT_SIZES)
         else:
             model = name.removeprefix(WEIGHTS)
-            yield name, Rate(f"weights of {model} in files", value, "B", _AT_SIZES, machine="")
+            yield name, Rate(f"weights of {model} in files", value, "B", _AT_SIZES, machine=FILES)
 
 
 STORED: Rates = MappingProxyType(

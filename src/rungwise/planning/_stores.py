@@ -14,7 +14,7 @@ from rungwise.planning._growth import Growth, growth
 from rungwise.planning._model_size import ModelSize, model_size
 from rungwise.planning._need import USUAL_DIMENSIONS, Need, StoreKind
 from rungwise.planning._quantity import Quantity, Unit
-from rungwise.planning._rates import Rates
+from rungwise.planning._rates import Rates, sizes_of
 
 SLOWEST_MS = 100.0
 """Time of a search that a person does not notice; slower searches are better distributed over machines."""
@@ -213,19 +213,24 @@ def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) 
     (_, d_kept) = of.measured_with(kept)
     (n_made, d_made), (n_searched, d_searched) = of.measured_with(making), of.measured_with(searching)
     slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
+    search = of.search(
+        of[searching] * (max(1.0, n / n_searched) * d / d_searched),
+        f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
+        searching,
+        rows=n,
+    )
+    vectors = Growth(search.known, "as one search", search.rates)
+    if sizes_of(of.rates, "codes_vectors"):
+        vectors = growth(of.rates, "codes_vectors", n * d / USUAL_DIMENSIONS)
+    held = "codes_memory" if sizes_of(of.rates, "codes_memory") else "held_memory"
     return of.on_one_machine(
         "lance",
         of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
         of.served(
-            growth(of.rates, "codes_memory", r * d / USUAL_DIMENSIONS),
+            growth(of.rates, held, r * d / USUAL_DIMENSIONS),
             "vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
         ),
-        of.search(
-            of[searching] * (max(1.0, n / n_searched) * d / d_searched),
-            f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
-            searching,
-            rows=n,
-        ),
+        search,
         of.build(
             r / of["lance_insert"] + r * of[making] * slower / 1e6 * d / d_made,
             f"R / {{}} + R x {{}} x D / {d_made} x N / {n_made:,} (at least 1)",
@@ -233,7 +238,7 @@ def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) 
             making,
             remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
         ),
-        growth(of.rates, "codes_vectors", n * d / USUAL_DIMENSIONS),
+        vectors,
     )
 
 
