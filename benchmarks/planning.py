@@ -393,10 +393,14 @@ def compared(found: Measured, asked: argparse.Namespace) -> list[str]:
             kind = "exported" if model == asked.model else "torch"
             unit = {"bytes": 1e6, "hours": 1}.get(said.unit, 1)
             lines.append(
-                f"| {found.pictures:,} | {name}, {_UNITS[said.unit]} | {kind} | {expected / unit:,.3g}"
-                f" | {value / unit:,.3g} | {ratio:.2f} | {'yes' if ratio <= _RIGHT else 'NO'} |"
+                f"| {found.pictures:,} | {name}, {_UNITS[said.unit]} | {kind} | {_said(expected / unit)}"
+                f" | {_said(value / unit)} | {ratio:.2f} | {'yes' if ratio <= _RIGHT else 'NO'} |"
             )
     return lines
+
+
+def _said(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 _UNITS = {"bytes": "MB", "hours": "s", "ms": "ms", "a second": "a second"}
