@@ -57,7 +57,7 @@ class PlanCollection(Need):
         measure: Measure this machine at the size of the plan, and reckon with what it does. That many rows are drawn,
             written and searched, up to --measured-rows; with --stored an index is searched that is there.
         stored: Index that --measure searches, with its model.
-        measured_rows: Most rows that --measure draws. 100,000 take about two minutes and 0.6 GB of disk.
+        measured_rows: Most rows that --measure draws. 100,000 take some minutes and 0.7 GB of disk.
         folder: Where --measure writes its rows, such as the disk for the index.
         json: Print JSON.
     """
