@@ -1,6 +1,9 @@
 from pathlib import Path
+from typing import Any
 
-from rungwise.index import Searcher
+import pytest
+
+from rungwise.index import Answer, Searcher, SearchOptions
 from rungwise.planning import PARTS, search_parts
 from rungwise.planning._drawn_index import drawn_index, drawn_texts
 
@@ -14,12 +17,12 @@ def test_every_part_of_a_search_has_a_time(tmp_path: Path) -> None:
     assert found["store"] > 0
 
 
-def test_parts_are_added_in_their_order(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_parts_are_added_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, model = drawn_index(tmp_path / "index", 80, 0.5, 8)
-    asked = []
+    asked: list[tuple[bool, bool, bool]] = []
     real = Searcher.search
 
-    def noted(self, query, k, *, options, vectors):  # type: ignore[no-untyped-def]
+    def noted(self: Searcher, query: str, k: int, *, options: SearchOptions, vectors: Any) -> Answer:
         way = (options.words != "off", options.fold_duplicates, options.end)
         asked.extend([way] if way not in asked else [])
         return real(self, query, k, options=options, vectors=vectors)
