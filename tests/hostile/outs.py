@@ -572,7 +572,7 @@ def _replace_computing(patched: ExitStack, reached: _Reached) -> None:
 
     replace(torch.nn.Module, "__call__")
     replace(SourceConfig, "build")
-    replace(rungwise.planning._measurement, "_stores", lambda work, rates, *_: rates)
+    replace(rungwise.planning._measurement, "_searched", lambda work, rates, *_: rates)
     replace(rungwise.cli._demo, "_made", _end)
 
 

@@ -1,10 +1,13 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rungwise.core import UserError
 from rungwise.planning import STORED, Need, Rate, plan
+from rungwise.planning._growth import growth
+from rungwise.planning._rates import DEFAULT_ENCODER as DEFAULT
 
 GPU = Rate("a network on a GPU", 1000.0, "pictures/s", "as drawn for this test")
 
@@ -23,8 +26,9 @@ def test_the_choice_follows_from_the_numbers_and_says_which() -> None:
         **STORED,
         "codes_search": replace(STORED["codes_search"], value=0.01),
         "codes_build": replace(STORED["codes_build"], value=0.001),
+        **{name: replace(rate, value=1.0) for name, rate in STORED.items() if name.startswith("preparing")},
     }
-    assert plan(Need(10**8), fast).store == "lance"
+    assert plan(Need(10**8, memory=10_000), fast).store == "lance"
 
 
 def test_a_store_that_was_asked_for_is_taken_with_what_speaks_against_it() -> None:
@@ -53,11 +57,35 @@ def test_a_rate_that_the_user_gives_is_said_to_be_theirs() -> None:
 
 
 def test_the_memory_of_the_process_that_indexes_is_said_where_no_machine_has_it() -> None:
-    few, many = (plan(Need(count, memory=64))["memory, indexing"] for count in (10**6, 10**8))
-    each = STORED["indexing_memory"].value
-    assert (few.value, many.value) == tuple(n * each + STORED["indexing_process"].value for n in (10**6, 10**8))
+    few, many = (plan(Need(count, memory=64))["memory, indexing"] for count in (10**5, 10**8))
+    model = STORED["torch_indexing"].value + STORED["torch_weights"].value * STORED[f"weights of {DEFAULT}"].value
+    rows = growth(STORED, "indexing_memory", 10**5).value
+    assert few.value == pytest.approx(model + rows)
     assert not any("an index of its own" in doubt for doubt in few.doubts)
     assert any("an index of its own" in doubt for doubt in many.doubts)
+
+
+def test_an_exported_model_takes_less_memory_than_the_default(tmp_path: Path) -> None:
+    (tmp_path / "text.onnx").write_bytes(bytes(1000))
+    small, usual = plan(Need(1000, model=str(tmp_path))), plan(Need(1000))
+    for name in ("memory, serving", "memory, indexing", "whole search"):
+        assert small[name].known < usual[name].known
+    assert small.model == f"{tmp_path.name} in {tmp_path}"
+    assert usual.model == f"{DEFAULT} (the default)"
+    assert small["encoding, processor"].value is None, "nobody knows how fast it is"
+
+
+def test_beside_milvus_a_server_takes_memory_too() -> None:
+    found = plan(Need(10**8, queries=500))
+    model = STORED["torch_process"].value + STORED["torch_weights"].value * STORED[f"weights of {DEFAULT}"].value
+    assert found["memory, serving"].value == pytest.approx(model)
+    each = found["searches of a machine"].known
+    assert (found["machines, serve"].known - 1) * each < 500 <= found["machines, serve"].known * each
+
+
+def test_an_update_is_what_was_measured() -> None:
+    found = plan(Need(100_000))["update, nothing new"]
+    assert found.value == pytest.approx(growth(STORED, "update", 100_000).value / 3600)
 
 
 def test_hours_that_nobody_knows_give_no_machines() -> None:
@@ -87,5 +115,5 @@ def test_json_holds_every_number_with_its_rates() -> None:
     assert plain["store"] == "milvus"
     assert [one["store"] for one in plain["compared"]] == ["exact", "lance", "milvus"]
     for one in plain["quantities"]:
-        assert one["rates"] or one["value"] is None
+        assert one["rates"] or one["value"] is None or one["name"] in ("whole search", "machines, serve")
         assert "{" not in one["formula"]

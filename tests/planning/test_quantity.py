@@ -11,11 +11,22 @@ ASSUMED = Rate("even parts", 1.0, "", "nobody tried", machine="", assumed=True)
 def test_beyond_what_was_measured_it_says_so_and_names_the_smallest() -> None:
     rates = (MEASURED, FURTHER)
     assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1000, dimension=512).doubts == ()
-    assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1001, dimension=512).doubts == ("extrapolated from 1 k rows",)
+    assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1500, dimension=512).doubts == ()
+    assert Quantity("x", 1.0, "ms", "{} {}", rates, rows=1501, dimension=512).doubts == ("extrapolated from 1 k rows",)
     assert Quantity("x", 1.0, "ms", "{}", (FURTHER,), rows=9000, dimension=64).doubts == (
         "extrapolated from 5 k rows",
         "measured with D = 512",
     )
+
+
+def test_of_a_rate_with_several_sizes_the_largest_counts() -> None:
+    sizes = tuple(Rate("words", 1.0, "ms", "a page", rows=rows) for rows in (1000, 100_000))
+    assert Quantity("x", 1.0, "ms", "{} {}", sizes, rows=150_000).doubts == ()
+    assert Quantity("x", 1.0, "ms", "{} {}", sizes, rows=150_001).doubts == ("extrapolated from 100 k rows",)
+
+
+def test_where_the_dimension_does_not_matter_none_is_doubted() -> None:
+    assert Quantity("x", 1.0, "ms", "{}", (MEASURED,), rows=1000).doubts == ()
 
 
 def test_what_nobody_measured_is_said() -> None:

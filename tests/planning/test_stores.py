@@ -7,6 +7,9 @@ import pytest
 
 from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES
 from rungwise.planning import STORED, Need
+from rungwise.planning._growth import growth
+from rungwise.planning._quantity import MEASURED_UP_TO
+from rungwise.planning._rates import sized_name, sized_rate, sizes_of
 from rungwise.planning._stores import LONGEST_BUILD, SLOWEST_MS, costs_of
 
 KINDS = ("exact", "lance", "milvus")
@@ -17,9 +20,57 @@ def test_the_exact_store_is_vectors_and_facts() -> None:
     found = costs_of("exact", Need(1000, dimension=64, captions=2), STORED)
     facts, caption = STORED["facts"].value, STORED["caption"].value
     assert found.disk.value == pytest.approx(1000 * (256 + facts) + 2000 * (256 + caption))
-    assert found.memory.value == pytest.approx(3000 * 256 + STORED["exact_process"].value)
-    assert found.search.value == pytest.approx(1000 * 256 / (STORED["exact_speed"].value * 1e9) * 1000)
-    assert found.build.value == pytest.approx(3000 / STORED["exact_insert"].value / 3600)
+    assert found.memory.value == pytest.approx(3000 * 256 + without_rows())
+    floor = STORED["exact_floor"].value
+    assert found.search.value == pytest.approx(floor + 1000 * 256 / (STORED["exact_speed"].value * 1e9) * 1000)
+    preparing = growth(STORED, "preparing", 3000).value
+    assert found.build.value == pytest.approx((preparing + 3000 / STORED["exact_insert"].value) / 3600)
+
+
+def without_rows() -> float:
+    """Memory of a server with the default model."""
+    weights = STORED["weights of siglip2-base-patch32-256"].value
+    return STORED["torch_process"].value + STORED["torch_weights"].value * weights
+
+
+def test_at_a_measured_size_a_plan_says_what_was_measured() -> None:
+    n, captions = 100_000, 40_000
+    found = costs_of("lance", Need(n, captions=captions / n, model="quick"), STORED)
+    rows = n + captions
+    model = STORED["torch_process"].value + STORED["torch_weights"].value * STORED["weights of quick"].value
+    points = [rate.rows for rate in sizes_of(STORED, "held_memory")]
+    expected = growth(STORED, "held_memory", rows)
+    assert found.memory.value == pytest.approx(model + expected.value)
+    assert found.search.value == growth(STORED, "held_search", n).value
+    assert {part.name: part.value for part in found.searching[:-2]} == {
+        "search: query": STORED["query of quick"].value,
+        "search: vectors": growth(STORED, "held_vectors", n).value,
+        **{f"search: {one}": growth(STORED, one, n).value for one in ("words", "folding", "end", "answer")},
+    }
+    assert len(points) >= 2
+
+
+def test_searches_of_a_machine_follow_from_the_processor_time_of_a_whole_search() -> None:
+    for kind in KINDS:
+        *parts, whole, each = costs_of(kind, Need(50_000), STORED).searching
+        assert whole.value == pytest.approx(sum(part.known for part in parts))
+        assert each.value == pytest.approx(1000 * growth(STORED, "busy", 50_000).value / whole.known)
+
+
+def test_machines_grow_with_searches_and_with_rows() -> None:
+    counts = [
+        costs_of("lance", Need(rows, queries=queries, model="quick"), STORED).machines.known
+        for queries, rows in ((1, 8000), (100, 8000), (100, 100_000), (1000, 100_000))
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[1]
+    assert counts[2] < counts[3]
+
+
+def test_fewer_numbers_of_a_vector_count_as_fewer_rows() -> None:
+    half = costs_of("lance", Need(100_000, dimension=256), STORED)
+    assert half.search.value == growth(STORED, "held_search", 50_000).value
+    assert half.searching[1].value == growth(STORED, "held_vectors", 50_000).value
 
 
 @pytest.mark.parametrize(
@@ -32,8 +83,23 @@ def test_lancedb_is_reckoned_with_the_index_that_it_makes(rows: int, index: str 
     of_index = 0.0 if index is None else rows * STORED[f"{index}_disk"].value
     assert found.disk.value == pytest.approx(plain + of_index)
     used = {rate.what for rate in (*found.search.rates, *found.build.rates)}
+    vectors = {rate.what for rate in sizes_of(STORED, "held_vectors")}
+    assert bool(vectors & {rate.what for rate in found.searching[1].rates}) == (index is None)
     for name in ("graph", "codes"):
         assert (STORED[f"{name}_search"].what in used) == (name == index)
+
+
+def test_with_an_index_a_search_is_reckoned_from_what_was_measured_with_one() -> None:
+    none = {name: rate for name, rate in STORED.items() if not name.startswith(("codes_vectors", "codes_memory"))}
+    for rows in (200_000, 10**6):
+        search, vectors = (found := costs_of("lance", Need(rows), none)).search, found.searching[1]
+        assert (vectors.name, vectors.value) == ("search: vectors", search.value)
+        assert found.memory.value == pytest.approx(without_rows() + growth(none, "held_memory", rows).value)
+    measured = {**none, sized_name("codes_vectors", 10**6): sized_rate("codes_vectors", 10**6, 40.0)}
+    measured[sized_name("codes_memory", 10**6)] = sized_rate("codes_memory", 10**6, 3e9)
+    found = costs_of("lance", Need(10**6), measured)
+    assert found.searching[1].value == 40.0
+    assert found.memory.value == pytest.approx(3e9 + without_rows())
 
 
 def test_half_precision_halves_the_vectors_of_lancedb_alone() -> None:
@@ -92,7 +158,8 @@ def test_one_process_writes_into_milvus_however_many_machines_make_its_graphs() 
     found = costs_of("milvus", need, STORED)
     assert found.holding > 10
     writing, making = (10**9 / rate.value / 3600 for rate in (STORED["milvus_insert"], STORED["milvus_build"]))
-    assert found.build.value == pytest.approx(writing + making / found.holding)
+    preparing = growth(STORED, "preparing", 10**9).value / 3600
+    assert found.build.value == pytest.approx(preparing + writing + making / found.holding)
 
 
 def test_what_does_not_do_says_why() -> None:
@@ -109,7 +176,8 @@ def test_what_does_not_do_says_why() -> None:
 def test_beyond_what_was_measured_every_number_says_so(kind: str, count: int) -> None:
     found = costs_of(kind, Need(count), STORED)
     for one in (found.memory, found.search, found.build):
-        beyond = any(rate.rows and one.rows > rate.rows for rate in one.rates)
+        largest = {rate.what: rate.rows for rate in one.rates if rate.rows}  # the last size is the largest
+        beyond = any(one.rows > MEASURED_UP_TO * rows for rows in largest.values())
         assert beyond == any(doubt.startswith("extrapolated from") for doubt in one.doubts)
     if count == SIZES[-1]:
         assert any(doubt.startswith("extrapolated") for doubt in found.search.doubts)

@@ -1,5 +1,6 @@
 from ._measurement import MeasuredSample as MeasuredSample
 from ._measurement import measured as measured
+from ._need import MOST_PICTURES as MOST_PICTURES
 from ._need import Device as Device
 from ._need import Need as Need
 from ._need import StoreKind as StoreKind
@@ -12,4 +13,6 @@ from ._quantity import Quantity as Quantity
 from ._rates import STORED as STORED
 from ._rates import Rate as Rate
 from ._rates import Rates as Rates
+from ._search_parts import PARTS as PARTS
+from ._search_parts import search_parts as search_parts
 from ._text import plan_text as plan_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rungwise.core import UserError
@@ -19,6 +20,7 @@ MOST_PICTURES = 10**12
 MOST_DIMENSIONS = 1 << 16
 USUAL_DIMENSIONS = 512
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmb]?)", re.IGNORECASE)
+_PREFIX = re.compile(r"(?:hf|open_clip|st):")
 _TIMES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 
 
@@ -34,8 +36,8 @@ class Need:
         store: Which store is reckoned with; auto takes the one that the numbers speak for.
         half: Vectors in half precision, in LanceDB's store.
         thumbnails: Small copies of pictures are kept.
-        model: What encodes: a name whose rate is known (siglip2-base-patch32-256, quick, resnet50). With --measure
-            any model.
+        model: What encodes: a folder of a model, whose size is read from its files, or a name whose rates are known
+            (siglip2-base-patch32-256, which is the default, quick, resnet50). With --measure any model.
         device: Where pictures are encoded, beside the processor.
         pictures_per_second: Of one machine that encodes, if you know it.
         memory: Gigabytes of one machine.
@@ -90,7 +92,16 @@ class Need:
     @property
     def model_name(self) -> str:
         """Name of the model without hub and owner; empty without a model."""
-        return (self.model or "").rpartition("/")[2]
+        return (self.model or "").rstrip("/").rpartition("/")[2]
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Folder of the model on this machine; None for a name."""
+        name = self.model or ""
+        for place in (name, _PREFIX.sub("", name)):
+            if place and Path(place).is_dir():
+                return Path(place)
+        return None
 
     def plain(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from rungwise.core import UserError
+from rungwise.planning._growth import growth
+from rungwise.planning._model_size import ModelSize, model_size
 from rungwise.planning._need import Need, StoreKind
 from rungwise.planning._quantity import Quantity
 from rungwise.planning._rates import DEFAULT_ENCODER, STORED, Rate, Rates, encoder, encoders
@@ -26,6 +28,7 @@ class Plan:
         doubts: Objections to a store that was asked for.
         quantities: Quantities of this store, and of encoding.
         compared: Costs of each store.
+        model: Model with which the plan reckons, and where that was not asked for, that it is the default.
     """
 
     need: Need
@@ -34,6 +37,7 @@ class Plan:
     doubts: tuple[str, ...]
     quantities: tuple[Quantity, ...]
     compared: tuple[StoreCosts, ...]
+    model: str
 
     def __getitem__(self, name: str) -> Quantity:
         """The quantity with this name."""
@@ -57,6 +61,7 @@ class Plan:
             "need": self.need.plain(),
             "store": self.store,
             "why": self.why,
+            "model": self.model,
             "doubts": list(self.doubts),
             "quantities": [one.plain() for one in self.quantities],
             "compared": stores,
@@ -86,33 +91,47 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
             lance,
             f"one machine holds it, and one search takes {lance.search.said} ({SLOWEST_MS:g} ms would do)",
         )
-    machines = _machines(chosen, need, rates)
-    encoding = (*_encoding(need, rates), _indexing(need, rates))
-    quantities = (chosen.disk, chosen.memory, *encoding, chosen.build, chosen.search, *machines)
-    return Plan(need, chosen.kind, why, chosen.wrong, quantities, compared)
-
-
-_WORDS = "encoding the words of a query with your model comes on top"
-
-
-def _machines(costs: StoreCosts, need: Need, rates: Rates) -> tuple[Quantity, ...]:
-    serving = rates["serving"]
-    if costs.kind == "milvus":
-        count = math.ceil(need.queries / serving.value)
-        serve = Quantity("machines, serve", count, "machines", "Q / {}", (serving,), remark=_WORDS)
-        return costs.machines, serve
-    both = 1 / (1 / serving.value + costs.search.known / 1000)
-    count, formula = math.ceil(need.queries / both), "Q / searches of a machine, each with a copy"
-    return (
-        Quantity("searches of a machine", both, "a second", "1 / (1 / {} + one search)", (serving,)),
-        Quantity("machines", count, "machines", formula, remark=_WORDS),
+    model = model_size(need, rates)
+    memory = (chosen.memory, *_serving_beside_milvus(chosen, model, need, rates), _indexing(model, need, rates))
+    serve = "machines, serve" if chosen.kind == "milvus" else "machines"
+    of_server = Quantity(
+        serve,
+        math.ceil(need.queries / chosen.searching[-1].known),
+        "machines",
+        "Q / searches of a machine" + (", each with a copy" if chosen.kind != "milvus" else ""),
     )
+    machines = (chosen.machines, of_server) if chosen.kind == "milvus" else (of_server,)
+    quantities = (
+        chosen.disk,
+        *memory,
+        *_encoding(need, rates),
+        chosen.build,
+        _update(need, rates),
+        chosen.search,
+        *chosen.searching,
+        *machines,
+    )
+    return Plan(need, chosen.kind, why, chosen.wrong, quantities, compared, model.said)
+
+
+def _serving_beside_milvus(costs: StoreCosts, model: ModelSize, need: Need, rates: Rates) -> tuple[Quantity, ...]:
+    """Memory of one server, where the rows lie elsewhere."""
+    if costs.kind != "milvus":
+        return ()
+    used = rates[f"{model.kind}_process"], model.weights, rates[f"{model.kind}_weights"]
+    value = used[0].value + used[1].value * used[2].value
+    return (Quantity("memory, serving", value, "bytes", "{} + {} x {}", used),)
+
+
+def _update(need: Need, rates: Rates) -> Quantity:
+    of = growth(rates, "update", need.rows)
+    return Quantity("update, nothing new", of.value / 3600, "hours", of.formula, of.rates, need.rows)
 
 
 def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
     """Hours of encoding, on the processor and on the requested device, and machines for it."""
     model, known = need.model_name or DEFAULT_ENCODER, encoders(rates)
-    if need.model_name and model not in known and need.pictures_per_second is None:
+    if need.model_name and model not in known and need.pictures_per_second is None and need.model_folder is None:
         raise UserError(
             f"model: pictures a second of {model!r} are not known; measure them with --measure, give"
             f" --pictures-per-second, or take one of {', '.join(known)}"
@@ -134,14 +153,17 @@ def _encoding(need: Need, rates: Rates) -> tuple[Quantity, ...]:
     return (*hours, Quantity("machines, encoding", count, "machines", formula, (rates["sharing_encoding"],)))
 
 
-def _indexing(need: Need, rates: Rates) -> Quantity:
+def _indexing(model: ModelSize, need: Need, rates: Rates) -> Quantity:
     """Memory of the process that indexes, which holds id, path and content hash of every picture."""
-    used = kept, process = rates["indexing_memory"], rates["indexing_process"]
-    value = need.pictures * kept.value + process.value
+    rows = growth(rates, "indexing_memory", need.rows)
+    process, weights = rates[f"{model.kind}_indexing"], rates[f"{model.kind}_weights"]
+    value = process.value + model.weights.value * weights.value + rows.value
     remark = ""
     if value > need.memory * 1e9 * rates["spare"].value:
         remark = "more than one of your machines has: index parts of the collection, each into an index of its own"
-    return Quantity("memory, indexing", value, "bytes", "N x {} + {}", used, need.pictures, need.numbers, remark)
+    used = (process, model.weights, weights, *rows.rates)
+    formula = f"{{}} + {{}} x {{}} + {rows.formula}"
+    return Quantity("memory, indexing", value, "bytes", formula, used, need.rows, need.numbers, remark)
 
 
 def _hours(need: Need, name: str, rate: Rate | None) -> Quantity:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from rungwise.planning._rates import Rate, number
 
 Unit = Literal["bytes", "hours", "ms", "a second", "machines"]
+MEASURED_UP_TO = 1.5
+"""Times the largest measured rows up to which a value counts as measured; beyond, it is extrapolated."""
 _BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _HOURS = (("years", 8766.0), ("days", 24.0), ("h", 1.0), ("min", 1 / 60), ("s", 1 / 3600))
 _LONGEST = 100 * 8766.0
@@ -27,8 +29,9 @@ class Quantity:
         unit: Unit of the value.
         formula: Formula; each ``{}`` stands for a rate, in their order.
         rates: Rates of the formula.
-        rows: Rows in the largest part on one machine; beyond the rows of a rate the value is extrapolated.
-        dimension: Dimension of a vector.
+        rows: Rows in the largest part on one machine; beyond :data:`MEASURED_UP_TO` times those of a rate the
+            value is extrapolated.
+        dimension: Dimension of a vector; 0 where it does not matter.
         remark: A further remark.
     """
 
@@ -55,8 +58,13 @@ class Quantity:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Remarks on what was not measured as it is used here."""
-        beyond = [rate.rows for rate in self.rates if rate.rows and self.rows > rate.rows and not rate.assumed]
+        largest: dict[str, int] = {}  # of what was measured with several numbers of rows
+        for rate in self.rates:
+            if rate.rows and not rate.assumed:
+                largest[rate.what] = max(rate.rows, largest.get(rate.what, 0))
+        beyond = [rows for rows in largest.values() if self.rows > MEASURED_UP_TO * rows]
         others = {rate.dimension for rate in self.rates if rate.dimension and not rate.assumed} - {self.dimension}
+        others = others if self.dimension else set()
         found = [f"extrapolated from {count_said(min(beyond))} rows"] if beyond else []
         found += [f"measured with D = {one}" for one in sorted(one for one in others if one)]
         found += [f"not measured, assumed: {rate.what}" for rate in self.rates if rate.assumed]

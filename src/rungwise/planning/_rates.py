@@ -1,21 +1,27 @@
 """Measured rates, from which every plan is computed.
 
-They are output of ``benchmarks/scaling.py``, ``benchmarks/search.py``, ``benchmarks/encoding.py`` and
-``benchmarks/serving.py``.
+They are output of ``benchmarks/planning.py``, which writes ``measured.csv``, and of ``benchmarks/scaling.py``,
+``benchmarks/search.py`` and ``benchmarks/encoding.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from types import MappingProxyType
 
 MACHINE = "2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB"
 """Machine of the stored rates."""
 HERE = "this machine"
 """Name of the machine on which ``--measure`` measures."""
+FILES = "the files of a model"
+"""In the place of the machine, for what is read from files."""
 DEFAULT_ENCODER = "siglip2-base-patch32-256"
 """Model that ``rungwise index`` takes by default."""
+QUERIES, WEIGHTS = "query of ", "weights of "
+"""Beginnings of the names of rates of a model: encoding of one query, and bytes of its files."""
 _MB = 1e6
 
 
@@ -53,12 +59,6 @@ class Rate:
             return f"{number(self.value / _MB)} MB"
         return f"{number(self.value)} {self.unit}".strip()
 
-    @property
-    def about(self) -> str:
-        """What was measured, with which sizes and where, in one line."""
-        sizes = [f"{self.rows:,} rows" if self.rows else "", f"D = {self.dimension}" if self.dimension else ""]
-        return "; ".join(filter(None, (self.what, ", ".join(filter(None, sizes)), self.source)))
-
 
 def number(value: float) -> str:
     """Text of a number with three digits, or all of a large one.
@@ -95,27 +95,19 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
     # name, number, unit, in a store of so many rows, with vectors of so many numbers, what was measured
     "docs/costs.md, What a row costs": (
         # An index keeps of a picture besides its vector; of a caption; of a small copy.
-        ("facts", 1_554, "B", None, None, "facts, five captions and their words of a photo of Flickr8K"),
-        ("caption", 82, "B", None, None, "what stands beside a caption's vector"),
+        ("facts", 638, "B", None, None, "facts and four columns of a picture"),
+        ("caption", 265, "B", None, None, "a caption besides its vector: id, text, and its words with the picture"),
         ("thumbnail", 15_087, "B", None, None, "small copies of photos of 224 x 224"),
         # The exact store.
         ("exact_speed", 45.4, "GB/s", 1_000_000, None, "the exact store compares all vectors, both cores"),
-        ("exact_process", 270e6, "B", 100_000, None, "a process with the exact store, without its vectors"),
         ("exact_insert", 80_803, "rows/s", 1_000_000, 512, "rows into the exact store"),
         # LanceDB's store: while vectors are held in memory, with a graph, and with codes.
-        ("held_speed", 40.2, "GB/s", 100_000, None, "LanceDB's store compares all vectors in memory"),
-        ("held_memory", 3.05, "", 100_000, None, "memory while they are read, of the bytes of vectors"),
-        ("lance_process", 325e6, "B", 100_000, None, "a process with LanceDB's store, without vectors"),
         ("lance_insert", 32_926, "rows/s", 100_000, 512, "rows into LanceDB's store"),
         ("graph_disk", 752, "B", 200_000, 512, "indexes of a table with a graph (IVF_HNSW_SQ)"),
         ("graph_memory", 1_410, "B", 200_000, 512, "memory for a row while the graph is searched"),
         ("graph_build", 335, "us a row", 200_000, 512, "making the graph"),
         ("graph_search", 4.02, "ms", 200_000, 512, "one search in the graph"),
         ("codes_disk", 190, "B", 400_000, 512, "indexes of a table with codes (IVF_RQ)"),
-        # The process that indexes: of each picture, and besides.
-        ("indexing_memory", 1_896, "B", 200_000, None,
-         "memory of the process that indexes, for a picture without captions"),
-        ("indexing_process", 400e6, "B", None, None, "the process that indexes, without pictures and model"),
         # Milvus.
         ("milvus_disk", 4.94, "", 300_000, 512, "rows, log and graph of Milvus 2.3.5, of the bytes of vectors"),
         ("milvus_memory", 1.7, "", 300_000, 512, "rows and graph of Milvus 2.3.5, of the bytes of vectors"),
@@ -137,11 +129,37 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
         (encoder("resnet50", "cpu"), 32.4, "pictures/s", None, None,
          "ResNet50, bfloat16, photos of 224 x 224 from files"),
     ),
-    "docs/costs.md, Serving": (
-        ("serving", 154, "searches/s", None, None, "rungwise serve, 50 clients, 400 pictures and a small model"),
-    ),
 }  # fmt: skip
 """Output of the benchmarks, by the section of the page that shows it."""
+
+_AT_SIZES = "docs/costs.md, What grows with a collection"
+_SIZED: Mapping[str, tuple[str, str]] = {
+    # name: unit, what was measured; in the processor time of one search, unless it says otherwise
+    "held_vectors": ("ms", "vectors of one search, all of them compared in memory"),
+    "codes_vectors": ("ms", "vectors of one search, by an approximate index"),
+    "words": ("ms", "full text in one search"),
+    "folding": ("ms", "folding of near-duplicates in one search"),
+    "end": ("ms", "where relevance ends, in one search"),
+    "answer": ("ms", "the answer of a server to one search"),
+    "busy": ("cores", "two cores that one server keeps busy for 8 clients on the same machine"),
+    "held_search": ("ms", "one search in LanceDB's store, by the clock, all vectors compared in memory"),
+    "held_memory": ("B", "memory of a server for its rows, vectors held"),
+    "codes_memory": ("B", "memory of a server for its rows, with an approximate index"),
+    "indexing_memory": ("B", "memory of the process that indexes, for its rows"),
+    "preparing": ("s", "reading, hashing and full text of an index, without its vectors"),
+    "update": ("s", "an update where nothing changed"),
+}
+"""Rates that were measured with several numbers of rows: of searches with so many pictures, else with captions too."""
+_ONCE: Mapping[str, tuple[str, str]] = {
+    "exact_floor": ("ms", "one search in the exact store with hardly a row"),
+    "exported_process": ("B", "a server with an exported model, without model and rows"),
+    "torch_process": ("B", "a server with torch, without model and rows"),
+    "exported_indexing": ("B", "the process that indexes with an exported model, without model and rows"),
+    "torch_indexing": ("B", "the process that indexes with torch, without model and rows"),
+    "exported_weights": ("", "memory of an exported model, of the bytes of its files"),
+    "torch_weights": ("", "memory of a model of torch, of the bytes of its files"),
+}
+"""Rates that do not depend on rows."""
 
 _ALONE, _REST = "only one machine was at hand", "the rest is left for everything else"
 _FACTORS: Mapping[str, tuple[float, str, str, bool]] = {
@@ -153,6 +171,47 @@ _FACTORS: Mapping[str, tuple[float, str, str, bool]] = {
 }  # fmt: skip
 """Factors that no machine changes."""
 
+
+def sized_name(name: str, rows: int) -> str:
+    """Name of a rate that was measured with so many rows.
+
+    >>> sized_name("words", 8000)
+    'words at 8000'
+    """
+    return f"{name} at {rows}"
+
+
+def sizes_of(rates: Rates, name: str) -> list[Rate]:
+    """Rates of one name, by the rows with which they were measured."""
+    found = [rate for key, rate in rates.items() if key.partition(" at ")[0] == name and rate.rows]
+    return sorted(found, key=lambda rate: rate.rows or 0)
+
+
+def sized_rate(name: str, rows: int, value: float, dimension: int = 512) -> Rate:
+    """A measured rate of a given name and size, as ``measured.csv`` holds it."""
+    unit, what = _SIZED[name]
+    return Rate(what, value, unit, _AT_SIZES, rows, dimension)
+
+
+def _measured() -> Iterator[tuple[str, Rate]]:
+    """Rates of ``measured.csv``, by their names."""
+    text = resources.files("rungwise.planning").joinpath("measured.csv").read_text(encoding="utf-8")
+    for line in csv.DictReader(text.splitlines()):
+        name, value = line["name"], float(line["value"])
+        if name in _SIZED:
+            rows = int(line["rows"])
+            yield sized_name(name, rows), sized_rate(name, rows, value)
+        elif name in _ONCE:
+            unit, what = _ONCE[name]
+            yield name, Rate(what, value, unit, _AT_SIZES)
+        elif name.startswith(QUERIES):
+            model = name.removeprefix(QUERIES)
+            yield name, Rate(f"the words of one query, {model}, processor time", value, "ms", _AT_SIZES)
+        else:
+            model = name.removeprefix(WEIGHTS)
+            yield name, Rate(f"weights of {model} in files", value, "B", _AT_SIZES, machine=FILES)
+
+
 STORED: Rates = MappingProxyType(
     {
         name: Rate(what, value, unit, source, rows, dimension)
@@ -163,5 +222,6 @@ STORED: Rates = MappingProxyType(
         name: Rate(what, value, "", source, machine="", assumed=assumed)
         for name, (value, what, source, assumed) in _FACTORS.items()
     }
+    | dict(_measured())
 )
 """Rates of ``rungwise plan``, unless ``--measure`` replaces some."""

@@ -10,9 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rungwise.planning._need import Need, StoreKind
+from rungwise.planning._growth import Growth, growth
+from rungwise.planning._model_size import ModelSize, model_size
+from rungwise.planning._need import USUAL_DIMENSIONS, Need, StoreKind
 from rungwise.planning._quantity import Quantity, Unit
-from rungwise.planning._rates import Rates
+from rungwise.planning._rates import Rates, sizes_of
 
 SLOWEST_MS = 100.0
 """Time of a search that a person does not notice; slower searches are better distributed over machines."""
@@ -29,8 +31,9 @@ class StoreCosts:
         kind: Kind of the store.
         disk: Disk of all machines together, for one copy.
         memory: Memory of all machines together, for one copy.
-        search: Time of one search, without encoding its words.
-        build: Time of writing and indexing rows with given vectors.
+        search: Time of one search in the store, vectors alone.
+        build: Time of making the index with given vectors.
+        searching: Parts of a whole search, and at last all of it.
         holding: Number of machines for one copy.
         machines: Number of machines for all searches.
         wrong: Reasons why the store is unsuitable; empty if it is suitable.
@@ -41,6 +44,7 @@ class StoreCosts:
     memory: Quantity
     search: Quantity
     build: Quantity
+    searching: tuple[Quantity, ...]
     holding: int
     machines: Quantity
     wrong: tuple[str, ...]
@@ -48,7 +52,7 @@ class StoreCosts:
 
 def costs_of(kind: StoreKind, need: Need, rates: Rates) -> StoreCosts:
     """Costs of a store for a need, computed from rates."""
-    return {"exact": _exact, "lance": _lance, "milvus": _milvus}[kind](_Reckoning(need, rates))
+    return {"exact": _exact, "lance": _lance, "milvus": _milvus}[kind](_Reckoning(need, rates, model_size(need, rates)))
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class _Reckoning:
 
     need: Need
     rates: Rates
+    model: ModelSize
 
     def __getitem__(self, rate: str) -> float:
         return self.rates[rate].value
@@ -82,14 +87,36 @@ class _Reckoning:
             whole, beside = f"{whole} + {need.captions:g} N x ({vector} + {{}})", [*beside, "caption"]
         return self._quantity("disk", value + more, "bytes", whole + formula, (*beside, *rates), None, remark)
 
-    def memory(self, value: float, formula: str, *rates: str, remark: str = "") -> Quantity:
-        return self._quantity("memory", value, "bytes", formula, rates, None, remark)
+    def served(self, rows: Growth, remark: str = "") -> Quantity:
+        """Memory of a server: its process, its model, and what it holds of the rows."""
+        process, weights = self.rates[f"{self.model.kind}_process"], self.rates[f"{self.model.kind}_weights"]
+        return Quantity(
+            "memory, serving",
+            process.value + self.model.weights.value * weights.value + rows.value,
+            "bytes",
+            f"{{}} + {{}} x {{}} + {rows.formula}",
+            (process, self.model.weights, weights, *rows.rates),
+            self.need.rows,
+            self.need.numbers,
+            remark,
+        )
 
     def search(self, milliseconds: float, formula: str, *rates: str, rows: int, remark: str = "") -> Quantity:
         return self._quantity("one search", milliseconds, "ms", formula, rates, rows, remark)
 
     def build(self, seconds: float, formula: str, *rates: str, remark: str = "") -> Quantity:
-        return self._quantity("building", seconds / 3600.0, "hours", formula, rates, None, remark)
+        """Time of reading all pictures, and of writing their rows, which takes ``seconds``."""
+        preparing = growth(self.rates, "preparing", self.need.rows)
+        return Quantity(
+            "building",
+            (preparing.value + seconds) / 3600,
+            "hours",
+            f"{preparing.formula} + {formula}",
+            (*preparing.rates, *(self.rates[one] for one in rates)),
+            self.need.rows,
+            self.need.numbers,
+            remark,
+        )
 
     def _quantity(
         self, name: str, value: float, unit: Unit, formula: str, rates: Sequence[str], rows: int | None, remark: str
@@ -97,24 +124,38 @@ class _Reckoning:
         used, beyond = tuple(self.rates[one] for one in rates), self.need.rows if rows is None else rows
         return Quantity(name, value, unit, formula, used, beyond, self.need.numbers, remark)
 
-    def machines(self, search: Quantity, holding: int, process: str) -> Quantity:
-        """Machines for all searches: as many copies as are needed, each on ``holding`` machines."""
-        copies = max(1, math.ceil(self.need.queries * search.known / 1000))
-        return Quantity(
-            f"machines, {process}",
-            copies * holding,
-            "machines",
-            f"{copies:,} copies (Q x one search) x {holding:,} machines to hold one",
-            (*search.rates, self.rates["spare"]),
-            self.need.rows,
-            self.need.numbers,
+    def searching(self, vectors: Growth | None, store: str = "") -> tuple[Quantity, ...]:
+        """Processor time of a whole search, part by part, and how many of them a machine does in a second."""
+        n, numbers, model = self.need.pictures, self.need.numbers, self.model
+        parts = [Quantity("search: query", model.query.value, "ms", "{}", (model.query,), remark=model.remark)]
+        usual = round(n * numbers / USUAL_DIMENSIONS)
+        if vectors is not None:  # else another process compares them
+            parts.append(
+                Quantity("search: vectors", vectors.value, "ms", vectors.formula, vectors.rates, usual, numbers)
+            )
+        for name in ("words", "folding", "end", "answer"):
+            of = growth(self.rates, name, n)
+            remark = f"measured with LanceDB's store, not with {store}" if store and name == "words" else ""
+            parts.append(Quantity(f"search: {name}", of.value, "ms", of.formula, of.rates, n, remark=remark))
+        whole = sum(part.known for part in parts)
+        busy = growth(self.rates, "busy", n)
+        each = 1000 * busy.value / whole
+        return (
+            *parts,
+            Quantity("whole search", whole, "ms", "all of these, of one core"),
+            Quantity("searches of a machine", each, "a second", f"({busy.formula}) / whole search", busy.rates, n),
         )
+
+    def machines(self, searching: Sequence[Quantity], name: str = "machines") -> Quantity:
+        """Machines for all searches, each with a copy of the rows."""
+        count = math.ceil(self.need.queries / searching[-1].known)
+        return Quantity(name, count, "machines", "Q / searches of a machine, each with a copy")
 
     def holding(self, memory: float) -> int:
         return max(1, math.ceil(memory / (self.need.memory * _GB * self["spare"])))
 
     def on_one_machine(
-        self, kind: StoreKind, disk: Quantity, memory: Quantity, search: Quantity, build: Quantity
+        self, kind: StoreKind, disk: Quantity, memory: Quantity, search: Quantity, build: Quantity, vectors: Growth
     ) -> StoreCosts:
         wrong = []
         if self.holding(memory.known) > 1:
@@ -123,64 +164,73 @@ class _Reckoning:
             wrong.append(f"one search takes {search.said}, more than {SLOWEST_MS:g} ms")
         if build.known > LONGEST_BUILD:
             wrong.append(f"building takes {build.said}, more than {LONGEST_BUILD:g} h")
-        machines = self.machines(search, 1, "searching")
-        return StoreCosts(kind, disk, memory, search, build, 1, machines, tuple(wrong))
+        searching = self.searching(vectors, "" if kind == "lance" else "this one")
+        return StoreCosts(kind, disk, memory, search, build, searching, 1, self.machines(searching), tuple(wrong))
 
 
 def _exact(of: _Reckoning) -> StoreCosts:
-    n, r = of.need.pictures, of.need.rows
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
     return of.on_one_machine(
         "exact",
         of.disk(0, ""),
-        of.memory(r * of.vector + of["exact_process"], "R x 4 D + {}", "exact_process"),
-        of.search(n * of.vector / of["exact_speed"] / 1e6, "N x 4 D / {}", "exact_speed", rows=n),
+        of.served(Growth(r * of.vector, "R x 4 D", ()), "its full text comes on top"),
+        of.search(
+            of["exact_floor"] + n * of.vector / of["exact_speed"] / 1e6,
+            "{} + N x 4 D / {}",
+            "exact_floor",
+            "exact_speed",
+            rows=n,
+        ),
         of.build(r / of["exact_insert"], "R / {}", "exact_insert"),
+        growth(of.rates, "held_vectors", n * d / USUAL_DIMENSIONS),
     )
 
 
 def _lance(of: _Reckoning) -> StoreCosts:
     from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
 
-    n, r = of.need.pictures, of.need.rows
+    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
     largest = max(n, r - n)
     compacting = f"while it is compacted up to {of['twice']:g} times that"
     if largest * of.vector > HELD_BYTES:
         kind = "graph" if largest <= GRAPH_UP_TO_ROWS else "codes"
         return _lance_with_index(of, kind, largest, compacting)
+    as_usual = d / USUAL_DIMENSIONS
+    search = growth(of.rates, "held_search", n * as_usual)
     return of.on_one_machine(
         "lance",
         of.disk(0, "", half=of.need.half, remark=compacting),
-        of.memory(
-            of["lance_process"] + of["held_memory"] * r * of.vector, "R x 4 D x {} + {}", "held_memory", "lance_process"
-        ),
-        of.search(n * of.vector / of["held_speed"] / 1e6, "N x 4 D / {}", "held_speed", rows=n),
+        of.served(growth(of.rates, "held_memory", r * as_usual)),
+        Quantity("one search", search.value, "ms", search.formula, search.rates, round(n * as_usual), d),
         of.build(r / of["lance_insert"], "R / {}", "lance_insert"),
+        growth(of.rates, "held_vectors", n * as_usual),
     )
 
 
 def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) -> StoreCosts:
     n, r, d = of.need.pictures, of.need.rows, of.need.numbers
     kept, making, searching = f"{kind}_disk", f"{kind}_build", f"{kind}_search"
-    held = "graph_memory" if kind == "graph" else kept
-    (_, d_kept), (_, d_held) = of.measured_with(kept), of.measured_with(held)
+    (_, d_kept) = of.measured_with(kept)
     (n_made, d_made), (n_searched, d_searched) = of.measured_with(making), of.measured_with(searching)
     slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
+    search = of.search(
+        of[searching] * (max(1.0, n / n_searched) * d / d_searched),
+        f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
+        searching,
+        rows=n,
+    )
+    vectors = Growth(search.known, "as one search", search.rates)
+    if sizes_of(of.rates, "codes_vectors"):
+        vectors = growth(of.rates, "codes_vectors", n * d / USUAL_DIMENSIONS)
+    held = "codes_memory" if sizes_of(of.rates, "codes_memory") else "held_memory"
     return of.on_one_machine(
         "lance",
         of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
-        of.memory(
-            of["lance_process"] + r * of[held] * d / d_held,
-            f"R x {{}} x D / {d_held} + {{}}",
-            held,
-            "lance_process",
-            remark="vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
+        of.served(
+            growth(of.rates, held, r * d / USUAL_DIMENSIONS),
+            "vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
         ),
-        of.search(
-            of[searching] * (max(1.0, n / n_searched) * d / d_searched),
-            f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
-            searching,
-            rows=n,
-        ),
+        search,
         of.build(
             r / of["lance_insert"] + r * of[making] * slower / 1e6 * d / d_made,
             f"R / {{}} + R x {{}} x D / {d_made} x N / {n_made:,} (at least 1)",
@@ -188,6 +238,7 @@ def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) 
             making,
             remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
         ),
+        vectors,
     )
 
 
@@ -205,6 +256,25 @@ def _milvus(of: _Reckoning) -> StoreCosts:
         rows=own,
         remark="that it takes longer in proportion to the rows is an upper bound" if own > n_searched else "",
     )
+    copies = max(1, math.ceil(of.need.queries * search.known / 1000))
+    machines = Quantity(
+        "machines, Milvus",
+        copies * holding,
+        "machines",
+        f"{copies:,} copies (Q x one search) x {holding:,} machines to hold one",
+        (*search.rates, of.rates["spare"]),
+        own,
+        d,
+    )
+    memory = Quantity(
+        "memory, Milvus",
+        rows_memory + holding * of["milvus_process"],
+        "bytes",
+        f"R x 4 D x {{}} + {holding:,} x {{}}",
+        (of.rates["milvus_memory"], of.rates["milvus_process"]),
+        r,
+        d,
+    )
     return StoreCosts(
         "milvus",
         of.disk(
@@ -213,12 +283,7 @@ def _milvus(of: _Reckoning) -> StoreCosts:
             "milvus_disk",
             remark="facts are reckoned as in LanceDB; object stores and replicas keep more copies",
         ),
-        of.memory(
-            rows_memory + holding * of["milvus_process"],
-            f"R x 4 D x {{}} + {holding:,} x {{}}",
-            "milvus_memory",
-            "milvus_process",
-        ),
+        memory,
         search,
         of.build(
             r * (1 / of["milvus_insert"] + 1 / of["milvus_build"] / holding) * (d / d_made),
@@ -228,7 +293,8 @@ def _milvus(of: _Reckoning) -> StoreCosts:
             "milvus_share",
             remark="one process writes all rows, while others encode",
         ),
+        of.searching(None, "Milvus"),
         holding,
-        of.machines(search, holding, "Milvus"),
+        machines,
         (),
     )

@@ -20,24 +20,37 @@ def plan_text(plan: Plan) -> str:
     >>> print(plan_text(plan(Need(10_000))).partition("\n")[0])
     N = 10,000 pictures, D = 512, Q = 10 searches/s, machines of 64 GB
     """
-    marks: dict[Rate, str] = {}
+    marks: dict[str, str] = {}  # one for all sizes of a rate
+    sources: dict[str, list[Rate]] = {}
     for quantity in plan.quantities:
         for rate in quantity.rates:
             if not rate.assumed:  # which stands with what is reckoned from it
-                marks.setdefault(rate, f"[{len(marks) + 1}]")
-    lines = [*_wrapped(title(plan.need)), *_wrapped(f"store: {plan.store}: {plan.why}")]
+                marks.setdefault(rate.what, f"[{len(marks) + 1}]")
+                sizes = sources.setdefault(rate.what, [])
+                sizes += [] if rate in sizes else [rate]
+    lines = [
+        *_wrapped(title(plan.need)),
+        *_wrapped(f"model: {plan.model}"),
+        *_wrapped(f"store: {plan.store}: {plan.why}"),
+    ]
     lines += [line for doubt in plan.doubts for line in _wrapped(f"but {doubt}")]
     lines.append("")
     for quantity in plan.quantities:
-        how = textwrap.wrap(
-            quantity.explained([marks.get(rate, "") for rate in quantity.rates]), _WIDTH - _NAME - _VALUE
-        )
+        whats = [rate.what for rate in quantity.rates]
+        shown = ["" if what in whats[at + 1 :] else marks.get(what, "") for at, what in enumerate(whats)]
+        how = textwrap.wrap(quantity.explained(shown), _WIDTH - _NAME - _VALUE)
         how += [line for doubt in quantity.doubts for line in textwrap.wrap(f"! {doubt}", _WIDTH - _NAME - _VALUE)]
         lines.append(f"{quantity.name:<{_NAME}}{quantity.said:<{_VALUE}}{how[0]}".rstrip())
         lines += [f"{'':<{_NAME + _VALUE}}{line}" for line in how[1:]]
     rows = "R = rows: N pictures and their captions" if plan.need.captions else "R = N rows"
-    lines += ["", *_wrapped(f"{rows}; ! marks what was not measured as it is asked for here"), ""]
-    lines += [*_compared(plan), "", *_sources(marks)]
+    lines += [
+        "",
+        *_wrapped(
+            f"{rows}; ! marks what was not measured as it is asked for here; --measure takes the rates of your machine"
+        ),
+        "",
+    ]
+    lines += [*_compared(plan), "", *_sources(marks, sources)]
     return "\n".join(lines)
 
 
@@ -53,12 +66,20 @@ def _compared(plan: Plan) -> Iterator[str]:
             yield from _wrapped(f"{one.kind}: {'; '.join(one.wrong)}", "  ")
 
 
-def _sources(marks: dict[Rate, str]) -> Iterator[str]:
-    for machine in dict.fromkeys(rate.machine for rate in marks):
+def _sources(marks: dict[str, str], sources: dict[str, list[Rate]]) -> Iterator[str]:
+    """Lines of what was measured, by machines; sizes of a rate stand together, with the machine of the last."""
+    for machine in dict.fromkeys(sizes[-1].machine for sizes in sources.values()):
         yield f"measured on {machine}:" if machine else "not measured:"
-        for rate, mark in marks.items():
-            if rate.machine == machine:
-                yield from _wrapped(f"{mark} {rate.said}: {rate.about}", "    ")
+        for what, sizes in sources.items():
+            if sizes[-1].machine != machine:
+                continue
+            said = ", ".join(rate.said for rate in sizes)
+            rows = [f"{rate.rows:,}" for rate in sizes if rate.rows]
+            about = f"{' and '.join(rows)} rows" if rows else ""
+            dimension = f"D = {sizes[-1].dimension}" if sizes[-1].dimension else ""
+            places = ", ".join(dict.fromkeys(rate.source for rate in sizes))
+            parts = (what, ", ".join(filter(None, (about, dimension))), places)
+            yield from _wrapped(f"{marks[what]} {said}: {'; '.join(filter(None, parts))}", "    ")
 
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:

@@ -1,13 +1,15 @@
 """``rungwise plan``, from the words that are typed to the lines that are printed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from rungwise.cli import main
 from rungwise.cli.index import _plan as command
+from rungwise.index import Index
 from rungwise.planning import STORED, Need, Rates, plan, plan_text
-from tests.colour_model import ColourModel
+from tests.colour_model import ColourModel, colour_pictures
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -43,6 +45,9 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str])
         (("1M", "--device", "abacus"), "abacus"),
         (("1M", "--within", "0"), "within: must be above 0"),
         (("1M", "--folder", "somewhere"), "--folder says where --measure writes"),
+        (("1M", "--stored", "somewhere"), "--stored says where --measure searches"),
+        (("1M", "--measure", "--stored", "nowhere"), "nowhere"),
+        (("1M", "--measure", "--measured-rows", "0"), "--measured-rows 0: must be at least 1"),
         (("1M", "--measure", "--device", "h200"), "needs a model; name it: --model"),
         ((), "missing"),
     ],
@@ -61,8 +66,8 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
 ) -> None:
     asked: list[object] = []
 
-    def stored(rates: Rates, dimension: int, **named: object) -> Rates:
-        asked.append((rates is STORED, dimension, named["name"], named["device"]))
+    def stored(rates: Rates, need: Need, **_: object) -> Rates:
+        asked.append((rates is STORED, need.numbers, need.model_name, need.device))
         known = STORED["quick on cpu"]
         return {**rates, "model on h200": known}
 
@@ -76,18 +81,25 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
     )
 
 
-def test_measure_without_a_model_measures_the_stores(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rungwise.planning import MeasuredSample
-    from rungwise.planning import _measurement as measurement
-
-    monkeypatch.setattr(measurement, "MeasuredSample", lambda: MeasuredSample(rows=200, queries=1, repeats=1))
-    assert main(["plan", "10k", "--dimension", "16", "--measure", "--json"]) == 0
+def test_measure_without_a_model_draws_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "10k", "--dimension", "16", "--measure", "--measured-rows", "200", "--json"]) == 0
     said = capsys.readouterr()
     assert "writing and searching 200 rows of 16 numbers" in said.err
+    assert "drawing an index of 200 pictures (of 10,000: no more are drawn)" in said.err
     rates = [rate for one in json.loads(said.out)["quantities"] for rate in one["rates"]]
     assert any(rate["machine"] == "this machine" for rate in rates)
+
+
+def test_measure_searches_an_index_that_is_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = colour_pictures(tmp_path / "photos", ["red", "blue"])
+    folder = Index.build(photos, ColourModel(), tmp_path / "index", store="lance").folder
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
+    assert main(["plan", "500", "--measure", "--stored", str(folder), "--model", "colours"]) == 0
+    said = capsys.readouterr()
+    assert "searching your index of 2 pictures" in said.out
+    assert "D = 3" in said.out
 
 
 def test_examples_of_the_help_can_be_given() -> None:

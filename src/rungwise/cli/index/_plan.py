@@ -14,15 +14,28 @@ from rungwise.cli.frame import ADVANCED, messages_apart, parse, say
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import printable
-from rungwise.planning import STORED, Need, Rates, Wished, measured, parse_count, plan, plan_text
+from rungwise.planning import (
+    MOST_PICTURES,
+    STORED,
+    MeasuredSample,
+    Need,
+    Rates,
+    Wished,
+    measured,
+    parse_count,
+    plan,
+    plan_text,
+)
 
 _EXAMPLES = (
     "rungwise plan 1M",
     "rungwise plan 100M --queries 50 --memory 128 --within 24",
     "rungwise plan 1M --measure --model hf:FOLDER",
+    "rungwise plan 200k --measure --stored photos.index",
 )
 
 
+_USES = {"--folder": "writes", "--stored": "searches"}
 _COUNT = PrimitiveConstructorSpec(
     nargs=1,
     metavar="N",
@@ -41,7 +54,10 @@ class PlanCollection(Need):
     much, on which machine. What was not measured as it is asked for is marked.
 
     Attributes:
-        measure: Measure this machine for some seconds, and reckon with what it does.
+        measure: Measure this machine at the size of the plan, and reckon with what it does. That many rows are drawn,
+            written and searched, up to --measured-rows; with --stored an index is searched that is there.
+        stored: Index that --measure searches, with its model.
+        measured_rows: Most rows that --measure draws. 100,000 take some minutes and 0.7 GB of disk.
         folder: Where --measure writes its rows, such as the disk for the index.
         json: Print JSON.
     """
@@ -49,6 +65,8 @@ class PlanCollection(Need):
     pictures: Annotated[tyro.conf.Positional[int], _COUNT, tyro.conf.arg(metavar="N")]
     store: Annotated[Wished, tyro.conf.arg(metavar="{auto,exact,lance,milvus}")] = "auto"
     measure: bool = False
+    stored: Path | None = None
+    measured_rows: int = field(default=MeasuredSample.rows, metadata=ADVANCED)
     folder: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     json: bool = False
 
@@ -56,8 +74,10 @@ class PlanCollection(Need):
 def main(arguments: list[str]) -> int:
     """Plan, and print the plan."""
     asked = parse(PlanCollection, arguments, "rungwise plan", examples=_EXAMPLES)
-    if asked.folder is not None and not asked.measure:
-        raise UserError("--folder says where --measure writes; give both or neither")
+    if not asked.measure and (option := "--folder" if asked.folder else "--stored" if asked.stored else ""):
+        raise UserError(f"{option} says where --measure {_USES[option]}; give both or neither")
+    if not 1 <= asked.measured_rows <= MOST_PICTURES:
+        raise UserError(f"--measured-rows {asked.measured_rows}: must be at least 1")
     with messages_apart(asked.json):
         need, rates = _measured(asked) if asked.measure else (asked, STORED)
     planned = plan(need, rates)
@@ -70,16 +90,25 @@ def main(arguments: list[str]) -> int:
 
 def _measured(asked: PlanCollection) -> tuple[Need, Rates]:
     """The need with the dimension of the model, and the rates of this machine."""
-    if asked.model is None:
+    sample = MeasuredSample(rows=asked.measured_rows)
+    if asked.model is None and asked.stored is None:
         if asked.device != "cpu":
             raise UserError("--device says where --measure encodes, which needs a model; name it: --model")
-        return asked, measured(STORED, asked.numbers, folder=asked.folder, say=say)
-    from rungwise.cli.frame import read_dual_encoder
+        return asked, measured(STORED, asked, folder=asked.folder, sample=sample, say=say)
+    from rungwise.cli.frame import read_dual_encoder, read_model_of
 
-    model = read_dual_encoder(asked.model, "cpu" if asked.device == "cpu" else "cuda", altered=False)
+    device = "cpu" if asked.device == "cpu" else "cuda"
+    stored = None
+    if asked.stored is not None:
+        from rungwise.index import Index
+
+        stored = Index.open(asked.stored)
+        model = read_model_of(stored, asked.model, device, altered=False)
+        asked = replace(asked, model=asked.model or stored.manifest.model_location)
+    else:
+        assert asked.model is not None
+        model = read_dual_encoder(asked.model, device, altered=False)
     if asked.dimension is not None and asked.dimension != model.dimension:
         raise UserError(f"--dimension {asked.dimension}: vectors of {asked.model} have {model.dimension} numbers")
-    rates = measured(
-        STORED, model.dimension, model=model, name=asked.model_name, device=asked.device, folder=asked.folder, say=say
-    )
-    return replace(asked, dimension=model.dimension), rates
+    asked = replace(asked, dimension=model.dimension)
+    return asked, measured(STORED, asked, model=model, stored=stored, folder=asked.folder, sample=sample, say=say)
