@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -105,7 +105,7 @@ def create_app(
     app.include_router(readiness.routes(current, limits.ready_seconds))
 
     @app.get("/about", response_model=responses.About, responses=refusals(), tags=["server"])
-    async def about() -> Response:
+    async def about(request: Request) -> Response:
         """What is being searched."""
         served = current.now()
         overviews.of(served)  # which is made by the time that the page asks for its themes

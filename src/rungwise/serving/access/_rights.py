@@ -31,7 +31,7 @@ _BY_METHOD: dict[str, dict[Right, tuple[str, ...]]] = {
         "watch": ("health", "ready", "metrics"),
         "read": (
             *("", "static", "common", "docs", "reference", "openapi.json"),
-            *("about", "search", "similar", "captions", "sample", "why", "items", "images", "pictures"),
+            *("about", "search", "similar", "captions", "sample", "values", "why", "items", "images", "pictures"),
             *("favourites", "searches"),
         ),
         "grade": ("grades",),
