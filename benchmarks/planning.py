@@ -166,6 +166,7 @@ def indexing(photos: Path, folder: Path, model: str) -> dict[str, float]:
 def update(photos: Path, folder: Path) -> dict[str, float]:
     """The command once more, where nothing changed."""
     command = [sys.executable, "-m", "rungwise", "index", str(photos), "--out", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # which notes what stands in the folder
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -189,7 +189,7 @@ def test_readiness_says_why_not(serving: Callable[..., Served]) -> None:
     served = serving(ready_seconds=0.01)
     with served.away("hung"):
         said = refusal(served.client.get("/ready"))
-        assert said == "the store of the index did not answer within 0.01 s; it hangs or is slow"
+        assert said == "the store of the index did not answer within 0.008 s; it hangs or is slow"
 
 
 def test_readiness_of_a_store_that_takes_no_connections(serving: Callable[..., Served]) -> None:

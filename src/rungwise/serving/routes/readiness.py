@@ -91,7 +91,7 @@ class _Store:
     @property
     def why_late(self) -> str:
         """Why the store is not ready, where it did not answer in time."""
-        late = f"the store of the index did not answer within {self._seconds:g} s"
+        late = f"the store of the index did not answer within {_SHARE * self._seconds:g} s"
         if self._counted is None:
             return f"{late}; it hangs or is slow"
         return f"{late}; it is slow: it took {self._counted:.1f} s to count the pictures"
