@@ -63,6 +63,7 @@ def hits(index: Index) -> list[list[tuple[str, float]]]:
 @pytest.mark.parametrize("kind", ["lance", "exact"])
 def test_what_is_lost_comes_back_and_an_update_has_nothing_to_do(kind: Any, tmp_path: Path) -> None:
     index = made(tmp_path, store=kind, thumbnails=True)
+    storage.write_manifest(tmp_path / "index", replace(index.manifest, listing="what stood there"))
     keep_favourite(tmp_path / "index", "1-green.png")
     add_queries(tmp_path / "index", ["a red boat"], days=7, most=10)
     before = rows(index), hits(index), list(index.grades()), read_favourites(index.folder), index.asked_queries()
@@ -83,6 +84,7 @@ def test_what_is_lost_comes_back_and_an_update_has_nothing_to_do(kind: Any, tmp_
     assert again.thumbnail(before[0][0][0]) == small is not None
     assert again.left_out == index.left_out != ()
     assert again.source == index.source
+    assert not again.manifest.listing  # the next update reads the collection
     assert [check.wrong for check in verify_index(tmp_path / "index") if check.wrong] == []
     changes = again.update(read(tmp_path / "photos"), ColourModel())
     assert (changes.added, changes.changed, changes.removed, changes.encoded) == (0, 0, 0, 0)

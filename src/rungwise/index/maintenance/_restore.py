@@ -88,6 +88,7 @@ def restore_index(backup: Path, out: Path, *, store: factory.Wished = "auto", ov
             store=kind,
             thumbnails=said.manifest.thumbnails and not address_of(draft),
             rows_in_order=said.pictures,
+            listing="",  # the next update reads the collection: what lies at this place now, nobody has looked at
         )
         storage.write_issues(draft, manifest, _left_out(backup / storage.ISSUES))
     return Restoration(said.pictures, said.captions, kind, left, moved is not None)

@@ -153,7 +153,7 @@ def _thumbnails(folder: Path) -> str:
     if broken := [one for one in there if kept.read(one) is None]:
         raise UserError(
             f"{folder / THUMBNAILS}: {len(broken)} of {len(there)} copies are damaged, first"
-            f" {broken[0]}; remove them, and the next `rungwise index` makes them again"
+            f" {broken[0]}; remove them, and `rungwise index --rehash` makes them again"
         )
     return f"{len(there)} copies of {len(contents)} pictures, each as it was written"
 
