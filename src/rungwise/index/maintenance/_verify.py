@@ -52,7 +52,7 @@ def verify_index(
     if manifest.thumbnails:
         yield checked(THUMBNAILS, lambda: _thumbnails(folder))
     if _is_there(folder, storage.CALIBRATION):
-        yield checked(storage.CALIBRATION, lambda: _calibration(folder, manifest))
+        yield checked(storage.CALIBRATION, lambda: calibration_of(folder, manifest))
     if _is_there(folder, storage.GRADES):
         yield checked(storage.GRADES, lambda: _grades(folder))
     if not address_of(folder) and _is_there(folder, FAVOURITES):
@@ -83,7 +83,8 @@ def _files(folder: Path) -> str:
     return "none but the index's own"
 
 
-def _calibration(folder: Path, manifest: storage.Manifest) -> str:
+def calibration_of(folder: Path, manifest: storage.Manifest) -> str:
+    """Source of the calibration in the folder of an index or a backup; refuses one that is damaged or not its own."""
     found = storage.read_calibration(folder)
     if found is None:  # removed meanwhile
         return "none"
