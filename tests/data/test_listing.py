@@ -87,3 +87,35 @@ def test_where_it_cannot_tell_it_is_empty(folder: Path, tmp_path: Path) -> None:
     assert listing_of(CollectionSource(("s3://bucket/prefix",)), without=tmp_path) == ""
     (folder / "new.jpg").write_bytes(b"now")  # which may be written again in the same tick of the clock
     assert _listing(folder) == ""
+
+
+@pytest.mark.parametrize("hidden", [".hidden", "left out"])
+def test_a_second_way_to_a_folder_counts(folder: Path, hidden: str) -> None:
+    # The pictures are read by the link alone, as the folder itself is hidden or excluded.
+    _write(folder / hidden / "c.jpg", b"c")
+    _write(folder / ".rungwiseignore", b"left out/")
+    alone = _listing(folder)
+    (folder / "z").symlink_to(folder / hidden)
+    linked = _listing(folder)
+    (folder / "z").rename(folder / "zz")
+    renamed = _listing(folder)
+    (folder / "zz").unlink()
+    (folder / "zz").symlink_to(folder / "trip")
+    assert len({alone, linked, renamed, _listing(folder)}) == 4
+
+
+def test_a_file_whose_time_of_writing_was_set_back_counts(folder: Path) -> None:
+    _write(folder / "a.xmp", b"rating 3")
+    before = _listing(folder)
+    time = (folder / "a.xmp").stat().st_ctime_ns
+    while (folder / "a.xmp").stat().st_ctime_ns == time:  # the clock of the file system has its ticks
+        _write(folder / "a.xmp", b"rating 4")
+    assert _listing(folder) != before
+
+
+def test_the_folder_around_annotations_counts(folder: Path) -> None:
+    _write(folder / "annotations/captions_train.json", b"{}")
+    source = CollectionSource((str(folder / "annotations/captions_train.json"),))
+    before = listing_of(source, without=folder / "index")
+    _write(folder / "new.jpg", b"new")
+    assert listing_of(source, without=folder / "index") != before != ""

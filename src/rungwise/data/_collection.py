@@ -87,6 +87,8 @@ class ImageCaptions:
         columns: The further columns of the user's table by name, each with (images,) values: texts, numbers, truth
             values or tuples of texts, None where an image has none.
         fallbacks: Such columns that count for an image only where its own file does not say the same.
+        looked_outside: Whether a name of a picture led out of the folders of ``source``, so that files elsewhere decide
+            what the collection holds.
         name: Name of the collection in tables and results.
         layout: The layout a reader recognised, such as ``"flickr8k"``.
         issues: Items that the reader skipped or doubted.
@@ -118,6 +120,7 @@ class ImageCaptions:
     columns: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     source: CollectionSource | None = field(default=None, repr=False)
     fallbacks: Mapping[str, Column] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    looked_outside: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)

@@ -13,6 +13,7 @@ from rungwise import __version__
 from rungwise.core import limits
 from rungwise.core.network import address_of
 from rungwise.data._collection import CollectionSource
+from rungwise.data.layouts import folder_of_pictures
 
 _SETTLED = 2_000_000_000
 """Nanoseconds after a write within which a file may be written again in the same tick of its clock."""
@@ -39,7 +40,9 @@ def listing_of(source: CollectionSource, *, without: Path) -> str:
     extras = [find_spec(one) is not None for one in _EXTRAS]
     found.update(repr((__version__, sorted(asdict(limits()).items()), extras)).encode())
     newest = time.time_ns() - _SETTLED
-    places = [*source.folders, *([Path(source.captions)] if source.captions else [])]
+    files = [path for path in map(Path, source.paths) if path.is_file()]
+    captions = [Path(source.captions)] if source.captions else []
+    places = dict.fromkeys([*source.folders, *map(folder_of_pictures, files), *captions])
     try:
         for place in places:
             if address_of(place) is not None:
@@ -71,14 +74,18 @@ def _add(found: hashlib.blake2b, place: Path, without: str, newest: int) -> bool
                     return False
                 continue
             real = os.path.realpath(entry.path)
-            if real == without or real in seen:
+            if real == without:
                 continue
-            seen.add(real)
-            found.update(os.fsencode(entry.path) + b"/\0")
-            left.append(entry.path)
+            # A second way to a folder counts too: the first may be hidden or excluded, so that it is read by this one.
+            found.update(b"%s/\0%s\0" % (os.fsencode(entry.path), os.fsencode(real)))
+            if real not in seen:
+                seen.add(real)
+                left.append(entry.path)
     return True
 
 
 def _add_stamp(found: hashlib.blake2b, path: str, status: os.stat_result, newest: int) -> bool:
-    found.update(b"%s\0%d %d\0" % (os.fsencode(path), status.st_size, status.st_mtime_ns))
+    # The time of the last change tells of new rights, and of a file whose time of writing was set back.
+    times = status.st_mtime_ns, status.st_ctime_ns
+    found.update(b"%s\0%d %d %d\0" % (os.fsencode(path), status.st_size, *times))
     return status.st_mtime_ns < newest

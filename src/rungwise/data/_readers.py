@@ -265,7 +265,8 @@ def _read_source(
     if source.key != "dot" and WEBDATASET not in found.layouts and not any(map(_names_shard, issues)):
         detail = "is of tar shards, and there are none; leave it out"
         issues = (*issues, Issue("option without effect", f"key {source.key}", detail))
-    return replace(data, source=found, issues=issues)
+    looked_outside = any(part.looked_outside for _, part in parts.values())
+    return replace(data, source=found, issues=issues, looked_outside=looked_outside)
 
 
 def _names_shard(issue: Issue) -> bool:
@@ -377,7 +378,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         listed = {issue.where for issue in (*data.issues, *issues)}
         issues += files.not_read(captions_read=not of_folder, listed=listed)
     read_from = CollectionSource((), (), (used,))
-    return replace(data, issues=(*data.issues, *issues), source=read_from), place
+    issues_of_all = (*data.issues, *issues)
+    return replace(data, issues=issues_of_all, source=read_from, looked_outside=files.looked_outside), place
 
 
 def _read_objects(address: str, layout: str | None, options: _Options) -> ImageCaptions:

@@ -246,14 +246,24 @@ class Index(ReadableIndex):
             self.check(model)
             self._checked = model
         require_ids(data)
+        own = 0
+
+        @contextmanager
+        def changing() -> Iterator[None]:
+            nonlocal own
+            with self._changing():
+                yield
+            own += 1
+
         with nullcontext() if self.folder is None else alone(self.folder, "an indexing run", UPDATE_LOCK):
             with self._newest():
+                begun = self.manifest.revision
                 if self.folder is not None and thumbnails not in (None, self.manifest.thumbnails):
                     store_pair.refuse_thumbnails(self.folder, bool(thumbnails))
                     self.manifest = replace(self.manifest, thumbnails=bool(thumbnails))
                     storage.write_manifest(self.folder, self.manifest)
                 update = Update(
-                    self._target(),
+                    replace(self._target(), writing=changing),
                     data,
                     model,
                     left_out=self.left_out,
@@ -273,8 +283,10 @@ class Index(ReadableIndex):
             with self._newest():
                 settled = self._settle(update.unclaimed)
                 about = _collection(data, self._place, self.manifest.mounts if changes.withheld else ())
-                # Of files elsewhere, which a table may name, a listing of the folders says nothing.
-                known = not changes.withheld and not rehash and _lies_in_its_folders(data)
+                # Of files elsewhere, which a table may name, a listing of the folders says nothing, nor does it tell of
+                # a file that could not be read and now can be, or of rows that others changed meanwhile.
+                known = not changes.withheld and not rehash and _lies_in_its_folders(data) and _was_read(data)
+                known = known and update.is_settled and self.manifest.revision == begun + own
                 manifest = replace(self.manifest, name=data.name, listing=listing if known else "", **about)
                 told = update.left_out != self.left_out or (self.folder is not None and manifest != self.manifest)
                 self.left_out = update.left_out
@@ -403,8 +415,12 @@ class Index(ReadableIndex):
         After a change of ``rows`` the index may hold another collection than the one in its folders.
         """
         with self._newest():
+            if rows and self.manifest.listing and self.folder is not None:
+                # Before the rows, as the process may die between them and the new revision.
+                self.manifest = replace(self.manifest, listing="")
+                storage.write_manifest(self.folder, self.manifest)
             yield
-            self._raise_revision(listing="" if rows else self.manifest.listing)
+            self._raise_revision(self.manifest.listing)
 
     def _raise_revision(self, listing: str) -> None:
         if self.folder is not None:
@@ -443,12 +459,17 @@ def _collection(data: ImageCaptions, folder: Path | None, mounts: Sequence[str] 
 
 
 def _lies_in_its_folders(data: ImageCaptions) -> bool:
-    """Whether all picture files of a collection lie in the folders that it was read from."""
-    if data.source is None or not data.paths:
+    """Whether all picture files of a collection lie in its folders, and none was sought elsewhere."""
+    if data.source is None or not data.paths or data.looked_outside:
         return False
     folders = tuple(f"{os.path.abspath(one)}{os.sep}" for one in data.source.folders)  # noqa: PTH100
     files = (file_of(picture) for picture in data.paths)
     return all(file is not None and os.path.abspath(file).startswith(folders) for file in files)  # noqa: PTH100
+
+
+def _was_read(data: ImageCaptions) -> bool:
+    """Whether no file or folder was left out for a reason that may end while the file stays as it is."""
+    return not any(one.kind.startswith("unreadable") or one.kind == "captions not read" for one in data.issues)
 
 
 def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:

@@ -168,6 +168,27 @@ def test_where_no_file_was_changed_nothing_is_read(
     assert "1 added, 0 changed, 0 removed, 4 unchanged (1 encoded)" in capsys.readouterr().out
 
 
+def test_a_file_that_comes_and_goes_while_it_reads_is_noticed(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _settle(pictures)
+    read = data.read_again
+
+    def with_a_draft(source: data.CollectionSource) -> data.ImageCaptions:
+        shutil.copy2(pictures / "0.jpg", pictures / "draft.jpg")
+        return read(source)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(data, "read_again", with_a_draft)
+        assert main(["index", "photos", "--model", model]) == 0
+    (pictures / "draft.jpg").unlink()
+    capsys.readouterr()
+    assert main(["index", "photos"]) == 0
+    said = capsys.readouterr().out
+    assert "no file was changed" not in said
+    assert "0 added, 0 changed, 1 removed, 5 unchanged (0 encoded)" in said
+
+
 def test_where_nothing_is_to_be_encoded_no_model_is_opened(
     pictures: Path, published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import UserError
-from rungwise.core.disk import write_seal
+from rungwise.core.disk import locks, write_seal
 from rungwise.data import read
 from rungwise.index import Index, Searcher
 from rungwise.index.layout import add_queries, keep_favourite, read_favourites
@@ -63,6 +63,7 @@ def hits(index: Index) -> list[list[tuple[str, float]]]:
 @pytest.mark.parametrize("kind", ["lance", "exact"])
 def test_what_is_lost_comes_back_and_an_update_has_nothing_to_do(kind: Any, tmp_path: Path) -> None:
     index = made(tmp_path, store=kind, thumbnails=True)
+    storage.write_manifest(tmp_path / "index", replace(index.manifest, listing="what stood there"))
     keep_favourite(tmp_path / "index", "1-green.png")
     add_queries(tmp_path / "index", ["a red boat"], days=7, most=10)
     before = rows(index), hits(index), list(index.grades()), read_favourites(index.folder), index.asked_queries()
@@ -83,6 +84,7 @@ def test_what_is_lost_comes_back_and_an_update_has_nothing_to_do(kind: Any, tmp_
     assert again.thumbnail(before[0][0][0]) == small is not None
     assert again.left_out == index.left_out != ()
     assert again.source == index.source
+    assert not again.manifest.listing  # the next update reads the collection
     assert [check.wrong for check in verify_index(tmp_path / "index") if check.wrong] == []
     changes = again.update(read(tmp_path / "photos"), ColourModel())
     assert (changes.added, changes.changed, changes.removed, changes.encoded) == (0, 0, 0, 0)
@@ -230,17 +232,17 @@ def test_a_missing_file_is_named(name: str, backup: Path, tmp_path: Path) -> Non
         restore_index(backup, tmp_path / "new")
 
 
-def forged(backup: Path, **columns: Any) -> None:
-    """Rows of pictures that somebody wrote, with checksums."""
+def forged(backup: Path, file: str = "pictures.parquet", **columns: Any) -> None:
+    """Rows of a file that somebody wrote, with checksums."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(backup / "pictures.parquet")
+    table = pq.read_table(backup / file)
     for name, change in columns.items():
         values = change(table[name].to_pylist())
         at = table.schema.get_field_index(name)
         table = table.set_column(at, name, pa.array(values, table.schema.field(name).type))
-    pq.write_table(table, backup / "pictures.parquet")
+    pq.write_table(table, backup / file)
     write_seal(backup)
 
 
@@ -260,6 +262,81 @@ def test_rows_of_strangers_are_checked(columns: Any, message: str, backup: Path,
     with pytest.raises(UserError, match=message):
         restore_index(backup, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+    assert any(check.wrong for check in verify_backup(backup))
+
+
+def test_captions_without_vectors_and_a_damaged_calibration_are_found(backup: Path, tmp_path: Path) -> None:
+    data = colour_pictures(tmp_path / "more", ["red"])
+    data = replace(data, captions=("a dog",), image_of_caption=np.zeros(1, np.int64), caption_ids=())
+    Index.build(data, ColourModel(), tmp_path / "captioned")
+    backup_index(tmp_path / "captioned", backup, overwrite=True)
+    forged(backup, "captions.parquet", id=lambda _: ["a cat"])
+    (backup / storage.CALIBRATION).write_text("nothing")
+    write_seal(backup)
+    wrong = [check.wrong for check in verify_backup(backup) if check.wrong]
+    assert len(wrong) == 2
+    assert "captions.parquet: damaged (no vector of the caption 'a dog')" in wrong[0]
+    assert "calibration.json: not valid JSON" in wrong[1]
+
+
+def test_small_copies_of_strangers_are_checked(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made(tmp_path, store="exact", thumbnails=True)
+    backup_index(tmp_path / "index", tmp_path / "backup")
+    path = tmp_path / "backup" / "thumbnails.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(0, "content", pa.array(["../../other"] * len(table))), path)
+    write_seal(tmp_path / "backup")
+    with pytest.raises(
+        UserError, match=r"thumbnails.parquet: damaged \('../../other' of [0-9]+ bytes is no small copy"
+    ):
+        restore_index(tmp_path / "backup", tmp_path / "new")
+    assert any("no small copy" in check.wrong for check in verify_backup(tmp_path / "backup"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 99}, "of an index of version 99"),
+        ({"dimension": 2**70}, "vectors of [0-9]+ numbers"),
+        ({"dimension": 0}, "vectors of 0 numbers"),
+        ({"mounts": ["a\0b"]}, "a path holds a character that none can have"),
+        ({"layouts": []}, "as many folders as layouts"),
+    ],
+)
+def test_an_index_that_cannot_be_is_refused(change: Any, message: str, backup: Path, tmp_path: Path) -> None:
+    said = json.loads((backup / "backup.json").read_text())
+    del said["checksum"]
+    said["manifest"] |= {name: value for name, value in change.items() if name != "layouts"}
+    said["manifest"]["source"] |= {name: value for name, value in change.items() if name == "layouts"}
+    backups.write_description(backup / "backup.json", said)
+    write_seal(backup)
+    before = rows(Index.open(tmp_path / "index"))
+    with pytest.raises(UserError, match=rf"backup/backup.json: damaged \({message}"):
+        restore_index(backup, tmp_path / "index", overwrite=True)
+    assert rows(Index.open(tmp_path / "index")) == before
+    assert any(check.wrong for check in verify_backup(backup))
+
+
+def test_nobody_writes_to_an_index_that_is_replaced(
+    backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refused = storage.write_issues, []
+
+    def meanwhile(*what: Any) -> storage.Manifest:
+        with (
+            pytest.raises(UserError, match="another process has been writing here") as raised,
+            locks.writing_alone(tmp_path / "index", 0),
+        ):
+            pass
+        refused.append(raised)
+        return write(*what)
+
+    monkeypatch.setattr(storage, "write_issues", meanwhile)
+    restore_index(backup, tmp_path / "index", overwrite=True)
+    assert refused
 
 
 def test_other_numbers_than_the_description_says_are_refused(backup: Path, tmp_path: Path) -> None:

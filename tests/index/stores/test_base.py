@@ -211,6 +211,12 @@ def test_of_a_column_with_more_values_than_are_kept_none_is_counted(make: Make) 
     assert found["tags", "list"] == (1, None, None, None)  # it is too long
 
 
+def test_zero_is_one_number_whatever_its_sign(make: Make) -> None:
+    store = make()
+    store.upsert(["a", "b", "c", "d"], [[1.0, 0.0]] * 4, [{"east": one} for one in (0.0, -0.0, 0, -0.0)])
+    assert counted(store) == {("east", "number"): (4, 0, 0, {0: 4})}
+
+
 def test_an_empty_store_has_no_columns(make: Make) -> None:
     assert counted(make()) == {}
 

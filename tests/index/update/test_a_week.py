@@ -6,17 +6,22 @@ Tests no module of its own: reading, update and manifest together.
 import os
 import shutil
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from rungwise.data import listing_of, read, read_again
+from rungwise.core import UserError, read_bytes
+from rungwise.data import ImageCaptions, Issue, listing_of, read, read_again
+from rungwise.data.pictures import MISSING
+from rungwise.data.sidecars import _descriptions as descriptions
 from rungwise.index import Index
 from rungwise.index.update import Changes
 from rungwise.index.update import _file_reader as file_reader
 from tests.colour_model import ColourModel, picture_bytes
 from tests.index.update.test_update import Counting
+from tests.odd_folder import takeout, xmp
 
 MONDAY = 1_700_000_000
 DAY = 86_400
@@ -53,8 +58,11 @@ class Week:
         """Index with ``--allow-removals``."""
         return self.run(what, allow_removals=True)
 
-    def run(self, what: str, *, allow_removals: bool = False) -> Changes:
-        """Index as the command does; the index is opened anew, as by another process."""
+    def run(self, what: str, *, allow_removals: bool = False, known: bool = True) -> Changes:
+        """Index as the command does; the index is opened anew, as by another process.
+
+        ``known`` says whether a run with the same files may leave them unread.
+        """
         place = self.photos.parent / "index"
         seen = len(self.model.seen)
         if place.exists():
@@ -67,7 +75,7 @@ class Week:
             # Whatever looks up to date without being read, is.
             assert not (held and (changes or changes.withheld)), what
             if again := listing_of(index.source, without=place):  # none where a file is newer than the test's clock
-                assert Index.open(place).holds(index.source, again) is not bool(changes.withheld), what
+                assert Index.open(place).holds(index.source, again) is (known and not changes.withheld), what
         else:
             index = Index.create(place, self.model, name=self.photos.name, store="exact")
             changes = index.update(read(self.photos), self.model)
@@ -150,3 +158,125 @@ def test_a_week_in_the_life_of_an_index(tmp_path: Path, elsewhere: Path, monkeyp
     # Every content went through the model once: 70 on Monday, 5 and an edit on Tuesday, the import on Saturday.
     assert len(week.model.seen) == 70 + 6 + IMPORTED
     assert Index.open(tmp_path / "index").search(ColourModel().encode_text(["red"]), k=3)[0]
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Week:
+    """An index of three pictures, and what stood in their folder is known."""
+    week = Week(tmp_path / "photos")
+    for number in range(3):
+        week.write(f"{number}.bmp", number)
+    week.run("make")
+    week.run("again")
+    assert _holds(week)
+    return week
+
+
+def _place(week: Week) -> Path:
+    return week.photos.parent / "index"
+
+
+def _holds(week: Week) -> bool:
+    index = Index.open(_place(week))
+    assert index.source is not None
+    return index.holds(index.source, listing_of(index.source, without=_place(week)))
+
+
+def test_a_picture_that_the_disk_did_not_give_is_tried_again(known: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    known.write("3.bmp", 3)
+    with monkeypatch.context() as away:
+        away.setattr(file_reader, "read_picture", lambda _: Issue("unreadable picture", "3.bmp", "input/output error"))
+        assert known.run("a share hiccups", known=False).issues
+    assert not _holds(known)
+    assert known.run("the share is back").added == 1
+    assert _holds(known)
+
+
+def test_pictures_that_were_away_for_a_moment_come_back(known: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    known.later()
+    known.write("0.bmp", 9)  # to be opened again
+    with monkeypatch.context() as away:
+        away.setattr(file_reader, "read_picture", lambda _: Issue(MISSING, "0.bmp", "no such file"))
+        assert known.run("the share goes away between listing and reading", known=False).removed == 1
+    assert not _holds(known)
+    assert known.run("the share is back").added == 1
+
+
+def test_a_sidecar_that_could_not_be_read_is_read_again(known: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in ("0.xmp", xmp(xmp_Rating="3")), ("1.bmp.json", takeout("1.bmp", description="At sea.")):
+        (known.photos / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        os.utime(known.photos / name, (MONDAY, MONDAY))
+        error = OSError(5, "Input/output error")
+
+        def fails(path: Path, limit: str, error: OSError = error, name: str = name) -> bytes:
+            if path.name == name:
+                raise UserError(f"{path}: cannot be read") from error
+            return read_bytes(path, limit)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as away:
+            away.setattr(descriptions, "read_bytes", fails)
+            known.run("a share hiccups", known=False)
+        assert not _holds(known)
+        assert known.run("the share is back").changed == 1
+        assert _holds(known)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere/x.bmp", "{0}/elsewhere/x.bmp", "{0}/elsewhere/1.bmp"])
+def test_what_a_table_seeks_elsewhere_may_come_there(known: Week, name: str) -> None:
+    named = name.format(known.photos.parent)
+    (known.photos / "captions.csv").write_text(f"image,caption\n0.bmp,a red one\n{named},a green one\n")
+    os.utime(known.photos / "captions.csv", (MONDAY, MONDAY))
+    index = Index.open(_place(known))
+    assert index.source is not None
+    source = replace(index.source, layouts=("",), files=())
+    listing = listing_of(source, without=_place(known))
+    index.update(read_again(source), known.model, listing=listing, allow_removals=True)
+    assert not _holds(known)
+    known.write(f"../elsewhere/{Path(named).name}", 7)
+    assert known.run("what lies elsewhere came", known=False).added == 1
+
+
+@pytest.mark.parametrize("step", ["rows", "captions"])
+def test_who_dies_while_rows_change_leaves_no_listing(known: Week, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index.open(_place(known))
+    with monkeypatch.context() as dying:
+        dying.setattr(Index, "_raise_revision" if step == "rows" else "_settle", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            index.remove(["1.bmp"])
+    assert known.ids() == {"0.bmp", "2.bmp"}
+    assert not _holds(known)
+    assert known.run("again").added == 1
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_others_remove_during_an_update_is_missed(known: Week) -> None:
+    index, other = Index.open(_place(known)), Index.open(_place(known))
+    assert index.source is not None
+    listing = listing_of(index.source, without=_place(known))
+    index.update(
+        read_again(index.source),
+        known.model,
+        listing=listing,
+        progress=lambda _: other.remove(["1.bmp"]) and None,
+    )
+    assert known.ids() == {"0.bmp", "2.bmp"}
+    assert not _holds(known)
+    assert known.run("again").added == 1
+
+
+def test_a_picture_of_a_client_may_be_taken_away_by_hand(known: Week) -> None:
+    index = Index.open(_place(known))
+    assert index.added is not None
+    index.added.mkdir()
+    known.write("../index.added/new.bmp", 8)
+    new = index.added / "new.bmp"
+    index.upsert(ImageCaptions(("new",), (), np.empty(0, np.int64), paths=(new,)), known.model)
+    known.run("a client added a picture", known=False)
+    assert "new" in known.ids()
+    new.unlink()
+    assert not _holds(known)
+    assert known.run("its file is gone").removed == 1
+    assert _holds(known)

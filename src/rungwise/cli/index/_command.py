@@ -230,6 +230,19 @@ class _Run:
             exclude=given.exclude or before.exclude,
         )
 
+    def _read(self, source: CollectionSource, listing: str | None = None) -> ImageCaptions:
+        """Read the collection, and note what stands in its folders, unless that changed meanwhile.
+
+        ``listing`` is what stood there just before, where that is known.
+        """
+        from rungwise.data import listing_of, read_again
+
+        before = listing_of(source, without=self.out) if listing is None else listing
+        data = read_again(source)
+        # A file that came and went while the collection was read would be in neither look at its folders.
+        self.listing = before if before and before == listing_of(source, without=self.out) else ""
+        return data
+
     def _opened(self) -> DualEncoder:
         """Open the model, which then computes as the command line says."""
         asked = self.asked
@@ -306,15 +319,13 @@ class _Run:
 
     def watch(self) -> None:
         """Index changes until Ctrl-C; errors are printed and do not end it."""
-        from rungwise import data
         from rungwise.index.update import follow
 
         assert self.index is not None
         source = self.index.source or self._source()
 
         def update() -> tuple[ImageCaptions, Changes]:
-            self.listing = data.listing_of(source, without=self.out)
-            collection = data.read_again(source)
+            collection = self._read(source)
             return collection, self._changed(collection)
 
         say(f"watching {', '.join(map(str, self.asked.pictures))}; Ctrl-C ends")
@@ -339,7 +350,7 @@ class _Again(_Run):
     def once(self) -> Changes:
         """Update the index; the model is opened only if something is to be encoded."""
         assert self.index is not None
-        from rungwise.data import listing_of, read_again
+        from rungwise.data import listing_of
         from rungwise.index.update import Changes
 
         start = time.perf_counter()
@@ -354,7 +365,7 @@ class _Again(_Run):
             changes = Changes(unchanged=len(self.index), issues=self.index.issues)
             self._say_done(changes, time.perf_counter() - start)
             return changes
-        data = read_again(source)
+        data = self._read(source, self.listing)
         say_issues(data.issues)
         from rungwise.models import LazyModel
 
@@ -410,7 +421,6 @@ class _First(_Run):
         self.name = asked.model or str(DEFAULT)
 
     def once(self) -> Changes:
-        from rungwise.data import listing_of, read_again
         from rungwise.data.files import FeatureRows
         from rungwise.index import Index
         from rungwise.index.layout import manifest
@@ -419,8 +429,7 @@ class _First(_Run):
         manifest.refuse_strangers(self.out)
         model = self._opened() if self.asked.model else None
         source = self._source()
-        self.listing = listing_of(source, without=self.out)
-        data = read_again(source)
+        data = self._read(source)
         say_issues(data.issues)
         require_pictures(data)
         require_ids(data)

@@ -165,11 +165,12 @@ class PictureFolder:
     """
 
     def __init__(self, root: Path, exclude: Sequence[str] = ()) -> None:
-        self.root = root
+        self.root = self._top = root
         listing = _Listing(root, [exclude] if isinstance(exclude, str) else exclude)
         self._left_out, self._not_listed = listing.issues, listing.not_read
         self._unreadable: dict[Path, Issue] = {}
         self._outside: dict[Path, str] = {}
+        self._sought_outside: set[Path] = set()
         self._views: dict[Path, PictureFolder] = {}
         self._noted: list[Issue] = []
         self._described: set[Path] = set()
@@ -251,6 +252,18 @@ class PictureFolder:
             found.append(Issue("pictures outside the folder", str(path), f"named {reference!r}{more}"))
         return found
 
+    @property
+    def looked_outside(self) -> bool:
+        """Whether a name led out of the folder, so that what lies elsewhere decides which picture it is."""
+        return bool(self._sought_outside)
+
+    def is_there(self, path: Path) -> bool:
+        """Whether a regular file is there; that one outside of the folder was asked for is noted."""
+        whole = Path(os.path.normpath(self._top.absolute()))
+        if not self._sought_outside and not Path(os.path.normpath(path.absolute())).is_relative_to(whole):
+            self._sought_outside.add(path)
+        return is_regular(path)
+
     def head(self, relative: Path, size: int) -> bytes:
         """The first ``size`` bytes of a file of ``others``; empty where it cannot be read, which becomes an issue."""
         return self._some(relative, size, from_end=False)
@@ -316,7 +329,7 @@ class PictureFolder:
         outside = self.root / reference
         leads_away = ".." in _parts(reference) or relative.is_absolute()
         # Whoever wrote the captions may name any file here: one that is no picture is not even looked at.
-        if not (leads_away and outside.suffix.lower() in PICTURE_SUFFIXES and is_regular(outside)):
+        if not (leads_away and outside.suffix.lower() in PICTURE_SUFFIXES and self.is_there(outside)):
             return None
         # Not Path.resolve, which would also follow links and so lead away from files of the folder.
         straight, root = (Path(os.path.normpath(path.absolute())) for path in (outside, self.root))

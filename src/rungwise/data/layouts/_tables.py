@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rungwise.core import UserError, is_regular, parse_json, require_regular
+from rungwise.core import UserError, parse_json, require_regular
 from rungwise.data._collection import ImageCaptions, Issue
 from rungwise.data.layouts._folder import (
     PICTURE_SUFFIXES,
@@ -236,7 +236,7 @@ class _Candidate:
     def _away(self, name: str) -> Sequence[Path]:
         """The picture to which a path leads from the table's own folder."""
         straight = Path(os.path.normpath(self._within.root / name)).absolute()
-        if straight.suffix.lower() not in PICTURE_SUFFIXES or not is_regular(straight):
+        if straight.suffix.lower() not in PICTURE_SUFFIXES or not self._files.is_there(straight):
             return ()
         return self._files.find(str(straight))
 

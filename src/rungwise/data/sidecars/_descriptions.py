@@ -119,8 +119,10 @@ def _read_takeout(files: PictureFolder, said: dict[Path, _Values], fallback: dic
             continue
         try:
             content = parse_json(read_bytes(files.root / path, "sidecar_bytes"), path, finite=False)
-        except UserError:
-            continue  # it is counted among the other files
+        except UserError as error:
+            if isinstance(error.__cause__, OSError):
+                files.leave_out(path, str(error).removeprefix(f"{files.root / path}: "))
+            continue  # else it is counted among the other files
         if not is_takeout(content):
             if isinstance(content, dict) and isinstance(content.get("title"), str) and "access" in content:
                 files.take(path)  # of an album

@@ -41,7 +41,7 @@ from rungwise.index.stores import (
     write_description,
     write_lines,
 )
-from rungwise.index.update import Thumbnails
+from rungwise.index.update import Thumbnails, can_keep
 from rungwise.similarity import AnySimilarity
 
 DESCRIPTION = "backup.json"
@@ -50,6 +50,8 @@ PICTURES, CAPTIONS, SMALL = "pictures.parquet", "captions.parquet", "thumbnails.
 SMALL_FILES = (storage.CALIBRATION, storage.GRADES, FAVOURITES, QUERIES)
 """Files of an index that are kept as they are; each may be missing."""
 PARTS = frozenset({DESCRIPTION, PICTURES, CAPTIONS, SMALL, storage.ISSUES, *SMALL_FILES})
+MOST_DIMENSIONS = 1 << 20
+"""Most numbers of a vector that stores keep."""
 _ATTEMPTS = 3
 _SMALL_AT_ONCE = 256
 _TYPES: dict[type, str] = {bool: "truth", int: "number", float: "number", str: "text"}
@@ -155,7 +157,25 @@ def read_backup(folder: Path) -> BackupDescription:
     check_seal(folder)
     folders.refuse_strangers(folder, PARTS, "a backup")
     path = folder / DESCRIPTION
-    return from_plain(BackupDescription, read_description(path, FORMAT, VERSION), str(path))
+    said = from_plain(BackupDescription, read_description(path, FORMAT, VERSION), str(path))
+    if (fault := _fault_of(said.manifest)) is not None:
+        raise _damaged(path, fault)
+    return said
+
+
+def _fault_of(manifest: storage.Manifest) -> str | None:
+    """Why no index can have this manifest; None where one can."""
+    if (manifest.format, manifest.version) != (storage.FORMAT, storage.VERSION):
+        return f"of an index of version {manifest.version}, where this rungwise reads {storage.VERSION}"
+    if not 1 <= manifest.dimension <= MOST_DIMENSIONS:
+        return f"vectors of {manifest.dimension} numbers"
+    source = manifest.source
+    if source is not None and not len(source.paths) == len(source.layouts) == len(source.names or source.paths):
+        return "as many folders as layouts and names are expected"
+    places = () if source is None else (*source.paths, source.captions)
+    if any("\0" in one for one in (*places, *manifest.mounts)):
+        return "a path holds a character that none can have"
+    return None
 
 
 def is_backup(folder: Path) -> bool:
@@ -190,6 +210,8 @@ def rows_of(path: Path, dimension: int, count: int) -> Iterator[StoreBatch]:
             records = [_record(path, at + row, one) for row, one in enumerate(file.values(batch.column("record")), 1)]
             numbers = pa.concat_arrays([batch.column("vector")]).flatten()
             vectors = np.array(numbers.to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
+            if not np.isfinite(vectors).all():
+                raise _damaged(path, f"a vector after row {at} holds NaN or infinity")
             at += len(ids)
             yield StoreBatch(ids, vectors, records)
 
@@ -207,7 +229,10 @@ def thumbnails_of(path: Path, count: int) -> Iterator[tuple[str, bytes]]:
         for batch in file.batches(wanted.names):
             if any(column.null_count for column in batch.columns):
                 raise _damaged(path, "a value is missing")
-            yield from zip(*(file.values(one) for one in batch.columns), strict=True)
+            for content, small in zip(*(file.values(one) for one in batch.columns), strict=True):
+                if not can_keep(content, small):
+                    raise _damaged(path, f"{content[:70]!r} of {len(small)} bytes is no small copy of a picture")
+                yield content, small
 
 
 def _record(path: Path, row: int, text: str) -> Record:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from rungwise.index.maintenance._backup import (
     rows_of,
     thumbnails_of,
 )
+from rungwise.index.maintenance._verify import calibration_of
 from rungwise.index.stores import Record, Store, StoreBatch, factory, read_lines
 from rungwise.index.update import Skipped, Thumbnails
 
@@ -70,7 +72,11 @@ def restore_index(backup: Path, out: Path, *, store: factory.Wished = "auto", ov
     said = read_backup(backup)
     kind = _kind(store, out, said)
     moved = _moving(said, out)
-    with storage.replacing_folder(out, overwrite=overwrite) as draft:
+    stands = not address_of(out) and storage.is_index(out)
+    with (
+        location.writing_alone(out) if overwrite and stands else nullcontext(),
+        storage.replacing_folder(out, overwrite=overwrite) as draft,
+    ):
         left = _restore_files(backup, draft)
         pictures = _restored(backup / PICTURES, said, draft, kind, _checked(backup / PICTURES, said, moved))
         captions = _restored(backup / CAPTIONS, said, draft, kind, None)
@@ -88,6 +94,7 @@ def restore_index(backup: Path, out: Path, *, store: factory.Wished = "auto", ov
             store=kind,
             thumbnails=said.manifest.thumbnails and not address_of(draft),
             rows_in_order=said.pictures,
+            listing="",  # the next update reads the collection: what lies at this place now, nobody has looked at
         )
         storage.write_issues(draft, manifest, _left_out(backup / storage.ISSUES))
     return Restoration(said.pictures, said.captions, kind, left, moved is not None)
@@ -108,15 +115,38 @@ def verify_backup(folder: Path) -> Iterator[Check]:
 
 def _rows_checked(folder: Path, said: BackupDescription) -> Iterator[Check]:
     captions, dimension = folder / CAPTIONS, said.manifest.dimension
-    yield checked(PICTURES, lambda: _counted(_checked(folder / PICTURES, said, None)))
-    yield checked(CAPTIONS, lambda: _counted(rows_of(captions, dimension, said.captions)))
+    borne: set[str] = set()
+    yield checked(
+        PICTURES, lambda: _counted(folder / PICTURES, _noting(_checked(folder / PICTURES, said, None), borne))
+    )
+    yield checked(CAPTIONS, lambda: _counted(captions, rows_of(captions, dimension, said.captions), borne))
     yield checked(storage.ISSUES, lambda: f"{len(_left_out(folder / storage.ISSUES))} pictures left out")
+    if os.path.lexists(folder / storage.CALIBRATION):
+        yield checked(storage.CALIBRATION, lambda: calibration_of(folder, said.manifest))
     if said.thumbnails:
         yield checked(SMALL, lambda: f"{sum(1 for _ in thumbnails_of(folder / SMALL, said.thumbnails))} small copies")
 
 
-def _counted(batches: Iterator[StoreBatch]) -> str:
-    return f"{sum(len(batch.ids) for batch in batches)} rows"
+def _noting(batches: Iterator[StoreBatch], borne: set[str]) -> Iterator[StoreBatch]:
+    """Rows of pictures, whose captions are noted."""
+    for batch in batches:
+        for one, record in zip(batch.ids, batch.records or (), strict=True):
+            borne.update(text for text in from_record(one, record, Path("/")).captions if text.strip())
+        yield batch
+
+
+def _counted(path: Path, batches: Iterator[StoreBatch], wanted: Collection[str] = ()) -> str:
+    """Count rows with ids that differ, all that are wanted among them."""
+    ids: set[str] = set()
+    rows = 0
+    for batch in batches:
+        ids.update(batch.ids)
+        rows += len(batch.ids)
+    if len(ids) < rows:
+        raise UserError(f"{path}: damaged ({rows} rows, and {len(ids)} different ids); take another backup")
+    if lacking := next((one for one in wanted if one not in ids), None):
+        raise UserError(f"{path}: damaged (no vector of the caption {lacking[:60]!r}); take another backup")
+    return f"{rows} rows"
 
 
 def _kind(store: factory.Wished, out: Path, said: BackupDescription) -> factory.Kind:

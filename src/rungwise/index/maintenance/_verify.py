@@ -52,7 +52,7 @@ def verify_index(
     if manifest.thumbnails:
         yield checked(THUMBNAILS, lambda: _thumbnails(folder))
     if _is_there(folder, storage.CALIBRATION):
-        yield checked(storage.CALIBRATION, lambda: _calibration(folder, manifest))
+        yield checked(storage.CALIBRATION, lambda: calibration_of(folder, manifest))
     if _is_there(folder, storage.GRADES):
         yield checked(storage.GRADES, lambda: _grades(folder))
     if not address_of(folder) and _is_there(folder, FAVOURITES):
@@ -83,7 +83,8 @@ def _files(folder: Path) -> str:
     return "none but the index's own"
 
 
-def _calibration(folder: Path, manifest: storage.Manifest) -> str:
+def calibration_of(folder: Path, manifest: storage.Manifest) -> str:
+    """Source of the calibration in the folder of an index or a backup; refuses one that is damaged or not its own."""
     found = storage.read_calibration(folder)
     if found is None:  # removed meanwhile
         return "none"
@@ -153,7 +154,7 @@ def _thumbnails(folder: Path) -> str:
     if broken := [one for one in there if kept.read(one) is None]:
         raise UserError(
             f"{folder / THUMBNAILS}: {len(broken)} of {len(there)} copies are damaged, first"
-            f" {broken[0]}; remove them, and the next `rungwise index` makes them again"
+            f" {broken[0]}; remove them, and `rungwise index --rehash` makes them again"
         )
     return f"{len(there)} copies of {len(contents)} pictures, each as it was written"
 

@@ -11,6 +11,7 @@ from ._thumbnails import FOLDER as FOLDER
 from ._thumbnails import SIDE as SIDE
 from ._thumbnails import SUFFIX as SUFFIX
 from ._thumbnails import Thumbnails as Thumbnails
+from ._thumbnails import can_keep as can_keep
 from ._update import Changes as Changes
 from ._update import Stored as Stored
 from ._update import Target as Target

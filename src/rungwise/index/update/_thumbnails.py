@@ -30,6 +30,15 @@ _CONTENT = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 32
 
 
+def can_keep(content: str, small: bytes) -> bool:
+    """Whether a copy is small enough, and its name the SHA-256 of a file.
+
+    >>> can_keep("0a" * 32, b"small"), can_keep("../../other", b"small")
+    (True, False)
+    """
+    return _CONTENT.fullmatch(content) is not None and len(small) <= MOST_BYTES
+
+
 class Thumbnails:
     """The small copies in an index folder, by the SHA-256 of the picture's file.
 
@@ -61,7 +70,7 @@ class Thumbnails:
         Raises:
             UserError: If the name is no SHA-256, the copy is too large, or the place cannot be written.
         """
-        if _CONTENT.fullmatch(content) is None or len(small) > MOST_BYTES:
+        if not can_keep(content, small):
             raise UserError(f"{self._folder}: {content[:70]!r} of {len(small)} bytes is no small copy of a picture")
         path = self._path(content)
         with explained(path):

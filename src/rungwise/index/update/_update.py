@@ -174,6 +174,17 @@ class Update:
         )
         return tuple(self._texts.difference(brought))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether another update with the same collection has no file to open and no row to look at, after :meth:`run`.
+
+        Files that were written meanwhile are opened again, and so are those that the system did not let be read. Rows
+        that stay although the collection does not have their pictures depend on files elsewhere.
+        """
+        own = set(self._data.image_ids)
+        rows = (one in own and source is not None and source.size >= 0 for one, source in self._known.items())
+        return all(one.source.size >= 0 for one in self.left_out) and all(rows)
+
     def run(self) -> Changes:
         """Write what is new or changed, batch by batch, then remove what is gone, and set :attr:`left_out`."""
         looker = self._files(self._data, self._target.thumbnails, self._bearer.keys())

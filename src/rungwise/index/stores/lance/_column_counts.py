@@ -105,4 +105,9 @@ def _values(kind: str, stored: list[Any], rows: list[int]) -> Mapping[Value, int
             for one in dict.fromkeys(from_list(texts)):
                 found[one] += many
         return found
-    return dict(zip(map(bool, stored) if kind == "truth" else stored, rows, strict=True))
+    if kind == "truth":
+        return dict(zip(map(bool, stored), rows, strict=True))
+    found = Counter()
+    for one, many in zip(stored, rows, strict=True):  # 0.0 and -0.0 are two values to the engine, and one here
+        found[one] += many
+    return found
