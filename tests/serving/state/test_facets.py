@@ -143,3 +143,12 @@ def test_a_folder_is_sought_by_its_own_name_first(sought: str) -> None:
         "a/Jerome",
         "Rome 2020/day",
     ]
+
+
+def test_accents_of_folders_may_be_signs_of_their_own() -> None:
+    """As macOS writes them, while people type letters with accents as one sign, and the other way round."""
+    apart, whole = "Cafe\u0301", "caf\u00e9"
+    found = facets(folder=[apart, f"trips/{whole}"])
+    for typed in (whole, apart, whole.upper()):
+        values, _ = found.values("folder", typed, k=5)
+        assert [one.value for one in values] == [apart, f"trips/{whole}"]
