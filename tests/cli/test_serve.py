@@ -1,6 +1,7 @@
 """Who is let in by ``rungwise serve``, and what it says of that."""
 
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,45 @@ def test_it_follows_the_folder_of_the_index(
     assert f"following {photos}" in said
     assert "1 added, 0 changed, 0 removed, 2 unchanged" in said
     assert len(Index.open(place)) == 3
+
+
+def test_an_index_that_takes_the_place_of_another_is_followed_by_its_own_rules(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the new one leaves out does not come in again, and its folders are watched from then on."""
+    photos, others = folder.parent / "photos", folder.parent / "others"
+    colour_pictures(others, ["green"])
+    place = folder.parent / "followed"
+    watched: list[list[Path]] = []
+    found: list[list[str]] = []
+
+    def build(folder: Path, *exclude: str) -> None:
+        data = read(folder, exclude=exclude)
+        Index.build(data, ColourModel(), place, model_location="colours", overwrite=True)
+
+    def changes(folders: tuple[Path, ...], _: Path) -> Iterator[bool]:
+        watched.append(list(folders))
+        yield True
+        found.append(sorted(Index.open(place).picture_store.ids()))
+        if len(watched) == 1:
+            build(photos, "*red*")
+            yield True
+            found.append(sorted(Index.open(place).picture_store.ids()))
+            build(others)
+            yield True
+
+    def after_the_follower(*_: object, **__: object) -> None:
+        for thread in threading.enumerate():
+            if thread.name == serve.FOLLOWER:
+                thread.join()
+
+    monkeypatch.setattr("rungwise.serving._server.serve", after_the_follower)
+    monkeypatch.setattr("rungwise.index.update._watch.changes_below", changes)
+    build(photos)
+    assert main(["serve", str(place), "--device", "cpu", "--follow"]) == 0
+    assert found == [["0-red.png", "1-blue.png"], ["1-blue.png"], ["0-green.png"]]
+    assert watched == [[photos], [others]]
+    assert f"following {others}" in capsys.readouterr().out
 
 
 def test_a_reranker_is_read_said_and_handed_on(

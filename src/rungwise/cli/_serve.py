@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -43,7 +44,7 @@ from rungwise.serving.access import (
 )
 
 if TYPE_CHECKING:
-    from rungwise.data import ImageCaptions
+    from rungwise.data import CollectionSource, ImageCaptions
     from rungwise.index import Index
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
@@ -184,7 +185,7 @@ class _Follower:
         source = index.source
         if source is None or index.folder is None:
             raise UserError(f"{asked.index}: does not say of which folder it was made; index it anew, or omit --follow")
-        self._asked, self._folder, self._source = asked, index.folder, source
+        self._asked, self._folder, self._source, self._index = asked, index.folder, source, index
         self.encode_with(index, model, asked.model)
         self._ended = Event()
         self._thread = Thread(target=self._follow, name=FOLLOWER, daemon=True)
@@ -207,14 +208,37 @@ class _Follower:
     def _follow(self) -> None:
         from rungwise.index.update import follow
 
-        follow(self._source.folders, self._folder, self._update, say_now, self._ended.is_set)
+        while not self._ended.is_set():
+            folders = self._source.folders
+
+            def ended(folders: tuple[Path, ...] = folders) -> bool:
+                return self._ended.is_set() or self._look().folders != folders
+
+            follow(folders, self._folder, self._update, say_now, ended)
+            if self._source.folders == folders:
+                return
+            say_now(f"following {', '.join(self._source.paths)}")
+
+    def _look(self) -> CollectionSource:
+        """Of which folders the index is that stands in the place now; that of before while there is none."""
+        from rungwise.index import Index
+
+        with suppress(UserError, OSError):
+            if self._index.is_replaced():
+                self._index = Index.open(self._folder)
+                self._source = self._index.source or self._source
+        return self._source
 
     def _update(self) -> tuple[ImageCaptions, Changes]:
         from rungwise.data import read_again
         from rungwise.index import Index
 
-        data = read_again(self._source)
-        return data, Index.open(self._folder).update(data, self._model)
+        # Another index may have taken the place of the first: what it leaves out must not come in by that one's rules.
+        index = Index.open(self._folder)
+        if index.source is None:
+            raise UserError(f"{self._asked.index}: does not say of which folder it was made; index it anew")
+        data = read_again(index.source)
+        return data, index.update(data, self._model)
 
 
 def _reranker(asked: Serve) -> Reranker | None:

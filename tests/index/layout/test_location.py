@@ -5,6 +5,7 @@ Also tests rungwise.index.stores._addresses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,19 @@ import pytest
 from rungwise.core import UserError
 from rungwise.core.network import address_of
 from rungwise.index import Index
-from rungwise.index.layout import location, manifest
+from rungwise.index.layout import (
+    Grade,
+    SavedSearch,
+    add_grade,
+    add_queries,
+    forget_queries,
+    forget_search,
+    keep_favourite,
+    location,
+    manifest,
+    save_search,
+    take_back,
+)
 from rungwise.index.maintenance import verify_index
 from rungwise.index.stores.lance._tables import connected
 from tests.colour_model import ColourModel, colour_pictures
@@ -106,3 +119,22 @@ def test_an_address_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     with pytest.raises(UserError, match=r"s3://pets/none: .*check the address"):
         Index.open(Path("s3://pets/none"))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: keep_favourite(folder, "a"),
+        lambda folder: save_search(folder, SavedSearch("x", "a", "", "")),
+        lambda folder: forget_search(folder, "x"),
+        lambda folder: add_grade(folder, Grade("boats", "a", "right", "")),
+        lambda folder: take_back(folder, "boats", "a"),
+        lambda folder: add_queries(folder, ["boats"], days=1, most=1),
+        lambda folder: forget_queries(folder),
+    ],
+)
+def test_a_folder_that_was_moved_away_is_not_made_anew(tmp_path: Path, write: Callable[[Path], object]) -> None:
+    """Else an index that is moved to its name would come to lie inside it."""
+    with pytest.raises(UserError, match="moved: no index here, in which"):
+        write(tmp_path / "moved")
+    assert not list(tmp_path.iterdir())

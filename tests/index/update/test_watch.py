@@ -67,6 +67,20 @@ def test_a_folder_that_was_away_is_watched_again(tmp_path: Path) -> None:
     assert told.begun == 4
 
 
+def test_a_name_that_is_no_text_ends_no_watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The system's watch ends there; what changed is looked for now and then, and the log says so once."""
+    fault = RuntimeError('Unable to decode path "b\\xFFd" to string')
+    told = Told(fault, [[], [(ADDED, tmp_path / "a.jpg")]], fault)
+    found = noticed(told, tmp_path, tmp_path / "index")
+    first = [next(found) for _ in range(31)]
+    assert first == [False] * 30 + [True]
+    assert [next(found) for _ in range(2)] == [False, True]
+    assert told.paused == [2.0] * 30
+    assert [message.partition("; ")[2] for message in caplog.messages] == [
+        "changes are looked for now and then instead"
+    ]
+
+
 @pytest.mark.smoke
 def test_files_in_a_real_folder_are_noticed(tmp_path: Path) -> None:
     found, number = changes_below([tmp_path], tmp_path / "index"), 0

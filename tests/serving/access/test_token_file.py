@@ -54,6 +54,16 @@ def test_a_semicolon_stands_for_a_new_line() -> None:
         parse_tokens("ada write long-enough;semicolon", "RUNGWISE_TOKENS")
 
 
+def test_a_note_goes_to_the_end_of_its_line() -> None:
+    """Else a line that was put out of use would let in everybody behind its first semicolon."""
+    tokens = parse_tokens(f"  # before: ada write {ADA}; bob read {BOB}\nada write {NEW}", "RUNGWISE_TOKENS")
+    assert (tokens.bearer_of(ADA), tokens.bearer_of(BOB)) == (None, None)
+    assert tokens.visitors == (Visitor("ada", "write"),)
+    # A note may also stand behind a semicolon.
+    tokens = parse_tokens(f"ada write {ADA}; # gone; bob read {BOB}", "RUNGWISE_TOKENS")
+    assert tokens.visitors == (Visitor("ada", "write"),)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -136,6 +146,56 @@ def test_a_changed_file_counts_and_a_damaged_one_does_not(tmp_path: Path, caplog
     written(path, f"bob read {BOB}\n")
     tokens.look()
     assert (tokens.bearer_of(ADA), tokens.bearer_of(BOB)) == (None, Visitor("bob", "read"))
+
+
+@pytest.mark.parametrize("fault", [UserError("tokens: cannot be read (input/output error)"), MemoryError()])
+def test_a_file_that_cannot_be_read_just_once_is_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """Without another change of the file: a token that was removed from it must not stay in force."""
+    path = written(tmp_path / "tokens", f"ada write {ADA}\nbob read {BOB}\n")
+    tokens = TokenFile(path)
+    written(path, f"ada write {ADA}\n")
+
+    def failing(*_: object) -> str:
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rungwise.serving.access._token_file.read_text", failing)
+        tokens.look()
+        tokens.look()
+    assert tokens.bearer_of(BOB)
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("the tokens of before stay in force: ")
+    tokens.look()
+    assert tokens.bearer_of(BOB) is None
+    caplog.clear()
+    tokens.look()
+    assert not caplog.messages
+
+
+def test_the_file_is_looked_at_again_after_a_look_for_which_there_was_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = TokenFile(written(tmp_path / "tokens", f"ada write {ADA}"))
+    monkeypatch.setattr("rungwise.serving.access._token_file._SECONDS_BETWEEN", 0.0)
+
+    async def followed() -> int:
+        looks, seen = 0, asyncio.Event()
+
+        async def to_thread(_: object) -> None:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                raise RuntimeError("can't start new thread")
+            seen.set()
+
+        monkeypatch.setattr(asyncio, "to_thread", to_thread)
+        async with tokens.followed():
+            await seen.wait()
+        return looks
+
+    assert asyncio.run(followed()) > 1
 
 
 def test_the_file_is_looked_at_while_an_application_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,36 @@ def test_what_fails_of_itself_fails_once(current: Current, error: UserError) -> 
     assert tries == [1]
 
 
+def test_an_index_whose_files_are_gone_is_a_fault_of_the_server(
+    current: Current, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asked can correct nothing, and a program is to try again."""
+
+    def gone(*_: object) -> dict[str, object]:
+        raise UserError("/index/pictures: no store here;\nbuild it")
+
+    def answer() -> dict[str, object]:
+        (tmp_path / "index").rename(tmp_path / "moved")
+        monkeypatch.setattr(type(current.now().index.picture_store), "get", gone)
+        return gone()
+
+    refused = asking(current, answer).get("/")
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "5"
+    assert refused.json()["detail"].startswith("the store of the index cannot be read; the index that stands there")
+    assert "/index/pictures: no store here; build it" in caplog.messages
+
+
+def test_a_mistake_is_one_too_while_the_index_of_before_is_served(current: Current, tmp_path: Path) -> None:
+    def answer() -> dict[str, object]:
+        (tmp_path / "index" / "index.json").write_text("{", encoding="utf-8")
+        raise UserError("filter: no such column")
+
+    with pytest.raises(UserError, match="no such column"):
+        asking(current, answer).get("/")
+    assert current.problem
+
+
 def test_a_look_that_began_before_is_not_trusted(current: Current, tmp_path: Path) -> None:
     """It may have seen the index that was there before."""
     old, tries, look = current.now(), [0], current.look

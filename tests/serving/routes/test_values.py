@@ -76,6 +76,11 @@ def test_what_is_typed_is_found_and_counted_though_some_pictures_stand_for_all(
     assert found(column="folder", contains="trips/0") == (False, {"trips/00": 4, "trips/01": 4, "trips/02": 4})
     assert found(column="folder", contains="2") == (False, {"trips/02": 4, **{f"{one} ?": 4 for one in range(20, 25)}})
     assert found(column="person", contains="b") == (False, {"bob": 4})
+    # Some pictures show two folders that begin so, the store three.
+    shown = client.get("/values?column=folder&contains=trips/0&k=3").json()
+    assert (len(shown["values"]), shown["more"]) == (3, False)
+    shown = client.get("/values?column=folder&contains=1&k=3").json()
+    assert (len(shown["values"]), shown["more"]) == (3, True)
 
 
 def test_until_pictures_are_counted_no_value_is_found(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

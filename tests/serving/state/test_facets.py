@@ -143,3 +143,22 @@ def test_a_folder_is_sought_by_its_own_name_first(sought: str) -> None:
         "a/Jerome",
         "Rome 2020/day",
     ]
+
+
+def test_accents_of_folders_may_be_signs_of_their_own() -> None:
+    """As macOS writes them, while people type letters with accents as one sign, and the other way round."""
+    apart, whole = "Cafe\u0301", "caf\u00e9"
+    found = facets(folder=[apart, f"trips/{whole}"])
+    for typed in (whole, apart, whole.upper()):
+        values, _ = found.values("folder", typed, k=5)
+        assert [one.value for one in values] == [apart, f"trips/{whole}"]
+
+
+def test_a_folder_with_a_very_long_name_hides_no_other() -> None:
+    """Its pictures are those of the outermost folders around it, whose names are not too long."""
+    deep = "d/" * 1000 + "e"
+    found = facets(folder=["trips/rome", "trips/rome", deep, "x" * 1000])
+    values, more = found.values("folder", within="", k=5)
+    assert [(one.value, one.rows) for one in values] == [("d", 1), ("trips", 2)]
+    assert not more
+    assert found.values("folder", "rome", k=5)[0] == (ColumnValue("trips/rome", 2, inner=False),)

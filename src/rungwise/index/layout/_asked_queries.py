@@ -145,6 +145,7 @@ def forget_queries(folder: Path) -> int:
     """Remove all queries that an index folder keeps, also what a killed process left of them; returns their number."""
     if why_not_kept(folder):
         return 0
+    location.require_there(folder, "queries")
     path = folder / QUERIES
     with explained(path), location.writing_alone(folder, GRADES_LOCK):
         staging.sweep(path)

@@ -186,6 +186,7 @@ def _writing(folder: Path) -> Iterator[Path]:
     """The file, for one who may append to it."""
     if reason := why_not_kept(folder):
         raise UserError(f"favourites and saved searches are not kept: {reason}; serve a copy in a folder")
+    location.require_there(folder, "favourites and saved searches")
     path = folder / FAVOURITES
     with explained(path), location.writing_alone(folder, GRADES_LOCK):
         staging.sweep(path)  # of a process that died while it wrote the file anew

@@ -135,6 +135,7 @@ def take_back(folder: Path, query: str, item_id: str, who: str = "") -> None:
 
 
 def _append(folder: Path, line: bytes) -> None:
+    location.require_there(folder, "grades")
     with (
         explained(folder / GRADES),
         location.writing_alone(folder, GRADES_LOCK),

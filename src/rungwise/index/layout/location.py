@@ -19,7 +19,7 @@ from rungwise.core.network import address_of, errors_in_one_line, file_system
 from rungwise.index.stores import is_milvus
 from rungwise.index.stores.milvus import catalog
 
-__all__ = ["alone", "at_hand", "forget_stamps", "stamp", "writing_alone"]
+__all__ = ["alone", "at_hand", "forget_stamps", "require_there", "stamp", "writing_alone"]
 
 _SMALL = 256 << 20
 _SECONDS = 1.0
@@ -30,6 +30,15 @@ _stamps: dict[tuple[str, str], tuple[float, tuple[int, ...] | None]] = {}
 def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager[None]:
     """Take the lock of those that write in a folder; under an address the engine decides who was first."""
     return nullcontext() if address_of(place) else locks.writing_alone(place, name=name)
+
+
+def require_there(place: Path, what: str) -> None:
+    """Refuse to write where the folder is gone, as while another index takes its place.
+
+    A lock would make the folder anew, and the other index, moved to that name, would come to lie inside it.
+    """
+    if address_of(place) is None and not place.is_dir():
+        raise UserError(f"{place}: no index here, in which {what} could be kept; try again once it is back")
 
 
 def alone(place: Path, what: str, name: str) -> AbstractContextManager[None]:

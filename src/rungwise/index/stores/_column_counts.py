@@ -21,6 +21,7 @@ LONGEST_VALUE = 400
 Type = Literal["number", "text", "truth", "list"]
 """Type of an entry of a record: whole numbers and fractions are one, lists of texts another."""
 Value = str | float | bool
+_FOLDER = "folder"
 _ROWS_AT_ONCE = 4096
 _TYPES: Mapping[type, Type] = {
     bool: "truth",
@@ -44,7 +45,8 @@ class ColumnCounts:
         least: The smallest number or the earliest date; None for others.
         most: The largest number or the latest date; None for others.
         values: Number of rows that have each value, for lists each text of theirs; numbers are in double precision.
-            Empty unless ``complete``.
+            Rows in a folder with a long name are those of the next one around it whose name is not. Empty unless
+            ``complete``.
         complete: Whether ``values`` has all values; else there are more than were to be kept, or longer ones.
     """
 
@@ -105,8 +107,10 @@ class ColumnCounter:
             self._rows += rows
         if self._kept is not None:
             if any(isinstance(one, str) and len(one) > LONGEST_VALUE for one in values):
-                self._kept = None
-                return
+                if self._name != _FOLDER:
+                    self._kept = None
+                    return
+                values = _in_outer_folders(values)
             self._kept.update(values)
             if len(self._kept) > self._most:
                 self._kept = None
@@ -127,6 +131,17 @@ class ColumnCounter:
         return ColumnCounts(
             self._name, self._type, self._rows, self._dates, least, most, dict(self._kept or {}), complete
         )
+
+
+def _in_outer_folders(values: Mapping[Value, int]) -> Counter[Value]:
+    """Numbers of rows in folders, of which one whose name is too long would else take the others with it."""
+    found: Counter[Value] = Counter()
+    for one, rows in values.items():
+        folder = str(one)
+        while len(folder) > LONGEST_VALUE:
+            folder = folder[: LONGEST_VALUE + 1].rpartition("/")[0]
+        found[folder] += rows
+    return found
 
 
 def count_records(records: Iterable[Mapping[str, Any]], most: int) -> tuple[tuple[ColumnCounts, ...], int]:

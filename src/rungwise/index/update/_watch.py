@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError, with_options
+from rungwise.core.output import printable
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import IGNORE_FILE
 from rungwise.index.update._update import Changes
 
 _GROUPED_MS, _QUIET_MS, _WAIT_MS = 2000, 200, 2000
+_LOOKS_BETWEEN = 30
+"""Number of waits after which something may have changed, where the system's watch ends at a name that is no text."""
+
+_log = logging.getLogger(__name__)
 
 
 def follow(
@@ -73,7 +79,8 @@ def changes_below(
     """True whenever something changed, False now and then where nothing did, until the caller stops.
 
     Changes that come together are told together, and changes while the caller is busy afterwards. Hidden files do not
-    count, except those that say what is left out. A folder that goes away is watched again once it is back.
+    count, except those that say what is left out. A folder that goes away is watched again once it is back. Where a
+    name below is no text, which ends the watch, something may have changed about every minute.
 
     Args:
         folders: Folders that are watched with all that is below them.
@@ -90,7 +97,7 @@ def changes_below(
         hidden = any(part.startswith(".") for part in inner) and path.name != IGNORE_FILE
         return not (path.is_relative_to(ours) or hidden)
 
-    again = False
+    again = blind = False
     while True:
         there = [one for one in roots if one.is_dir()]
         try:
@@ -115,6 +122,14 @@ def changes_below(
             again = True
             pause(_WAIT_MS / 1000)
             yield False
+        except RuntimeError as error:  # of watchfiles, for a name below that is no text
+            if not blind:
+                _log.warning("%s; changes are looked for now and then instead", printable(str(error)))
+            blind = True
+            for _ in range(_LOOKS_BETWEEN):
+                pause(_WAIT_MS / 1000)
+                yield False
+            yield True
 
 
 def _watch() -> Callable[..., Iterable[set[Any]]]:

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from rungwise.core import UserError, read_text, stamp, unreadable
@@ -47,13 +48,16 @@ def parse_tokens(text: str, place: str) -> AccessTokens:
     """Tokens of a text such as ``"ada write TOKEN; bob read TOKEN"``, one name in each line or before a semicolon.
 
     Args:
-        text: Names, rights and tokens; what follows ``#`` at the beginning of a line is left out.
+        text: Names, rights and tokens; what follows ``#`` at the beginning of a line, or behind
+            a semicolon, is left out to the end of the line.
         place: Description of where the text stands, for messages.
 
     Raises:
         UserError: If there is none, or one is not as it should be. No message repeats a token.
     """
-    parts = [part for line in text.splitlines() for part in line.split(";")]
+    # A note goes to the end of its line, as in a file: a token behind a semicolon in it is out of use too.
+    lines = (line.split(";") for line in text.splitlines())
+    parts = [part for line in lines for part in takewhile(lambda one: not one.lstrip().startswith("#"), line)]
     return AccessTokens(_parsed(parts, place, "entry")[0])
 
 
@@ -71,19 +75,26 @@ class TokenFile(AccessTokens):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stamp = stamp(path)
+        self._failed = ""
         super().__init__(_read(path))
 
     def look(self) -> None:
         """Read the file if it has changed; what is wrong with it is logged, and the tokens of before stay in force."""
         now = stamp(self.path)
-        if now == self._stamp:
+        changed = now != self._stamp
+        if not changed and not self._failed:
             return
         self._stamp = now  # taken before reading: what changes meanwhile is seen by the next look
         try:
             self._replace(_read(self.path))
-        except UserError as error:
-            _log.warning("the tokens of before stay in force: %s", printable(" ".join(str(error).split())))
+        except (UserError, OSError, MemoryError) as error:
+            # Read again by the next look: a removed token must end though the disk or the system failed just once.
+            reason = printable(" ".join(str(error).split()) or type(error).__name__)
+            if changed or reason != self._failed:
+                _log.warning("the tokens of before stay in force: %s", reason)
+            self._failed = reason
         else:
+            self._failed = ""
             names = ", ".join(f"{one.name} ({one.right})" for one in self.visitors)
             _log.warning("the tokens were read anew: %s", printable(names))
 
@@ -94,7 +105,8 @@ class TokenFile(AccessTokens):
 
         async def again_and_again() -> None:
             while not ended.is_set():
-                await asyncio.to_thread(self.look)
+                with suppress(RuntimeError):  # the system starts no thread now; the next look tells more
+                    await asyncio.to_thread(self.look)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), _SECONDS_BETWEEN)
 

@@ -54,8 +54,10 @@ def routes(current: Current, work: Workload, overviews: Overviews) -> APIRouter:
         found, more = await work.read(request, partial(facets.values, column, contains, within, k=k))
         if facets.about and contains.strip() and types[column] in _SOUGHT:
             known = [one.value for one in found]
-            found = await work.read(request, partial(_counted, served, column, types[column], contains, known, k))
-            return json_answer(responses.ColumnValues(served.version, column, True, False, found, more))
+            found, beyond = await work.read(
+                request, partial(_counted, served, column, types[column], contains, known, k)
+            )
+            return json_answer(responses.ColumnValues(served.version, column, True, False, found, more or beyond))
         return json_answer(responses.ColumnValues(served.version, column, True, facets.about, found, more))
 
     return router
@@ -63,10 +65,10 @@ def routes(current: Current, work: Workload, overviews: Overviews) -> APIRouter:
 
 def _counted(
     served: ServedIndex, column: str, type_: responses.ColumnType, typed: str, known: Sequence[str], k: int
-) -> tuple[responses.ColumnValue, ...]:
+) -> tuple[tuple[responses.ColumnValue, ...], bool]:
     """Values that the store knows where only some pictures were looked at: those known, and texts that begin as typed.
 
-    The store counts the pictures of each.
+    The store counts the pictures of each of ``k`` at most; also returned is whether there are more.
     """
     store, values = served.index.picture_store, dict.fromkeys(known)
     if type_ == "text":
@@ -75,4 +77,4 @@ def _counted(
     operator: Literal["==", "has"] = "==" if type_ == "text" else "has"
     wheres = {one: served.index.understood(Where((Condition(column, operator, one),))) for one in list(values)[:k]}
     rows = {one: store.count(where) for one, where in wheres.items()}
-    return tuple(responses.ColumnValue(one, many, inner=False) for one, many in rows.items() if many)
+    return tuple(responses.ColumnValue(one, many, inner=False) for one, many in rows.items() if many), len(values) > k

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from rungwise.core.text import normalised
 from rungwise.index.stores import ColumnCounts, StoreCounts
 from rungwise.serving.schemas.responses import ColumnType, ColumnValue, IndexColumn
 
@@ -79,11 +80,11 @@ class Facets:
         """
         rows = self._values.get(column, {})
         found = list(rows) if within is None else self._inner.get(within, []) if column == _FOLDER else []
-        if sought := contains.casefold().strip():
-            found = [one for one in found if sought in one.casefold()]
+        if sought := _folded(contains).strip():
+            found = [one for one in found if sought in _folded(one)]
             # Of a folder the last name is what people know.
             found.sort(
-                key=lambda one: not (one.rpartition("/")[2] if column == _FOLDER else one).casefold().startswith(sought)
+                key=lambda one: not _folded(one.rpartition("/")[2] if column == _FOLDER else one).startswith(sought)
             )
         return tuple(self._value(column, one) for one in found[:k]), len(found) > k
 
@@ -132,6 +133,16 @@ class Facets:
 def uncounted(columns: Sequence[IndexColumn]) -> tuple[IndexColumn, ...]:
     """The same columns without any number or value: those of some pictures say nothing of all."""
     return tuple(IndexColumn(one.name, one.type, one.examples, None, False, None, None, (), False) for one in columns)
+
+
+def _folded(text: str) -> str:
+    r"""A text whatever its case; accents may be signs of their own, as some file systems write them.
+
+    >>> _folded("Cafe\u0301") == _folded("CAF\u00c9")
+    True
+    """
+    folded = text.casefold()
+    return folded if folded.isascii() else normalised(folded, "NFC")
 
 
 def _shown(value: str | float) -> str:
