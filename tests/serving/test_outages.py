@@ -156,7 +156,7 @@ def test_what_needs_no_store_is_answered_whatever_the_store_does(serving: Callab
 def test_what_needs_the_store_is_refused_within_its_limit(
     serving: Callable[..., Served], how: str, address: str
 ) -> None:
-    served = serving(store_seconds=1e-3)
+    served = serving(store_seconds=60.0 if how == "refused" else 1e-3)
     with served.away(how):
         answer = served.client.get(address)
     said = refusal(answer)
