@@ -204,9 +204,9 @@ FAULTS = (
     Fault("planning/_need.py", "if not 0 <= self.captions <= 10_000:", "if not -1 <= self.captions <= 10_000:"),
     Fault("serving/access/_bodies.py", "if len(content) > LARGEST:", "if len(content) > 100 * LARGEST:"),
     Fault(
-        "serving/state/_facets.py",
-        "if ordered is not None and (column.least is None or _before(ordered, column.least)):",
-        "if ordered is not None and column.least is None:",
+        "index/stores/_column_counts.py",
+        "self._least = least if self._least is None else min(self._least, least)",
+        "self._least = least if self._least is None else self._least",
     ),
     Fault(
         "serving/state/_kept_pictures.py",

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS, main
+from rungwise.cli.index._maintenance import COMMANDS as MAINTENANCE
 from rungwise.cli.relevance._command import TASKS
 from rungwise.core import UserError, dump_yaml, from_plain
 from rungwise.data import read
@@ -88,6 +89,8 @@ def fault(words: list[str]) -> str | None:
     if words[0] == "relevance":
         if words[1] not in {**KINDS, **TASKS}:
             return f"there is no source {words[1]}"
+        named = words[:2]
+    elif words[0] == "index" and words[1] in MAINTENANCE:
         named = words[:2]
     elif words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper():  # PICTURES, DATA
         named = words[:2]

@@ -25,6 +25,7 @@ LIMITS = {"asyncio.wait_for", "asyncio.timeout", "page.wait_for_timeout", "timei
 
 MAY_KNOW_THE_TIME = {
     "hostile/texts.py": "compares processor time at doubled lengths by ratio, as nothing else shows what is not linear",
+    "index/stores/milvus/test_catalog.py": "hands on the limit that the program gives to each call of Milvus",
     "milvus_server.py": "lifts the limit that the package has of its own",
     "page/conftest.py": "lifts the limits that playwright has of its own",
     "serving/test_client.py": "a setting of the client; the server that it is tried on never answers",

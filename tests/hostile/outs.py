@@ -127,6 +127,8 @@ def outputs() -> list[Output]:
                ("evaluation", "csv"), ("csv",), ending=".jsonl"),
         Output("index", "--out", "folder", ("{}/csv", "--model", _MODEL), _RUN, run, whole=True, verified=True),
         Output("index export", "--out", "file", ("{}/index/index",), ("index",), ("index/index",), ending=".parquet"),
+        Output("index backup", "--out", "folder", ("{}/index/index",), ("index",), ("index/index",), whole=True,
+               verified=True),
         Output("search", "--copy-to", "folder", ("{}/index/index", "a red picture", "--model", _MODEL),
                ("index", *_RUN), ("index/index", "run/model")),
         Output("export", "--out", "folder", (_MODEL,), ("run",), ("run", "run/model"), whole=True, verified=True),
@@ -141,7 +143,7 @@ READ = frozenset({
     "evaluate --image-of-caption", "evaluate --positives", "evaluate --ranked-lists", "grade --data",
     "relevance agree --data", "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit",
     "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",
-    "relevance SOURCE --wordnet", "index --captions", "inspect --captions", "relevance train-cross-encoder --captions",
+    "relevance SOURCE --wordnet", "index --captions", "plan --stored", "serve --tokens", "inspect --captions", "relevance train-cross-encoder --captions",
     "search --image", "table --runs",
 })  # fmt: skip
 """Options that name files and folders to read."""

@@ -58,6 +58,7 @@ def lines() -> list[Command]:
     more = [
         ("presets", ("presets",), ()),
         ("plan", ("plan", "1M"), ()),
+        ("token", ("token", "ada", "read"), ()),
         ("doctor", ("doctor", "{}/csv"), ("csv",)),
         ("doctor, a run", ("doctor", "{}/run"), run),
         ("demo", ("demo", "--check", "--small"), ()),

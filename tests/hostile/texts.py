@@ -555,7 +555,7 @@ def _of_settings() -> Iterator[Entry]:
 
 
 def _of_short_functions() -> Iterator[Entry]:
-    from rungwise.core import check_length
+    from rungwise.core import check_length, with_slashes
     from rungwise.core.disk.sealed_lines import hash_of_text
     from rungwise.core.output import whole_characters
     from rungwise.core.text import _linear as texts
@@ -563,10 +563,12 @@ def _of_short_functions() -> Iterator[Entry]:
     from rungwise.encoders.vocabulary import read_vocabulary
     from rungwise.index.stores import word_set
     from rungwise.index.stores._engine_rows import from_engine, to_engine
+    from rungwise.index.stores.lance._rows import from_list
     from rungwise.metrics import MRR, parse_as
     from rungwise.models._average import members_of
     from rungwise.relevance.config import names_source
     from rungwise.scenes import read_statement
+    from rungwise.serving.access import parse_tokens
 
     yield Entry("length of a query", lambda text: check_length(text, "the query"))
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
@@ -586,6 +588,9 @@ def _of_short_functions() -> Iterator[Entry]:
     ):
         yield Entry(f"function {read.__name__}", read, ("\udcff", "train", "mean(", "{kind: ", "a,"))
     yield Entry("text for an engine", lambda text: from_engine(to_engine(text)), ("\udcff", "\ue000"))
+    yield Entry("list of an engine", from_list, ("\U0010ffff", "\ue000\U0010fffe", "\ue000"))
+    yield Entry("addresses in a line", with_slashes, ("s3:/", "milvus:/", "a:", "/"))
+    yield Entry("tokens", lambda text: parse_tokens(text, "here"), ("ada read ", ";", "#", "sha256:", "\n"))
     yield Entry("vocabulary that is read", lambda text: read_vocabulary(text, "tokenizer.json"), _JSON)
     yield Entry("measure of a list", lambda text: parse_as(text, (MRR,), ()), ("MRR", "(", ","))
 

@@ -30,6 +30,7 @@ ROUTES: list[tuple[str, str, Right]] = [
     ("GET", "/docs", "read"), ("GET", "/reference/index.html", "read"), ("GET", "/openapi.json", "read"),
     ("GET", "/about", "read"), ("GET", "/search?q=red", "read"), ("HEAD", "/search?q=red", "read"),
     ("GET", "/similar?id=0-red", "read"), ("GET", "/captions?id=0-red", "read"), ("GET", "/sample", "read"),
+    ("GET", "/values?column=folder", "read"),
     ("GET", "/why?id=0-red&q=red", "read"), ("GET", "/items/0-red", "read"), ("GET", "/images/0-red", "read"),
     ("POST", "/pictures", "read"), ("GET", "/pictures/none", "read"), ("GET", "/favourites", "read"),
     ("GET", "/searches", "read"), ("GET", "/grades", "grade"), ("POST", "/grades", "grade"),

@@ -443,7 +443,7 @@ def test_a_folder_that_may_not_be_written_can_be_read(store: ExactStore) -> None
 
 
 def test_merging_keeps_rows_in_pieces(store: ExactStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_module, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(exact_module, "ROWS_AT_ONCE", 2)
     before = state(store)
     store.delete(["b"])
     store.compact()

@@ -123,6 +123,6 @@ def test_who_writes_a_draft_says_so_again_and_again(milvus_in_memory: str, monke
     monkeypatch.setattr(catalog, "_mark", marked)
     monkeypatch.setattr(catalog, "_BEAT_SECONDS", 0.0)
     with catalog.being_written(draft):
-        assert said.wait(60)
+        said.wait()
     catalog.publish(draft)
     assert catalog.sweep(draft.parent / "pets") == catalog.Swept()
