@@ -1,6 +1,8 @@
 """What a server keeps of queries, from memory to the disk."""
 
+import asyncio
 import logging
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -78,6 +80,30 @@ def test_what_cannot_be_written_is_said_and_tried_again(
         asked.note(text)
     asked.write()
     assert set(kept(folder)) == {"secret words", "a", "b"}
+
+
+def test_a_writing_for_which_there_was_no_thread_is_made_up_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = KeptQueries(folder, 30, 100, lambda: DAY)
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
+
+    async def served() -> None:
+        tries, again = 0, asyncio.Event()
+
+        async def to_thread(write: Callable[[], object]) -> None:
+            nonlocal tries
+            tries += 1
+            if tries == 1:
+                raise RuntimeError("can't start new thread")
+            write()
+            again.set()
+
+        monkeypatch.setattr(asyncio, "to_thread", to_thread)
+        asked.note("boats")
+        async with asked.written_at_times():
+            await again.wait()
+
+    asyncio.run(served())
+    assert kept(folder) == {"boats": 1}
 
 
 def test_what_is_forgotten_is_not_written_later(folder: Path) -> None:

@@ -90,7 +90,8 @@ class KeptQueries:
 
         async def again_and_again() -> None:
             while not ended.is_set():
-                await asyncio.to_thread(self.write)
+                with suppress(RuntimeError):  # the system starts no thread now; the next writing has it all
+                    await asyncio.to_thread(self.write)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), _SECONDS_BETWEEN)
 
