@@ -90,9 +90,10 @@ def fault(words: list[str]) -> str | None:
         if words[1] not in {**KINDS, **TASKS}:
             return f"there is no source {words[1]}"
         named = words[:2]
-    elif words[0] == "index" and words[1] in MAINTENANCE:
-        named = words[:2]
-    elif words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper():  # PICTURES, DATA
+    elif words[0] in ("index", "train") and (
+        words[1] in MAINTENANCE
+        or (words[0] == "train" and not words[1].endswith("config.yaml") and not words[1].isupper())  # PICTURES, DATA
+    ):
         named = words[:2]
     listed = {"--help-all", *OPTION.findall(help_of(tuple(named)).replace(",", " "))}
     unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]

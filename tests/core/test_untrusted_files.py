@@ -246,7 +246,7 @@ WITHOUT_A_DOOR = {
     "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
     "rungwise.evaluation.tables._published_rows.printed": OF_THE_PACKAGE,
     "rungwise.index.stores.lance._version_file.VersionFile.acknowledge": OWN_WORK,
-    "rungwise.index.stores.lance._version_file.VersionFile.sizes": "looks for names of files in a list that was compared",
+    "rungwise.index.stores.lance._version_file.VersionFile.sizes": "seeks names in a list that was compared",
     "rungwise.index.layout.location.at_hand": OWN_WORK,
     "rungwise.language.scene_graphs.chunking.fingerprint": OF_THE_PACKAGE,
     "rungwise.language.scene_graphs._dependencies.dependency_parser": "a model of spaCy, which is a program to trust",

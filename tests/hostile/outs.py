@@ -129,6 +129,8 @@ def outputs() -> list[Output]:
         Output("index export", "--out", "file", ("{}/index/index",), ("index",), ("index/index",), ending=".parquet"),
         Output("index backup", "--out", "folder", ("{}/index/index",), ("index",), ("index/index",), whole=True,
                verified=True),
+        Output("index restore", "--out", "folder", ("{}/index/backup",), ("index",), ("index/backup",), whole=True,
+               verified=True),
         Output("search", "--copy-to", "folder", ("{}/index/index", "a red picture", "--model", _MODEL),
                ("index", *_RUN), ("index/index", "run/model")),
         Output("export", "--out", "folder", (_MODEL,), ("run",), ("run", "run/model"), whole=True, verified=True),
@@ -143,7 +145,8 @@ READ = frozenset({
     "evaluate --image-of-caption", "evaluate --positives", "evaluate --ranked-lists", "grade --data",
     "relevance agree --data", "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit",
     "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",
-    "relevance SOURCE --wordnet", "index --captions", "plan --stored", "serve --tokens", "inspect --captions", "relevance train-cross-encoder --captions",
+    "relevance SOURCE --wordnet", "index --captions", "plan --stored",
+    "serve --tokens", "inspect --captions", "relevance train-cross-encoder --captions",
     "search --image", "table --runs",
 })  # fmt: skip
 """Options that name files and folders to read."""

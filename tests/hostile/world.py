@@ -269,6 +269,7 @@ def make_own(root: Path) -> None:
     from rungwise.encoders.row_cache import RowStore
     from rungwise.evaluation import Provenance
     from rungwise.index import Index
+    from rungwise.index.maintenance import backup_index
     from rungwise.models import ModelFacts
     from rungwise.models._lazy_model import write_facts
     from rungwise.relevance import CIDErD
@@ -289,6 +290,7 @@ def make_own(root: Path) -> None:
     result.to_json(root / "run/results/result.json", per_query=True)
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
+    backup_index(root / "index/index", root / "index/backup")
     source = CIDErD(data.captions, data.image_of_caption)
     (root / "degrees").mkdir()
     source.save(root / "degrees/dense")
