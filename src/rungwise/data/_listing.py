@@ -9,9 +9,9 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from rungwise import __version__
 from rungwise.core import limits
 from rungwise.core.network import address_of
+from rungwise.core.version import __version__
 from rungwise.data._collection import CollectionSource
 from rungwise.data.layouts import folder_of_pictures
 
