@@ -82,8 +82,8 @@ class Serve:
         open: No token, beyond this machine too. Whoever can reach the address sees every picture and caption.
         allowed_host: Another name under which the page may be asked for, such as that of a proxy before it; repeatable.
         follow: Index what changes in the folders, too. That is what rungwise index --watch does, in the same process.
-        reload: Go over to the model of an index that takes the place of this one. It is loaded from where that index
-            names it. Without this option the old index is served on, and the log says so.
+        reload: Load another model where a new index names one. Once it is loaded, the new index is served with it.
+            Without this option the old index is served on, and the log says so.
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
