@@ -248,6 +248,14 @@ def largest_model() -> dict[str, float]:
     return {"bytes": 4 * sum(one.numel() for one in model.parameters()), "query": sorted(taken)[len(taken) // 2]}
 
 
+def network_bytes(network: str) -> int:
+    """Bytes of the weights of an image network without its classifier."""
+    import timm
+
+    weights = timm.create_model(network, pretrained=False, num_classes=0).state_dict()
+    return sum(one.numel() * one.element_size() for one in weights.values())
+
+
 @dataclass
 class Measured:
     """What was measured of one collection: lines of a plan, in bytes, seconds, milliseconds and searches a second."""
@@ -285,6 +293,7 @@ def once(work: Path, exported: str, torch_model: str) -> Once:
     found["query of siglip2-base-patch32-256"] = default["query"]
     found["weights of siglip2-base-patch32-256"] = default["bytes"]
     found["weights of quick"] = weights_of(torch_model)
+    found["weights of resnet50"] = alone(network_bytes, "resnet50")
     return found
 
 
