@@ -75,7 +75,7 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     >>> small.store, large.store
     ('lance', 'milvus')
     >>> small["disk"].said
-    '36 MB'
+    '27 MB'
     >>> [doubt for doubt in large["disk"].doubts if doubt.startswith("extrapolated")]
     ['extrapolated from 300 k rows']
     """
