@@ -134,7 +134,8 @@ Index.build(read(Path(scenes)), load_dual_encoder(model), place, model_location=
 def build(folder: Path, model: str, address: str, store: str) -> None:
     """Index the pictures with a model, in a process of its own."""
     words = [str(folder / "scenes"), str(folder / model), address, "auto" if store == "milvus" else store]
-    subprocess.run([sys.executable, "-c", BUILDING, *words], check=True)
+    # A Milvus that has just started takes its time.
+    subprocess.run([sys.executable, "-c", BUILDING, *words], check=True, env={**os.environ, "MILVUS_PATIENCE": "120"})
 
 
 @dataclass

@@ -213,6 +213,9 @@ def test_several_tokens_come_from_a_file_or_the_environment(
     monkeypatch.setenv(serve.TOKENS, "ada rule")
     assert main(given) == 2
     assert "RUNGWISE_TOKENS, entry 1: has 2 words" in capsys.readouterr().err
+    monkeypatch.setenv(serve.TOKENS, " ")  # as of a variable that nobody filled: never a server without tokens
+    assert main(given) == 2
+    assert "RUNGWISE_TOKENS is set and holds no token" in capsys.readouterr().err
     assert len(asked) == 2
 
 

@@ -255,7 +255,9 @@ def _reranker(asked: Serve) -> Reranker | None:
 
 def _tokens(asked: Serve) -> AccessTokens | None:
     """Several tokens, if there are such."""
-    in_environment = os.environ.get(TOKENS) or None
+    in_environment = os.environ.get(TOKENS)
+    if in_environment is not None and not in_environment.strip():
+        raise UserError(f"{TOKENS} is set and holds no token; write tokens into it, or take it away")
     if asked.tokens is not None and in_environment is not None:
         raise UserError(f"--tokens names a file of tokens, and {TOKENS} holds some too; give one of them")
     if asked.tokens is not None:
