@@ -36,10 +36,12 @@ _LOOKED_AT = 500
 """Number of pictures from which examples are taken: an index may hold millions."""
 
 _ANOTHER = "another model built the index that stands there now"
-_OTHER_MODEL = f"{_ANOTHER}; the old one is served on; restart the server with that model, or serve with --reload"
-_LOADING = f"{_ANOTHER}; it is being loaded, and the old one is served until then"
-_NOT_LOADED = f"{_ANOTHER}, and it cannot be loaded; the old one is served on; the server's log says why"
-_UNREADABLE = "the index that stands there now cannot be read; the old one is served on; the server's log says why"
+# Files of an old index that lay in the same folder are gone.
+_OLD = "the old one is served while its files are there"
+_OTHER_MODEL = f"{_ANOTHER}; {_OLD}; restart the server with that model, or serve with --reload"
+_LOADING = f"{_ANOTHER}; it is being loaded"
+_NOT_LOADED = f"{_ANOTHER}, and it cannot be loaded; {_OLD}; the server's log says why"
+_UNREADABLE = f"the index that stands there now cannot be read; {_OLD}; the server's log says why"
 
 _log = logging.getLogger(__name__)
 
@@ -219,7 +221,7 @@ class Current:
             raise
         except Exception as error:  # whatever it is, the old one is served on
             self._refused, self.problem = (look, self._clock()), problem
-            self._say(f"the index cannot be opened anew; the old one is served on: {_line(error)}")
+            self._say(f"the index cannot be opened anew; {_OLD}: {_line(error)}")
 
     def _take(self, served: ServedIndex, before: ServedIndex, look: Stamps) -> bool:
         """Serve a version in place of the one before, unless that was changed meanwhile: the next look reads it."""
