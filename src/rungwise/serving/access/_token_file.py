@@ -6,13 +6,12 @@ place of a token its seal may stand, which opens nothing (:func:`rungwise.servin
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
 import stat
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from rungwise.core.output import printable
 from rungwise.core.text import person_name
 from rungwise.serving.access._rights import RIGHTS, Right, Visitor
 from rungwise.serving.access._tokens import SHORTEST, AccessTokens, NamedToken, checked_token, seal_of
+from rungwise.serving.queues import repeated
 
 SEAL = "sha256:"
 """Beginning of a seal in a file of tokens."""
@@ -98,24 +98,9 @@ class TokenFile(AccessTokens):
             names = ", ".join(f"{one.name} ({one.right})" for one in self.visitors)
             _log.warning("the tokens were read anew: %s", printable(names))
 
-    @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
+    def followed(self) -> AbstractAsyncContextManager[None]:
         """Look at the file once a second while the block runs, in a thread of its own."""
-        ended = asyncio.Event()
-
-        async def again_and_again() -> None:
-            while not ended.is_set():
-                with suppress(RuntimeError):  # the system starts no thread now; the next look tells more
-                    await asyncio.to_thread(self.look)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), _SECONDS_BETWEEN)
-
-        task = asyncio.create_task(again_and_again())
-        try:
-            yield
-        finally:
-            ended.set()
-            await task
+        return repeated(self.look, _SECONDS_BETWEEN)
 
 
 def _read(path: Path) -> list[NamedToken]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import date
 from pathlib import Path
 from threading import Lock
@@ -13,6 +13,7 @@ from threading import Lock
 from rungwise.core import UserError
 from rungwise.core.output import printable
 from rungwise.index.layout import MOST_DAYS, add_queries, forget_queries, require_kept, today
+from rungwise.serving.queues import repeated
 
 _SECONDS_BETWEEN = 60.0
 _MOST_AT_ONCE = 1000
@@ -86,19 +87,8 @@ class KeptQueries:
     @asynccontextmanager
     async def written_at_times(self) -> AsyncIterator[None]:
         """Write once a minute while the block runs, and at its end."""
-        ended = asyncio.Event()
-
-        async def again_and_again() -> None:
-            while not ended.is_set():
-                with suppress(RuntimeError):  # the system starts no thread now; the next writing has it all
-                    await asyncio.to_thread(self.write)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), _SECONDS_BETWEEN)
-
-        task = asyncio.create_task(again_and_again())
         try:
-            yield
+            async with repeated(self.write, _SECONDS_BETWEEN):
+                yield
         finally:
-            ended.set()
-            await task
             await asyncio.to_thread(self.write)
