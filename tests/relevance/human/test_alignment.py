@@ -90,6 +90,7 @@ def test_of_one_person_and_pair_the_latest_judgement_of_several_files_counts(tmp
 
 def test_grades_of_searches_without_a_name_may_be_of_several_people(tmp_path: Path) -> None:
     for folder, said in (("one", "right"), ("other", "wrong")):
+        (tmp_path / folder).mkdir()
         add_grade(tmp_path / folder, Grade("a cat", "0.jpg", said, now()))  # type: ignore[arg-type]
     files = [tmp_path / folder / "grades.jsonl" for folder in ("one", "other")]
     assert place_judgements(files, DATA).means()[1].tolist() == [0.5]
