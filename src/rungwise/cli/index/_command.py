@@ -390,12 +390,10 @@ class _Again(_Run):
     def _is_up_to_date(self, source: CollectionSource) -> bool:
         """Whether nothing is to be done, as far as can be told without reading the collection or opening the model."""
         assert self.index is not None
-        facts = None if self._files is None else self._files.facts()
-        if facts is None or self.asked.rehash or self.asked.watch or self._files is None:
+        manifest, lazy = self.index.manifest, self._lazy(())
+        if lazy is None or self.asked.rehash or (self.asked.thumbnails and not manifest.thumbnails):
             return False
-        index, lazy = self.index, self._lazy(())
-        thumbnails = not self.asked.thumbnails or index.manifest.thumbnails
-        return thumbnails and lazy is not None and index.manifest.is_of(lazy) and index.holds(source, self.listing)
+        return manifest.is_of(lazy) and self.index.holds(source, self.listing)
 
     def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
         """The model, opened when something is to be encoded; None where its files are unknown."""
