@@ -285,8 +285,8 @@ class Index(ReadableIndex):
                 about = _collection(data, self._place, self.manifest.mounts if changes.withheld else ())
                 # Of files elsewhere, which a table may name, a listing of the folders says nothing, nor does it tell of
                 # a file that could not be read and now can be, or of rows that others changed meanwhile.
-                known = not changes.withheld and not rehash and _lies_in_its_folders(data) and _was_read(data)
-                known = known and update.is_settled and self.manifest.revision == begun + own
+                known = listing and not (changes.withheld or rehash) and self.manifest.revision == begun + own
+                known = known and _lies_in_its_folders(data) and _was_read(data) and update.is_settled
                 manifest = replace(self.manifest, name=data.name, listing=listing if known else "", **about)
                 told = update.left_out != self.left_out or (self.folder is not None and manifest != self.manifest)
                 self.left_out = update.left_out
