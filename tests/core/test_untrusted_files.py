@@ -15,6 +15,7 @@ from rungwise.core import (
     MissingFileError,
     UserError,
     is_regular,
+    is_settled,
     limited,
     opened_file,
     parse_json,
@@ -201,6 +202,12 @@ def test_a_place_that_is_not_there(path, said):
     with pytest.raises(UserError, match=said):
         require_there(Path(path))
     require_there(Path())
+
+
+@pytest.mark.parametrize(("seconds", "settled"), [(-1, False), (0, False), (2, False), (2.1, True)])
+def test_a_file_is_settled_two_seconds_after_it_was_written(monkeypatch, seconds, settled):
+    monkeypatch.setattr(untrusted_files.time, "time_ns", lambda: 10**18)
+    assert is_settled(10**18 - int(seconds * 1e9)) is settled
 
 
 def test_home_folders(monkeypatch, tmp_path):

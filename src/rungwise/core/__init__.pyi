@@ -49,6 +49,7 @@ from ._limits import too_large as too_large
 from ._limits import variable as variable
 from ._untrusted_files import MissingFileError as MissingFileError
 from ._untrusted_files import is_regular as is_regular
+from ._untrusted_files import is_settled as is_settled
 from ._untrusted_files import opened_file as opened_file
 from ._untrusted_files import parse_json as parse_json
 from ._untrusted_files import read_bytes as read_bytes

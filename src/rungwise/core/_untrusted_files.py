@@ -10,6 +10,7 @@ import io
 import json
 import os
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _BUFFER = 1 << 17
+_SETTLED_NS = 2_000_000_000
 
 
 class MissingFileError(UserError):
@@ -174,6 +176,17 @@ def stamp(path: Path) -> tuple[int, ...] | None:
     except (OSError, ValueError, UserError):
         return None
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def is_settled(modified: int) -> bool:
+    """Whether a file's time tells it from what is written into it from now on.
+
+    Within two seconds after a write, a file may be written again in the same tick of its clock.
+
+    Args:
+        modified: Time of the last write, in nanoseconds since 1970.
+    """
+    return time.time_ns() - modified > _SETTLED_NS
 
 
 def _check(path: Path, about: os.stat_result, limit: LimitName | None) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from rungwise.core import limits
+from rungwise.core import is_settled, limits
 from rungwise.core.network import address_of
 from rungwise.core.version import __version__
 from rungwise.data._collection import CollectionSource
 from rungwise.data.layouts import folder_of_pictures
 
-_SETTLED = 2_000_000_000
-"""Nanoseconds after a write within which a file may be written again in the same tick of its clock."""
 _EXTRAS = ("pillow_heif",)
 """Packages that let more files be read."""
 
@@ -39,7 +36,6 @@ def listing_of(source: CollectionSource, *, without: Path) -> str:
     found = hashlib.blake2b(digest_size=20)
     extras = [find_spec(one) is not None for one in _EXTRAS]
     found.update(repr((__version__, sorted(asdict(limits()).items()), extras)).encode())
-    newest = time.time_ns() - _SETTLED
     files = [path for path in map(Path, source.paths) if path.is_file()]
     captions = [Path(source.captions)] if source.captions else []
     places = dict.fromkeys([*source.folders, *map(folder_of_pictures, files), *captions])
@@ -47,17 +43,17 @@ def listing_of(source: CollectionSource, *, without: Path) -> str:
         for place in places:
             if address_of(place) is not None:
                 return ""
-            if not _add(found, place, os.path.realpath(without), newest):
+            if not _add(found, place, os.path.realpath(without)):
                 return ""
     except OSError:
         return ""
     return found.hexdigest()
 
 
-def _add(found: hashlib.blake2b, place: Path, without: str, newest: int) -> bool:
+def _add(found: hashlib.blake2b, place: Path, without: str) -> bool:
     """Add a file, or a folder with all that is below it; false where a file is too new to tell."""
     if not place.is_dir():
-        return _add_stamp(found, str(place), os.stat(place), newest)  # noqa: PTH116
+        return _add_stamp(found, str(place), os.stat(place))  # noqa: PTH116
     left, seen = [str(place)], {os.path.realpath(place)}
     while left:
         folder = left.pop()
@@ -70,7 +66,7 @@ def _add(found: hashlib.blake2b, place: Path, without: str, newest: int) -> bool
             except FileNotFoundError:  # a link to nothing
                 is_folder, status = False, entry.stat(follow_symlinks=False)
             if status is not None:
-                if not _add_stamp(found, entry.path, status, newest):
+                if not _add_stamp(found, entry.path, status):
                     return False
                 continue
             real = os.path.realpath(entry.path)
@@ -84,8 +80,8 @@ def _add(found: hashlib.blake2b, place: Path, without: str, newest: int) -> bool
     return True
 
 
-def _add_stamp(found: hashlib.blake2b, path: str, status: os.stat_result, newest: int) -> bool:
+def _add_stamp(found: hashlib.blake2b, path: str, status: os.stat_result) -> bool:
     # The time of the last change tells of new rights, and of a file whose time of writing was set back.
     times = status.st_mtime_ns, status.st_ctime_ns
     found.update(b"%s\0%d %d %d\0" % (os.fsencode(path), status.st_size, *times))
-    return status.st_mtime_ns < newest
+    return is_settled(status.st_mtime_ns)

@@ -24,6 +24,8 @@ from rungwise.index.layout import (
     keep_favourite,
     location,
     manifest,
+    read_favourites,
+    read_grades,
     save_search,
     take_back,
 )
@@ -122,7 +124,7 @@ def test_an_address_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "write",
+    "use",
     [
         lambda folder: keep_favourite(folder, "a"),
         lambda folder: save_search(folder, SavedSearch("x", "a", "", "")),
@@ -131,10 +133,14 @@ def test_an_address_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch
         lambda folder: take_back(folder, "boats", "a"),
         lambda folder: add_queries(folder, ["boats"], days=1, most=1),
         lambda folder: forget_queries(folder),
+        lambda folder: read_favourites(folder),
+        lambda folder: read_grades(folder),
     ],
 )
-def test_a_folder_that_was_moved_away_is_not_made_anew(tmp_path: Path, write: Callable[[Path], object]) -> None:
-    """Else an index that is moved to its name would come to lie inside it."""
+def test_a_folder_that_was_moved_away_is_neither_made_anew_nor_taken_for_empty(
+    tmp_path: Path, use: Callable[[Path], object]
+) -> None:
+    """Made anew, an index that is moved to its name would come to lie inside it."""
     with pytest.raises(UserError, match="moved: no index here, in which"):
-        write(tmp_path / "moved")
+        use(tmp_path / "moved")
     assert not list(tmp_path.iterdir())

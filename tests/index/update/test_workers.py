@@ -24,7 +24,7 @@ import pytest
 import torch
 from PIL import Image
 
-from rungwise.core import UserError
+from rungwise.core import UserError, _untrusted_files
 from rungwise.core.compute import cluster
 from rungwise.core.network import file_system
 from rungwise.data import ImageCaptions, read
@@ -33,7 +33,6 @@ from rungwise.encoders.images import ImageConfig
 from rungwise.index import Index
 from rungwise.index._items import Items, ItemSource
 from rungwise.index.update import Changes, Workers
-from rungwise.index.update import _file_reader as file_reader
 from rungwise.index.update import _workers as workers
 from rungwise.index.update._file_reader import ToLookAt
 from rungwise.models import DualEncoder, EncodedImages, JointEmbedding, VSEConfig, load_dual_encoder
@@ -130,7 +129,7 @@ def load_apart(settings: dict[str, str], model: Path, cache: Path) -> DualEncode
     """
     os.environ.update(settings)
     os.environ["RUNGWISE_CACHE"] = str(cache)
-    file_reader._SETTLED = 0
+    _untrusted_files._SETTLED_NS = 0
     return load_dual_encoder(model)
 
 
@@ -226,7 +225,7 @@ def on_ray(
 ) -> Callable[[], Together]:
     """By Ray's workers, each of which loads a network from its folder."""
     monkeypatch.setattr(workers, "_SHARE", 8)
-    monkeypatch.setattr(file_reader, "_SETTLED", 0)
+    monkeypatch.setattr(_untrusted_files, "_SETTLED_NS", 0)
     monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache of one"))
     return lambda: Together.on_ray(tmp_path, model_folder)
 

@@ -69,6 +69,18 @@ def test_a_favourite_whose_picture_is_gone_is_not_shown_and_can_be_unmarked(clie
     assert ids(app.delete("/favourites/0-red").json()) == []
 
 
+def test_what_is_kept_in_a_folder_that_is_away_is_not_said_to_be_nothing(client: TestClient, index: Index) -> None:
+    client.put("/favourites/0-red")
+    client.put("/searches/summer", json={"q": "sea", "where": ""})
+    client.post("/grades", json={"query": "red", "id": "0-red", "grade": "right"})
+    away = index.folder.rename(index.folder.with_name("away"))
+    asked = [client.get(path) for path in ("/favourites", "/searches", "/grades?q=red", "/search?favourites=true")]
+    asked += [client.put("/favourites/1-green"), client.delete("/searches/summer")]
+    assert [(one.status_code, one.headers.get("Retry-After")) for one in asked] == [(503, "5")] * len(asked)
+    away.rename(index.folder)
+    assert ids(client.get("/favourites").json()) == hits(client) == ["0-red"]
+
+
 def test_searches_are_saved_under_a_name_and_forgotten(client: TestClient) -> None:
     for name, query, where in (("summer", "a beach", ""), ("Reds", " red ", "width > 10"), ("summer", "sea", "")):
         assert client.put(f"/searches/{name}", json={"q": query, "where": where}).status_code == 200

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rungwise.calibration import Background
 from rungwise.core.compute import products
+from rungwise.index._ranking import HASH
 from rungwise.index.stores import Metric, Store, Vectors
 from rungwise.similarity import Similarity, unit_rows
 
@@ -30,7 +31,7 @@ class NullSample:
     @classmethod
     def of(cls, store: Store, size: int = SAMPLED) -> NullSample:
         """The sample of a store of pictures; all rows where there are no more than ``size``."""
-        rows = store.get(store.drawn(size))
+        rows = store.labelled(store.drawn(size), HASH)  # which folding has read, where vectors are held in memory
         vectors = np.stack([row.vector for row in rows.values()]) if rows else np.empty((0, store.dimension))
         return cls(np.asarray(vectors, np.float32), max(store.count(), len(rows)), store.similarity)
 

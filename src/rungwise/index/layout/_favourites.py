@@ -25,6 +25,7 @@ from rungwise.index.layout.manifest import GRADES
 
 FAVOURITES = "favourites.jsonl"
 """Name of the file in the folder of an index."""
+_WHAT = "favourites and saved searches"
 MOST_BYTES = 32 << 20
 MOST_FAVOURITES, MOST_SEARCHES = 10_000, 1_000
 LONGEST_SEARCH_NAME = 100
@@ -111,8 +112,15 @@ def why_not_kept(folder: Path | None) -> str:
 
 
 def read_favourites(folder: Path | None) -> Favourites:
-    """The favourites and saved searches of an index folder; none where nobody keeps any, or they are not kept."""
-    return Favourites() if folder is None or why_not_kept(folder) else _read(folder / FAVOURITES)
+    """The favourites and saved searches of an index folder; none where nobody keeps any, or they are not kept.
+
+    Raises:
+        UnavailableError: If the folder is gone.
+    """
+    if folder is None or why_not_kept(folder):
+        return Favourites()
+    location.require_there(folder, _WHAT)
+    return _read(folder / FAVOURITES)
 
 
 def keep_favourite(folder: Path, item_id: str, *, kept: bool = True) -> None:
@@ -185,8 +193,8 @@ def move_marks(folder: Path, moved: Mapping[str, str]) -> None:
 def _writing(folder: Path) -> Iterator[Path]:
     """The file, for one who may append to it."""
     if reason := why_not_kept(folder):
-        raise UserError(f"favourites and saved searches are not kept: {reason}; serve a copy in a folder")
-    location.require_there(folder, "favourites and saved searches")
+        raise UserError(f"{_WHAT} are not kept: {reason}; serve a copy in a folder")
+    location.require_there(folder, _WHAT)
     path = folder / FAVOURITES
     with explained(path), location.writing_alone(folder, GRADES_LOCK):
         staging.sweep(path)  # of a process that died while it wrote the file anew
@@ -199,7 +207,7 @@ def _append(path: Path, line: bytes) -> None:
         yield from map(_line_of_picture, found.pictures)
         yield from map(_line_of_search, found.searches)
 
-    sealed_lines.append(path, line, MOST_BYTES, kept, "favourites and saved searches")
+    sealed_lines.append(path, line, MOST_BYTES, kept, _WHAT)
 
 
 def _line_of_picture(one: Favourite, *, kept: bool = True) -> bytes:

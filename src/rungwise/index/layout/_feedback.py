@@ -108,7 +108,8 @@ def now() -> str:
 
 
 def read_grades(folder: Path) -> Grades:
-    """The grades of an index folder; none where nobody gave any."""
+    """The grades of an index folder; none where nobody gave any; an UnavailableError where the folder is gone."""
+    location.require_there(folder, "grades")
     with location.at_hand(folder, [GRADES]) as at_hand:
         return _read(at_hand / GRADES)
 

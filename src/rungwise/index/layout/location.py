@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from rungwise.core import UserError
+from rungwise.core import UnavailableError, UserError
 from rungwise.core.disk import locks
 from rungwise.core.network import address_of, errors_in_one_line, file_system
 from rungwise.index.stores import is_milvus
@@ -33,12 +33,13 @@ def writing_alone(place: Path, name: str = locks.LOCK) -> AbstractContextManager
 
 
 def require_there(place: Path, what: str) -> None:
-    """Refuse to write where the folder is gone, as while another index takes its place.
+    """Refuse to read or write what people keep where the folder is gone, as while another index takes its place.
 
-    A lock would make the folder anew, and the other index, moved to that name, would come to lie inside it.
+    Whoever reads would take it for nothing kept. A lock of whoever writes would make the folder anew, and the other
+    index, moved to that name, would come to lie inside it.
     """
     if address_of(place) is None and not place.is_dir():
-        raise UserError(f"{place}: no index here, in which {what} could be kept; try again once it is back")
+        raise UnavailableError(f"{place}: no index here, in which {what} could be kept; try again once it is back")
 
 
 def alone(place: Path, what: str, name: str) -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import UserError, digest_of_parts
+from rungwise.core import UserError, digest_of_parts, is_settled
 from rungwise.core.compute import cores, thread_pool
 from rungwise.core.network import address_of, object_stamp
 from rungwise.data import ImageCaptions, Issue, Value
@@ -30,8 +30,6 @@ MOST = 4096
 """Number of pictures of the largest batch."""
 _SECONDS = 10.0
 """Seconds that a batch takes about, which is what a killed run has to do again."""
-_SETTLED = 2_000_000_000
-"""Nanoseconds after a write within which a file may be written again in the same tick of its clock."""
 
 Stamp = tuple[int, int]
 """Size in bytes and time of a file in nanoseconds since 1970; (-1, 0) where there are none."""
@@ -177,8 +175,7 @@ def look_at(asked: FileToRead, picture: Picture, thumbnails: Thumbnails | None) 
     small = None
     if thumbnails is not None and not thumbnails.has(content):
         small = thumbnails.make(data)
-    unsettled = time.time_ns() - source.modified < _SETTLED
-    source = replace(source, content=content, size=-1 if unsettled else source.size)
+    source = replace(source, content=content, size=source.size if is_settled(source.modified) else -1)
     return FileContent(asked.position, item, source, stamp, facts | {"hash": content}, small, notes=tuple(notes))
 
 

@@ -52,7 +52,7 @@ class AccessGuard:
         app: Application behind the guard.
         names: Names under which the application may be requested; None for any. The address at which a connection
             arrived is always one.
-        tokens: AccessTokens, of which every request needs one; None for no tokens.
+        tokens: Tokens, one of which every request needs; None for no tokens.
         needed: Function that gives the right that a request needs; None for all of them.
     """
 
