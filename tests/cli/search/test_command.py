@@ -228,6 +228,16 @@ def test_mistakes_are_one_line_of_both(
     assert printed.out == ""
 
 
+def test_a_misspelt_filter_is_refused_before_a_model_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded: list[object] = []
+    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: loaded.append(1))
+    assert main(["search", str(folder), "red", "--where", "pric > 3"]) == 2
+    assert "did you mean price?" in capsys.readouterr().err
+    assert loaded == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

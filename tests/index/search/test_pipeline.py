@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.calibration import BEYOND, QueryJudgement
 from rungwise.core import UserError
 from rungwise.index import Condition, SearchOptions, Where
-from rungwise.index._ranking import PictureCandidates
+from rungwise.index._ranking import JudgedRanking, PictureCandidates
 from rungwise.index.search import fused, groups_of
-from rungwise.index.stores import LabelledVector, Row, label_of
+from rungwise.index.stores import LabelledVector, Row, StoreHits, label_of
 from rungwise.similarity import Cosine, Inner
 from tests.index.toy_store import ToyStore
 
@@ -169,3 +170,23 @@ def test_vectors_that_are_known_from_whole_rows_are_not_asked_for() -> None:
     assert [*found] == ["p1", "p2", "p0"]
     assert store.asked == 2
     assert found["p1"].label == STORE.rows["p1"].record["hash"]
+
+
+def test_a_ranking_that_was_judged_before_takes_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another page, or another filter, of the same query asks for the nearest before the end, however deep that is."""
+    whole, cut = candidates(), 300
+    judgement = QueryJudgement(np.linspace(1, 0, ROWS), np.repeat([1, BEYOND], [cut, ROWS - cut]), cut, 1.0)
+    ranking = JudgedRanking(whole.nearest(ROWS), whole.nearest_scores(ROWS), judgement, 0.5, "made")
+    searched, search = [], STORE.search
+
+    def counted(*given: object, **named: object) -> StoreHits:
+        searched.append(given)
+        return search(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(STORE, "search", counted)
+    some = candidates()
+    groups = groups_of(
+        some, 25, by_words=["p7"], reorder=None, fold=True, diversity=0.0, judged=ranking, certain=["p7"]
+    )
+    assert sum(1 + len(group.folded) for group in groups if group.rung != BEYOND) >= cut
+    assert len(searched) == 1

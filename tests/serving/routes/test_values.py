@@ -13,6 +13,7 @@ from rungwise.index import ExactStore, Index
 from rungwise.index.stores import StoreCounts, count_records
 from rungwise.serving import _app as app
 from rungwise.serving import create_app
+from rungwise.serving.routes import values
 from rungwise.serving.state import Overviews
 from tests.colour_model import COLOURS, ColourModel
 
@@ -81,6 +82,9 @@ def test_what_is_typed_is_found_and_counted_though_some_pictures_stand_for_all(
     assert (len(shown["values"]), shown["more"]) == (3, False)
     shown = client.get("/values?column=folder&contains=1&k=3").json()
     assert (len(shown["values"]), shown["more"]) == (3, True)
+    monkeypatch.setattr(values, "_COUNTED", 2)
+    shown = client.get("/values?column=folder&contains=trips/0&k=3").json()
+    assert (len(shown["values"]), shown["more"]) == (2, True)
 
 
 def test_until_pictures_are_counted_no_value_is_found(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,13 +23,13 @@ from rungwise.index import (
     Searcher,
     SearchOptions,
     Term,
-    Where,
     parse_query,
     parse_where,
 )
 
 if TYPE_CHECKING:
     from rungwise.cli.search._options import SearchCommand
+    from rungwise.index.filters import UnderstoodWhere
     from rungwise.models import PairScorer
 
 
@@ -39,10 +39,11 @@ def search(asked: SearchCommand) -> SearchOutput:
     Raises:
         UserError: If there is no index, the query or the filter is invalid, or a file cannot be read.
     """
-    where = None if asked.where is None else parse_where(asked.where)
+    typed_where = None if asked.where is None else parse_where(asked.where)
     typed = parse_query(asked.query) if asked.query is not None else None
     place: Any = asked.index if "://" in asked.index else Path(asked.index)
     index = Index.open(place)
+    where = None if typed_where is None else index.understood(typed_where)  # before the model, which may take long
     if typed is None and not (asked.image or asked.like or asked.unlike):
         return _listed(asked, index, where)
     model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
@@ -86,13 +87,12 @@ def search(asked: SearchCommand) -> SearchOutput:
     )
 
 
-def _listed(asked: SearchCommand, index: Index, where: Where | None) -> SearchOutput:
+def _listed(asked: SearchCommand, index: Index, where: UnderstoodWhere | None) -> SearchOutput:
     """Pictures that fulfil a filter, the newest first."""
-    understood = index.understood(where or Where())
-    ids = index.newest(asked.k + 1, asked.offset, understood)
+    ids = index.newest(asked.k + 1, asked.offset, where)
     return SearchOutput(
         query="",
-        notes=understood.notes,
+        notes=() if where is None else where.notes,
         hits=_shown(index, [(one, None) for one in ids[: asked.k]]),
         more=len(ids) > asked.k,
         first=asked.offset + 1,

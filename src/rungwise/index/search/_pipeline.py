@@ -51,6 +51,8 @@ def groups_of(
         certain: Ids of ``by_words`` that stand before the end, whatever their vectors say.
     """
     head: list[str] = []
+    if judged is not None:
+        candidates.nearest(max(POOL, judged.cut))  # once: what is asked for below is among them
     if by_words or reorder:
         head = fused([candidates.nearest(POOL), by_words])
         head = reorder(head) if reorder else head

@@ -22,6 +22,8 @@ _MOST = 1000
 _SOUGHT: tuple[responses.ColumnType, ...] = ("text", "texts")
 _LOOKED_AT = 2000
 """Number of pictures whose values begin as typed that are looked at, where a store cannot count all."""
+_COUNTED = 100
+"""Number of values whose pictures such a store counts, each by a question of its own."""
 _LAST = "\U0010ffff"
 """The last character, which no text goes beyond."""
 
@@ -43,7 +45,10 @@ def routes(current: Current, work: Workload, overviews: Overviews) -> APIRouter:
         ] = None,
         k: Annotated[int, Query(ge=1, le=_MOST, description="How many values; more than there are means all.")] = 30,
     ) -> Response:
-        """Values of a column, each with its number of pictures; those that are typed are counted in any case."""
+        """Values of a column, each with its number of pictures; those that are typed are counted in any case.
+
+        Where only some pictures were looked at, at most 100 that are typed are counted and given.
+        """
         served = current.now()
         facets = overviews.facets_of(served)
         types = {one.name: one.type for one in overviews.columns_of(served)}
@@ -55,7 +60,7 @@ def routes(current: Current, work: Workload, overviews: Overviews) -> APIRouter:
         if facets.about and contains.strip() and types[column] in _SOUGHT:
             known = [one.value for one in found]
             found, beyond = await work.read(
-                request, partial(_counted, served, column, types[column], contains, known, k)
+                request, partial(_counted, served, column, types[column], contains, known, min(k, _COUNTED))
             )
             return json_answer(responses.ColumnValues(served.version, column, True, False, found, more or beyond))
         return json_answer(responses.ColumnValues(served.version, column, True, facets.about, found, more))
