@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from rungwise.core import UnavailableError
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.index import ExactStore, Index, Searcher
@@ -193,6 +194,27 @@ def test_columns_that_cannot_be_counted_leave_those_of_before(
     assert overviews.columns_of(now) == now.columns
     assert overviews.facets_of(now) is None
     assert "columns of the index" in caplog.text
+
+
+def test_a_store_that_is_away_is_a_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no fault of the program, so that no traceback is needed."""
+
+    def away(*_: object) -> None:
+        raise UnavailableError("milvus://db/pets: does not answer;\ncheck that it runs")
+
+    overviews, now = Overviews(), served(tmp_path)
+    monkeypatch.setattr(ExactStore, "counts", away)
+    monkeypatch.setattr(overview, "overview", away)
+    overviews.columns_of(now)
+    overviews.of(now)
+    overviews.settle()
+    assert sorted(caplog.messages) == [
+        f"{what}: milvus://db/pets: does not answer; check that it runs"
+        for what in ("no overview of the index could be made", "the columns of the index could not be read")
+    ]
+    assert not any(one.exc_info for one in caplog.records)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from ._html_page import whole_characters as whole_characters
 from ._native_lines import lines_of_failure_kept as lines_of_failure_kept
 from ._native_lines import native_lines_dropped as native_lines_dropped
 from ._native_lines import separate_native_lines as separate_native_lines
+from ._printable import line_of as line_of
 from ._printable import printable as printable
 from ._printable import quoted as quoted
 from ._progress import QUIET_SECONDS as QUIET_SECONDS

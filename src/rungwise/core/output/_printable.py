@@ -30,6 +30,15 @@ def quoted(text: str, most: int = 80) -> str:
     return repr(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
+def line_of(error: BaseException) -> str:
+    r"""The message of an error in one printable line, or its type where it has none.
+
+    >>> line_of(ValueError("two\nlines")), line_of(MemoryError())
+    ('two lines', 'MemoryError')
+    """
+    return printable(" ".join(str(error).split()) or type(error).__name__)
+
+
 def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

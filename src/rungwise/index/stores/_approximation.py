@@ -44,7 +44,7 @@ class Approximation(Bounded):
         probes: Number of partitions it looks into. A graph has one for each million rows; codes have one for each
             thousand, of which more are looked into under a filter, the fewer rows pass it.
         ef: Number of candidates that the walk through a graph keeps (HNSW, section 4).
-        refine: Multiple of k candidates that are compared by their full vectors.
+        refine: Multiple of k candidates that are compared by their full vectors; at most 4,096 of them, or k if more.
         flat: Number of rows that pass a filter up to which they are all compared.
     """
 

@@ -16,7 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from rungwise.core import UserError, read_text, stamp, unreadable
-from rungwise.core.output import printable
+from rungwise.core.output import line_of, printable
 from rungwise.core.text import person_name
 from rungwise.serving.access._rights import RIGHTS, Right, Visitor
 from rungwise.serving.access._tokens import SHORTEST, AccessTokens, NamedToken, checked_token, seal_of
@@ -89,7 +89,7 @@ class TokenFile(AccessTokens):
             self._replace(_read(self.path))
         except (UserError, OSError, MemoryError) as error:
             # Read again by the next look: a removed token must end though the disk or the system failed just once.
-            reason = printable(" ".join(str(error).split()) or type(error).__name__)
+            reason = line_of(error)
             if changed or reason != self._failed:
                 _log.warning("the tokens of before stay in force: %s", reason)
             self._failed = reason

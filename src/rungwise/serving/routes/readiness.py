@@ -17,7 +17,7 @@ from fastapi import APIRouter, HTTPException, Response
 from rungwise.core import UnavailableError
 from rungwise.core.compute import thread_pool
 from rungwise.core.network import answered_within
-from rungwise.core.output import printable
+from rungwise.core.output import line_of
 from rungwise.serving.schemas import json_answer, refusals, responses
 from rungwise.serving.state import Current, ServedIndex
 
@@ -44,7 +44,7 @@ def routes(current: Current, seconds: float) -> APIRouter:
         except TimeoutError:
             raise HTTPException(503, store.why_late, _RETRY) from None
         except Exception as error:  # whatever a store says when it is away
-            store.say(printable(" ".join(str(error).split()) or type(error).__name__))
+            store.say(line_of(error))
             raise HTTPException(503, _reason(error, store, current), _RETRY) from error
         return json_answer(responses.Ready("ready", pictures, current.problem))
 

@@ -16,7 +16,7 @@ from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
 from rungwise.core import UnavailableError, UserError
-from rungwise.core.output import printable
+from rungwise.core.output import line_of
 from rungwise.serving.state import Current, ServedIndex
 
 __all__ = ["renewed_routes"]
@@ -47,7 +47,7 @@ def renewed_routes(current: Current, seconds: float) -> type[APIRoute]:
                     if not await _renewed(current, before, seconds):
                         if (problem := current.problem) is None or not await asyncio.to_thread(_is_gone, before):
                             raise
-                        _log.warning("%s", printable(" ".join(str(error).split())))
+                        _log.warning("%s", line_of(error))
                         message = f"the store of the index cannot be read; {problem}"
                         raise HTTPException(503, message, {"Retry-After": "5"}) from error
                 return await answer(request)

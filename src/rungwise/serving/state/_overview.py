@@ -18,7 +18,8 @@ from time import monotonic
 
 import numpy as np
 
-from rungwise.core import limits
+from rungwise.core import UserError, limits
+from rungwise.core.output import line_of
 from rungwise.index import FACTS, Row
 from rungwise.index.filters import OWN
 from rungwise.index.stores import words_of
@@ -124,7 +125,9 @@ class Overviews:
             made = Facets(served.index.picture_store.counts(limits().column_values), served.columns)
             with self._lock:
                 self._facets = served.version, made
-        except Exception:  # the filters of before are better than none
+        except UserError as error:  # such as a store that is away; the filters of before are better than none
+            _log.warning("the columns of the index could not be read: %s", line_of(error))
+        except Exception:
             _log.exception("the columns of the index could not be read")
         finally:
             with self._lock:
@@ -138,7 +141,9 @@ class Overviews:
             made = overview(served)
             with self._lock:
                 self.at_hand = made
-        except Exception:  # a page without groups is better than none
+        except UserError as error:  # a page without groups is better than none
+            _log.warning("no overview of the index could be made: %s", line_of(error))
+        except Exception:
             _log.exception("no overview of the index could be made")
         finally:
             with self._lock:

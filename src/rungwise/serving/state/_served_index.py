@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TypeVar
 
 from rungwise.core import UnavailableError, digest_of_parts
-from rungwise.core.output import printable
+from rungwise.core.output import line_of
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
 from rungwise.index.stores import StoreCounts, count_records
@@ -189,7 +189,7 @@ class Current:
                 self._load(folder, look)
             self._said = self._said if self.problem else ""
         except Exception as error:  # the store is away, or there is no memory: the next look tells more
-            self._say(f"the place of the index cannot be looked at; what was read is served on: {_line(error)}")
+            self._say(f"the place of the index cannot be looked at; what was read is served on: {line_of(error)}")
         finally:
             with self._lock:
                 self._looking = None
@@ -221,7 +221,7 @@ class Current:
             raise
         except Exception as error:  # whatever it is, the old one is served on
             self._refused, self.problem = (look, self._clock()), problem
-            self._say(f"the index cannot be opened anew; {_OLD}: {_line(error)}")
+            self._say(f"the index cannot be opened anew; {_OLD}: {line_of(error)}")
 
     def _take(self, served: ServedIndex, before: ServedIndex, look: Stamps) -> bool:
         """Serve a version in place of the one before, unless that was changed meanwhile: the next look reads it."""
@@ -252,10 +252,6 @@ def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
         columns=uncounted(Facets(StoreCounts(some, looked_at, looked_at)).columns),
         found=PictureCache(index),
     )
-
-
-def _line(error: Exception) -> str:
-    return printable(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _version(look: Stamps) -> str:

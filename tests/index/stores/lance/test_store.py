@@ -33,6 +33,7 @@ from rungwise.index import Both, Condition, Either, LanceStore, Store, Where
 from rungwise.index.filters import Expression
 from rungwise.index.stores import ApproximateIndex, Approximation
 from rungwise.index.stores._engine_rows import as_text, column_of, from_engine, to_engine
+from rungwise.index.stores.lance import _engine_search as engine_search
 from rungwise.index.stores.lance import _snapshot as snapshot
 from rungwise.index.stores.lance import store as lance
 from rungwise.index.stores.lance._rows import as_list
@@ -349,6 +350,14 @@ def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_fil
         known = dict(zip(exact.ids[query], exact.scores[query].tolist(), strict=True))
         for name, score in zip(near.ids[query], near.scores[query].tolist(), strict=True):
             assert known.get(name, score) == pytest.approx(score, abs=1e-6)
+    exact = store.search(vectors[:50], 10, exact=True)
+    recalled = []
+    for most in (engine_search.COMPARED, 30, 1):  # candidates by whole vectors: as many as are set, then fewer
+        monkeypatch.setattr(engine_search, "COMPARED", most)
+        near = store.search(vectors[:50], 10)
+        assert {len(one) for one in near.ids} == {10}
+        recalled.append(np.mean([len(set(one) & set(other)) for one, other in zip(exact.ids, near.ids, strict=True)]))
+    assert recalled[0] > recalled[1] > recalled[2] > 2
 
 
 @pytest.mark.parametrize("in_memory", [True, False])

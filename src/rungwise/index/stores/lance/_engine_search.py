@@ -18,6 +18,8 @@ from rungwise.index.stores.lance._table_rows import EngineFilter, TableRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+COMPARED = 4096
+"""Candidates of one search that are compared by their whole vectors, which lie anywhere on the disk; or k, if more."""
 _MORE = 16
 """Rows beyond k that are fetched at first, which nearly always shows that no equal score was cut off."""
 _UNIT = 1e-4
@@ -61,8 +63,9 @@ class EngineSearch:
     def near(self, query: EngineQuery, settings: Approximation, *, graph: bool) -> EngineCandidates | None:
         """Candidates of the approximate index, a graph or codes; None if it finds fewer rows than there may be."""
         wanted = query.k + len(query.filter.without)
-        asked = self._asked(query, wanted).refine_factor(settings.refine).nprobes(settings.probes)
-        found = (asked.ef(max(settings.ef, wanted * settings.refine)) if graph else asked).to_arrow()
+        refine = max(1, min(settings.refine, COMPARED // wanted))
+        asked = self._asked(query, wanted).refine_factor(refine).nprobes(settings.probes)
+        found = (asked.ef(max(settings.ef, wanted * refine)) if graph else asked).to_arrow()
         return self._scored(found, query) if found.num_rows == wanted else None
 
     def compared(self, query: EngineQuery) -> EngineCandidates:
