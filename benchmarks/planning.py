@@ -379,8 +379,7 @@ def rates_of(found: Measured, known: Once, exported: str) -> dict[tuple[str, int
         - known["exported_process"]
         - weights,
     }
-    if held:
-        made["held_search", n] = found.lines["one search"]
+    made["held_search" if held else "codes_search", n] = found.lines["one search"]
     if "building" in found.lines:
         written = rows / STORED["lance_insert"].value
         if not held:

@@ -86,20 +86,21 @@ def test_lancedb_is_reckoned_with_the_index_that_it_makes(rows: int, index: str 
     vectors = {rate.what for rate in sizes_of(STORED, "held_vectors")}
     assert bool(vectors & {rate.what for rate in found.searching[1].rates}) == (index is None)
     for name in ("graph", "codes"):
-        assert (STORED[f"{name}_search"].what in used) == (name == index)
+        assert (STORED[f"{name}_build"].what in used) == (name == index)
 
 
-def test_with_an_index_a_search_is_reckoned_from_what_was_measured_with_one() -> None:
-    none = {name: rate for name, rate in STORED.items() if not name.startswith(("codes_vectors", "codes_memory"))}
-    for rows in (200_000, 10**6):
-        search, vectors = (found := costs_of("lance", Need(rows), none)).search, found.searching[1]
-        assert (vectors.name, vectors.value) == ("search: vectors", search.value)
-        assert found.memory.value == pytest.approx(without_rows() + growth(none, "held_memory", rows).value)
-    measured = {**none, sized_name("codes_vectors", 10**6): sized_rate("codes_vectors", 10**6, 40.0)}
-    measured[sized_name("codes_memory", 10**6)] = sized_rate("codes_memory", 10**6, 3e9)
-    found = costs_of("lance", Need(10**6), measured)
-    assert found.searching[1].value == 40.0
-    assert found.memory.value == pytest.approx(3e9 + without_rows())
+def test_a_search_and_the_memory_are_reckoned_from_what_was_measured_with_the_same_index() -> None:
+    graph = costs_of("lance", Need(200_000), STORED)
+    assert (graph.searching[1].name, graph.searching[1].value) == ("search: vectors", graph.search.value)
+    assert graph.memory.value == pytest.approx(without_rows() + 200_000 * STORED["graph_memory"].value)
+    measured = dict(STORED)
+    for name, value in (("codes_search", 20.0), ("codes_vectors", 40.0), ("codes_memory", 3e9)):
+        measured[sized_name(name, 10**6)] = sized_rate(name, 10**6, value)
+    codes = costs_of("lance", Need(10**6), measured)
+    assert (codes.search.value, codes.searching[1].value) == (20.0, 40.0)
+    assert codes.memory.value == pytest.approx(without_rows() + 3e9)
+    twice = costs_of("lance", Need(10**6, dimension=1024), measured)
+    assert (twice.search.value, twice.searching[1].value) == (40.0, 80.0)
 
 
 def test_half_precision_halves_the_vectors_of_lancedb_alone() -> None:

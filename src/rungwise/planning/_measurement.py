@@ -157,9 +157,9 @@ def _searches(
             machine=HERE,
         )
         return {**rates, "milvus_search": search}
-    name = "held_vectors" if store.exact else "codes_vectors"
-    rates = _rescaled(rates, name, usual, found["vectors"], dimension)
-    return _rescaled(rates, "held_search", usual, found["store"], dimension) if store.exact else rates
+    kind = "held" if store.exact else "codes"
+    rates = _rescaled(rates, f"{kind}_vectors", usual, found["vectors"], dimension)
+    return _rescaled(rates, f"{kind}_search", usual, found["store"], dimension)
 
 
 def _rescaled(rates: Rates, name: str, rows: int, value: float, dimension: int) -> Rates:

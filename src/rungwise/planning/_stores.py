@@ -14,7 +14,7 @@ from rungwise.planning._growth import Growth, growth
 from rungwise.planning._model_size import ModelSize, model_size
 from rungwise.planning._need import USUAL_DIMENSIONS, Need, StoreKind
 from rungwise.planning._quantity import Quantity, Unit
-from rungwise.planning._rates import Rates, sizes_of
+from rungwise.planning._rates import Rates
 
 SLOWEST_MS = 100.0
 """Time of a search that a person does not notice; slower searches are better distributed over machines."""
@@ -208,27 +208,16 @@ def _lance(of: _Reckoning) -> StoreCosts:
 
 
 def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) -> StoreCosts:
-    n, r, d = of.need.pictures, of.need.rows, of.need.numbers
-    kept, making, searching = f"{kind}_disk", f"{kind}_build", f"{kind}_search"
-    (_, d_kept) = of.measured_with(kept)
-    (n_made, d_made), (n_searched, d_searched) = of.measured_with(making), of.measured_with(searching)
+    r, d = of.need.rows, of.need.numbers
+    kept, making = f"{kind}_disk", f"{kind}_build"
+    (_, d_kept), (n_made, d_made) = of.measured_with(kept), of.measured_with(making)
     slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
-    search = of.search(
-        of[searching] * (max(1.0, n / n_searched) * d / d_searched),
-        f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
-        searching,
-        rows=n,
-    )
-    vectors = Growth(search.known, "as one search", search.rates)
-    if sizes_of(of.rates, "codes_vectors"):
-        vectors = growth(of.rates, "codes_vectors", n * d / USUAL_DIMENSIONS)
-    held = "codes_memory" if sizes_of(of.rates, "codes_memory") else "held_memory"
+    search, vectors, memory = (_in_graph if kind == "graph" else _in_codes)(of)
     return of.on_one_machine(
         "lance",
         of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
         of.served(
-            growth(of.rates, held, r * d / USUAL_DIMENSIONS),
-            "vectors stay on the disk; whether it keeps up where the system caches few of them is not measured",
+            memory, "vectors stay on the disk; whether it keeps up where the system caches few of them is not measured"
         ),
         search,
         of.build(
@@ -239,6 +228,36 @@ def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) 
             remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
         ),
         vectors,
+    )
+
+
+def _in_graph(of: _Reckoning) -> tuple[Quantity, Growth, Growth]:
+    """One search in a graph, its vectors in a whole search, and the memory for its rows."""
+    n, d = of.need.pictures, of.need.numbers
+    (n_searched, d_searched), (_, d_held) = of.measured_with("graph_search"), of.measured_with("graph_memory")
+    search = of.search(
+        of["graph_search"] * (max(1.0, n / n_searched) * d / d_searched),
+        f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
+        "graph_search",
+        rows=n,
+    )
+    memory = of.need.rows * of["graph_memory"] * d / d_held
+    return (
+        search,
+        Growth(search.known, "as one search", search.rates),
+        Growth(memory, f"R x {{}} x D / {d_held}", (of.rates["graph_memory"],)),
+    )
+
+
+def _in_codes(of: _Reckoning) -> tuple[Quantity, Growth, Growth]:
+    """One search by codes, its vectors in a whole search, and the memory for its rows."""
+    as_usual = of.need.numbers / USUAL_DIMENSIONS
+    n, r = of.need.pictures * as_usual, of.need.rows * as_usual
+    search = growth(of.rates, "codes_search", n)
+    return (
+        Quantity("one search", search.value, "ms", search.formula, search.rates, round(n), of.need.numbers),
+        growth(of.rates, "codes_vectors", n),
+        growth(of.rates, "codes_memory", r),
     )
 
 
