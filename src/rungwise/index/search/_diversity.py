@@ -7,26 +7,27 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.compute import steady_products
 from rungwise.index._answers import check_diversity
 from rungwise.similarity import unit_rows
 
 NEAR_DUPLICATE = 0.98
 """Cosine from which on two pictures count as near-duplicates; benchmarks/queries.py duplicates shows why."""
 
-_ON_ONE_THREAD = 64 * 64
-"""Number of products up to which no threads are used."""
+_FEW = 64 * 64
+"""Number of products up to which a loop takes less than a library for matrices."""
 
 
 def _products(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(n, m) inner products of few rows.
+    """(n, m) inner products of hundreds of rows at most, on one thread.
 
-    Libraries for matrices put even a page of rows on threads. Where other threads want the processors, as in a server,
-    waiting for these takes a hundred times as long as multiplying.
+    Libraries for matrices put even a page of rows on threads. Where others want the processors, as in a server, waiting
+    for these takes many times as long as multiplying.
     """
-    if len(first) * len(second) <= _ON_ONE_THREAD:
+    if len(first) * len(second) <= _FEW:
         found: NDArray[np.float32] = np.einsum("id,jd->ij", first, second)
         return found
-    return np.asarray(first @ second.T)
+    return steady_products(first, second)
 
 
 class Folding:
