@@ -52,6 +52,8 @@ _QUERIES = 400
 _ENCODED = 512
 """Pictures that the model really encodes while an index is made; vectors of all others are drawn."""
 _CLIENTS, _SECONDS = 8, 12.0
+_LEAST = 0.01
+"""What two measurements cannot tell from nothing, where a rate is their difference."""
 _SMALL = 600
 """Pictures of the collection whose rows take next to nothing, but fill a batch of the model."""
 _LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -387,7 +389,7 @@ def rates_of(found: Measured, known: Once, exported: str) -> dict[tuple[str, int
         made["preparing", rows] = found.lines["building"] - written
         made["update", rows] = found.lines["update, nothing new"]
         made["indexing_memory", rows] = found.lines["memory, indexing"] - known["exported_indexing"] - weights
-    return {key: max(value, 0.0) for key, value in made.items()}
+    return {key: max(value, _LEAST) for key, value in made.items()}
 
 
 def compared(found: Measured, asked: argparse.Namespace) -> list[str]:
