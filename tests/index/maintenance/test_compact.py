@@ -48,7 +48,7 @@ def test_what_is_not_known_is_not_said() -> None:
 @pytest.mark.slow
 def test_of_an_index_in_an_object_store_the_bytes_are_asked_there(bucket: str, tmp_path: Path) -> None:
     data = colour_pictures(tmp_path / "photos", ["red", "blue"])
-    Index.build(data, ColourModel(), Path(bucket))
+    Index.build(data, ColourModel(), Path(bucket), store="lance")
     done = compact_index(Path(bucket))
     assert done.before
     assert done.after
