@@ -61,6 +61,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "search": ("search", "{}/found", "一隻狗 😀 café", "--model", "{}/run/model"),
     "check": ("check", "{}/found", "--number", "4"),
     "serve": ("serve", "{}/found", "--model", "{}/run/model", "--port", "0", "--no-browser"),
+    "token": ("token", "犬 😀", "read"),
     "export": ("export", "{}/run/model", "--out", "{}/new"),
     "import": ("import", "{}/vsepp/model_best.pth.tar", "{}/vsepp/vocab.pkl", "--out", "{}/new"),
     "push": ("push", "{}/saved_words", "someone/犬"),
