@@ -1,9 +1,13 @@
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from rungwise.index import Index
+from rungwise.index.stores import StoreFacts
 from rungwise.planning import STORED, MeasuredSample, Need, Rates, measured, plan, plan_text
+from rungwise.planning import _measurement as measurement
 from rungwise.planning._measurement import _rescaled
 from rungwise.planning._rates import HERE, sized_name, sized_rate, sizes_of
 from tests.colour_model import ColourModel, colour_pictures
@@ -80,3 +84,26 @@ def test_an_index_that_is_there_is_searched_at_its_size(tmp_path: Path) -> None:
     found = measured(STORED, Need(1000, dimension=3), model=model, stored=index, sample=SMALL, say=said.append)
     assert said[1] == "searching your index of 3 pictures"
     assert found[sized_name("words", 3)].source == "measured just now"
+
+
+@pytest.mark.parametrize(
+    ("kind", "exact", "pictures", "replaced"),
+    [
+        ("exact", True, 5_000, {"held_search", "held_vectors"}),
+        ("lance", True, 100_000, {"held_search", "held_vectors"}),
+        ("lance", False, 200_000, {"graph_search"}),
+        ("lance", False, 10**6, {"codes_search", "codes_vectors"}),
+        ("milvus", False, 200_000, {"milvus_search"}),
+    ],
+)
+def test_what_an_index_was_measured_for_is_what_a_plan_with_such_an_index_reads(
+    monkeypatch: pytest.MonkeyPatch, kind: str, exact: bool, pictures: int, replaced: set[str]
+) -> None:
+    parts = {"vectors": 80.0, "words": 1.0, "folding": 1.0, "end": 1.0, "store": 40.0}
+    monkeypatch.setattr(measurement, "search_parts", lambda *_: parts)
+    store = SimpleNamespace(about=lambda: StoreFacts(kind, exact, ""))
+    index: Any = SimpleNamespace(picture_store=store)
+    found = measurement._searches(STORED, index, ColourModel(), [], pictures, 512)
+    assert names(found) - {"words", "folding", "end"} == replaced
+    if kind == "lance":
+        assert plan(Need(pictures, store="lance"), found)["one search"].value == pytest.approx(40.0)

@@ -53,7 +53,7 @@ def listing_of(source: CollectionSource, *, without: Path) -> str:
 def _add(found: hashlib.blake2b, place: Path, without: str) -> bool:
     """Add a file, or a folder with all that is below it; false where a file is too new to tell."""
     if not place.is_dir():
-        return _add_stamp(found, str(place), os.stat(place))  # noqa: PTH116
+        return _add_stamp(found, str(place), place.stat())
     left, seen = [str(place)], {os.path.realpath(place)}
     while left:
         folder = left.pop()
