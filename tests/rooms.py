@@ -29,6 +29,7 @@ FLOORS = (
     "serving",
     "grading",
     "demo",
+    "jobs",
     "cli",
     "__main__",
     "",  # the package itself, which nothing below may import

@@ -38,7 +38,7 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("train", "evaluate", "calibrate", "relevance", "index", "search"), "{}._command"),
+    **dict.fromkeys(("train", "relevance", "index", "search"), "{}._command"),
     **dict.fromkeys(("inspect", "doctor", "verify"), "examine._{}"),
     **dict.fromkeys(("table", "compare"), "results._{}"),
     **dict.fromkeys(("export", "push"), "models._{}"),

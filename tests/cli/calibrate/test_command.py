@@ -1,6 +1,6 @@
 """Learning where relevance ends, and evaluating by what was learnt.
 
-Also tests rungwise.cli.calibrate._options, rungwise.cli.calibrate._run and rungwise.cli.evaluate._cutoffs.
+Also tests rungwise.jobs.calibrate._options, rungwise.jobs.calibrate._run and rungwise.jobs.evaluate._cutoffs.
 """
 
 import json
@@ -15,11 +15,11 @@ import pytest
 
 from rungwise.calibration import Calibration, CalibrationComparison, KindComparison, compared
 from rungwise.cli import main
-from rungwise.cli.calibrate import _run
 from rungwise.data import read
 from rungwise.evaluation import Result
 from rungwise.index import Index
 from rungwise.index.layout import add_queries
+from rungwise.jobs.calibrate import _run
 from rungwise.models import load
 from rungwise.models._encoder_pair import EncoderPair
 from rungwise.scenes import SceneConfig, generate

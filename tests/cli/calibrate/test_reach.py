@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rungwise.calibration import Calibration
-from rungwise.cli.calibrate._options import Calibrate
-from rungwise.cli.calibrate._reach import say_out_of_reach
 from rungwise.index import Index
+from rungwise.jobs.calibrate._options import Calibrate
+from rungwise.jobs.calibrate._reach import say_out_of_reach
 from rungwise.models import load
 from rungwise.models.export import export_onnx
 from rungwise.models.io import keep_calibration

@@ -3,10 +3,10 @@ from typing import ClassVar
 import numpy as np
 
 from rungwise.cli import main
-from rungwise.cli.evaluate import _inputs as inputs
 from rungwise.data import Issue
 from rungwise.evaluation import Result, evaluate
 from rungwise.evaluation.inputs import read_embeddings
+from rungwise.jobs.evaluate import _inputs as inputs
 from rungwise.metrics import _sources as sources
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.similarity import Order

@@ -5,11 +5,11 @@ import pytest
 from PIL import Image
 
 from rungwise.cli import main
-from rungwise.cli.frame import read_dual_encoder, read_model
 from rungwise.core import UserError
 from rungwise.encoders import FeatureConfig
 from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import GRUConfig
+from rungwise.jobs import read_dual_encoder, read_model
 from rungwise.models import JointEmbedding, VSEConfig
 
 

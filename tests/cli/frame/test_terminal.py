@@ -5,9 +5,9 @@ import torch
 from rich.table import Table
 
 from rungwise.cli.frame import _terminal as terminal
-from rungwise.cli.frame import chosen_device, console, program, say, say_issues
 from rungwise.data import Issue
 from rungwise.data.pictures import NEEDS_EXTRA
+from rungwise.jobs import chosen_device, console, program, say, say_issues
 
 
 def test_a_gpu_that_nobody_asked_for_is_said(
@@ -47,7 +47,7 @@ def test_codes_in_names_and_captions_never_reach_the_terminal(capsys: pytest.Cap
 
 
 def test_colours_of_ours_still_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rungwise.cli.frame._terminal import _Terminal
+    from rungwise.jobs._terminal import _Terminal
 
     coloured = _Terminal(force_terminal=True, color_system="standard")
     with coloured.capture() as captured:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from rungwise.cli.frame import (
+from rungwise.cli.frame import parse, with_ray
+from rungwise.cli.index import _maintenance as maintenance
+from rungwise.core import UserError, require_there
+from rungwise.core.disk import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
+from rungwise.core.network import address_of
+from rungwise.jobs import (
     ADVANCED,
     DEFAULT,
     AlteredModel,
@@ -26,7 +32,6 @@ from rungwise.cli.frame import (
     load_in_worker,
     location,
     model_files,
-    parse,
     pasted,
     program,
     progress_bar,
@@ -36,13 +41,7 @@ from rungwise.cli.frame import (
     say_default,
     say_issues,
     say_now,
-    with_ray,
 )
-from rungwise.cli.index import _maintenance as maintenance
-from rungwise.core import UserError, require_there
-from rungwise.core.disk import usable_cache
-from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
-from rungwise.core.network import address_of
 
 if TYPE_CHECKING:
     from rungwise.data import CollectionSource, ImageCaptions

@@ -2,60 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
 
-import tyro
-
-from rungwise.cli.frame import ADVANCED, console, parse, say
-from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.cli.frame import parse
+from rungwise.jobs import Compare, console, say
 
 _EXAMPLES = ("rungwise compare first.json second.json",)
 
 
 @dataclass
-class Compare:
+class CompareCommand(Compare):
     """Whether one model ranks better than another, or whether the difference may be chance.
 
     Attributes:
-        first: Result A, a JSON file that evaluate --out wrote.
-        second: Result B, on the same data under the same protocol.
-        measures: Numbers to compare, such as t2i/R@1. All that both have when left out.
-        level: Of the intervals.
-        draws: Of the bootstrap, and of the randomisation test.
-        seed: Of the draws.
-        by: Measure that queries are listed by, such as MRR.
         most: Queries to list a direction. The JSON has them all.
-        out: Write everything as JSON here.
     """
 
-    first: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="A")]
-    second: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="B")]
-    measures: tuple[str, ...] = ()
-    level: float = field(default=0.95, metadata=ADVANCED)
-    draws: int = field(default=2000, metadata=ADVANCED)
-    seed: int = field(default=0, metadata=ADVANCED)
-    by: str | None = None
     most: int = 5
-    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
 
 def main(arguments: list[str]) -> int:
     """Print the table and the changed queries, and write the JSON."""
-    asked = parse(Compare, arguments, "rungwise compare", examples=_EXAMPLES)
-    from rungwise.evaluation import Result, compare, render_comparison
+    asked = parse(CompareCommand, arguments, "rungwise compare", examples=_EXAMPLES)
+    from rungwise.evaluation import render_comparison
+    from rungwise.jobs import compared_results
 
-    found = compare(
-        Result.from_json(asked.first),
-        Result.from_json(asked.second),
-        asked.measures or None,
-        level=asked.level,
-        draws=asked.draws,
-        seed=asked.seed,
-        by=asked.by,
-        labels=(str(asked.first), str(asked.second)),
-    )
+    written, asked.out = asked.out, None
+    found = compared_results(asked)
     say(f"A: {asked.first}")
     say(f"B: {asked.second}")
     console.print(render_comparison(found))
@@ -66,7 +39,7 @@ def main(arguments: list[str]) -> int:
             say(f"{direction}: {len(changes)} queries {word} in B by {found.by}")
             for change in changes[: max(0, asked.most)]:
                 say(f"  {change.first:g} -> {change.second:g}  {change.query}")
-    if asked.out:
-        found.to_json(asked.out)
-        say(f"written: {asked.out}")
+    if written is not None:
+        found.to_json(written)
+        say(f"written: {written}")
     return 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.cli.frame import console, messages_apart, parse, say
+from rungwise.cli.frame import parse
 from rungwise.cli.search._options import SearchCommand
 from rungwise.core import UserError
+from rungwise.jobs import console, messages_apart, say
 
 if TYPE_CHECKING:
     from rungwise.cli.search._render import SearchOutput

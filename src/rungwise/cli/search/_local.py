@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.calibration import RUNGS
-from rungwise.cli.frame import near_words, read_model, read_model_of, say, say_cut
 from rungwise.cli.search._reasons import HITS, check_explains, reasons_of
 from rungwise.cli.search._render import SearchedPage, SearchOutput
 from rungwise.data.files import PackedPicture, Picture, TarMember
@@ -26,6 +25,7 @@ from rungwise.index import (
     parse_query,
     parse_where,
 )
+from rungwise.jobs import near_words, read_model, read_model_of, say, say_cut
 
 if TYPE_CHECKING:
     from rungwise.cli.search._options import SearchCommand

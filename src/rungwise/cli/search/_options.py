@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, Device
 from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.jobs import ADVANCED, AlteredModel, Device
 
 
 @dataclass

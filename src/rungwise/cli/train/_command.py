@@ -13,21 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    HELP,
-    HELP_ALL,
-    Cache,
-    Device,
-    chosen_device,
-    console,
-    options,
-    parse,
-    program,
-    refuse_unknown,
-    say,
-    say_issues,
-)
+from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.train._fit_model import as_typed, fit
 from rungwise.cli.train._kinds import with_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
@@ -36,6 +22,7 @@ from rungwise.core import UserError, is_regular
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.jobs import ADVANCED, Cache, Device, chosen_device, console, program, say, say_issues
 from rungwise.training.config import is_preset_name, load_config, systems
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rungwise.cli.frame import console, say, say_issues
 from rungwise.core import UserError
+from rungwise.jobs import console, say, say_issues
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.cli.frame import program, say
 from rungwise.core import UserError
+from rungwise.jobs import program, say
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions

@@ -20,11 +20,6 @@ from rungwise.calibration import (
     TrainingQueries,
     compared,
 )
-from rungwise.cli.calibrate._options import Calibrate
-from rungwise.cli.calibrate._reach import say_out_of_reach
-from rungwise.cli.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
-from rungwise.cli.evaluate import ScoredInputs, read_part, scored_by
-from rungwise.cli.frame import console, pasted, program, read_dual_encoder, read_model_of, say, say_issues
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import require_writable_file, usable_cache
 from rungwise.core.output import printable
@@ -34,6 +29,12 @@ from rungwise.encoders.pretrained import ModelSource
 from rungwise.evaluation.inputs import checked_degrees, read_relevance, similarity_source, split_key
 from rungwise.index import Index, Searcher
 from rungwise.index.layout import manifest
+from rungwise.jobs._models import read_dual_encoder, read_model_of
+from rungwise.jobs._terminal import console, pasted, program, say, say_issues
+from rungwise.jobs.calibrate._options import Calibrate
+from rungwise.jobs.calibrate._reach import say_out_of_reach
+from rungwise.jobs.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
+from rungwise.jobs.evaluate import ScoredInputs, read_part, scored_by
 from rungwise.models.io import CALIBRATION, CONFIG
 from rungwise.quality.typed_queries import (
     GivenQuery,

@@ -1,18 +1,18 @@
-"""Inputs of ``rungwise evaluate``: scores of a model or from files, with their data."""
+"""Inputs of an evaluation: scores of a model, of files or of arrays, with their data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rungwise.cli.evaluate._options import Evaluate
-from rungwise.cli.frame import PrecisionName, encoding_in, progress_bar, read_model, say, say_cut, say_issues
 from rungwise.core import UserError
 from rungwise.core.disk import digest_of
+from rungwise.core.formats import in_file
 from rungwise.data import NO_SPLIT, ImageCaptions, read, with_splits, with_validation
 from rungwise.data.layouts import Key
 from rungwise.evaluation import Provenance, refuse_own_opinion
@@ -20,6 +20,7 @@ from rungwise.evaluation.inputs import (
     TOP,
     Embeddings,
     Reranked,
+    checked_owners,
     owners_by_count,
     read_embeddings,
     read_owners,
@@ -29,6 +30,10 @@ from rungwise.evaluation.inputs import (
     similarity_source,
     split_key,
 )
+from rungwise.jobs._models import encoding_in, read_model, say_cut
+from rungwise.jobs._options import PrecisionName
+from rungwise.jobs._terminal import progress_bar, say, say_issues
+from rungwise.jobs.evaluate._options import Evaluate
 from rungwise.metrics import SimilaritySource
 from rungwise.scenes import own_degrees
 
@@ -59,6 +64,7 @@ class ScoredInputs:
         split: Split that was evaluated; empty where there is none.
         model: Model that made the scores; None where they came as files.
         reranker: Model that reranks the best candidates; None without one.
+        named: What the result is to name instead; None where that is found here.
     """
 
     similarity: SimilaritySource
@@ -71,6 +77,7 @@ class ScoredInputs:
     split: str = ""
     model: PairScorer | None = None
     reranker: PairScorer | None = None
+    named: Provenance | None = None
 
     @property
     def orders(self) -> PairScorer | None:
@@ -80,6 +87,8 @@ class ScoredInputs:
     @property
     def provenance(self) -> Provenance:
         """What a result names as its data, model and degrees."""
+        if self.named is not None:
+            return self.named
         named = Provenance.of(self.data) if self.has_texts else Provenance(data_name=self.data.name)
         return replace(
             named, split=self.split, model_hash=self.model_hash, seed=self.seed, relevance_name=self.relevance_name
@@ -98,7 +107,7 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
     Raises:
         UserError: If the options do not name exactly one kind of scores, or do not fit together.
     """
-    embeddings = (asked.image_embeddings, asked.text_embeddings)
+    embeddings = [one is not None for one in (asked.image_embeddings, asked.text_embeddings)]
     given = {
         "a model": asked.model is not None,
         "--image-embeddings and --text-embeddings": any(embeddings),
@@ -128,15 +137,23 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
         scored = ScoredInputs(read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids), data, True)
-    elif asked.similarity is not None:
+    elif is_place(asked.similarity):
         scored = _of_matrix(asked.similarity, asked, data)
+    elif is_place(asked.image_embeddings) and is_place(asked.text_embeddings):
+        scored = _of_vectors(asked.image_embeddings, asked.text_embeddings, asked, data)
     else:
-        scored = _of_vectors(asked.image_embeddings or "", asked.text_embeddings or "", asked, data)
+        scored = _of_memory(asked, data)
     if asked.rerank is not None:
         scored = _reranked(asked.rerank, scored, asked)
     relevance = _relevance(asked, scored)
-    named = "" if asked.relevance is None else _name_of(asked.relevance)
-    return replace(scored, relevance=relevance, relevance_name=named, split=asked.split if data else "")
+    named = _name_of(asked.relevance) if is_place(asked.relevance) else ""
+    split = asked.split if data else ""
+    return replace(scored, relevance=relevance, relevance_name=named, split=split, named=asked.provenance)
+
+
+def is_place(value: Any) -> TypeGuard[str]:
+    """Whether a value names a file or folder, and is not the thing itself."""
+    return isinstance(value, str)
 
 
 def read_beside(given: Sequence[str], scored: ScoredInputs, asked: Evaluate) -> SimilaritySource:
@@ -161,11 +178,19 @@ def read_beside(given: Sequence[str], scored: ScoredInputs, asked: Evaluate) -> 
 
 
 def read_part(
-    place: Path, split: str, *, key: Key = "dot", join_restval: bool = False, captions_only: bool = False
+    place: Path | ImageCaptions,
+    split: str,
+    *,
+    key: Key = "dot",
+    join_restval: bool = False,
+    captions_only: bool = False,
 ) -> ImageCaptions:
-    """A split of a collection, or all of it; the collection's issues are printed."""
-    data = read(place, key=key, join_restval=join_restval, captions_only=captions_only)
-    say_issues(data.issues)
+    """A split of a collection, or all of it; the issues of one that is read here are printed."""
+    if isinstance(place, ImageCaptions):
+        data = place
+    else:
+        data = read(place, key=key, join_restval=join_restval, captions_only=captions_only)
+        say_issues(data.issues)
     if split == "all":
         return data
     data = with_splits(data)
@@ -175,7 +200,7 @@ def read_part(
     return data.split(split)
 
 
-def _of_model(name: str, data: ImageCaptions, asked: Evaluate) -> ScoredInputs:
+def _of_model(name: str | PairScorer, data: ImageCaptions, asked: Evaluate) -> ScoredInputs:
     _refuse_incomplete(data)
     return scored_by(read_model(name, asked.device, altered=asked.altered_model), name, data, asked)
 
@@ -186,7 +211,7 @@ def _refuse_incomplete(data: ImageCaptions) -> None:
         raise UserError(f"{data.name}: a model is evaluated on pictures and captions, and here are no {missing}")
 
 
-def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> ScoredInputs:
+def scored_by(model: PairScorer, name: str | PairScorer, data: ImageCaptions, asked: Encoding) -> ScoredInputs:
     """Scores of a collection by a model, with a progress bar while pictures are encoded."""
     scores = scores_of(model, name, data, asked)
     source = similarity_source(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)
@@ -194,7 +219,7 @@ def scored_by(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding
     return ScoredInputs(source, scores.data, True, model_hash=model.fingerprint, seed=seed, model=model)
 
 
-def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding) -> PairScores:
+def scores_of(model: PairScorer, name: str | PairScorer, data: ImageCaptions, asked: Encoding) -> PairScores:
     """A model's scores of a collection, with arguments of :func:`scored_by`; unreadable pictures are listed."""
     _refuse_incomplete(data)
     say_cut(model, data.captions)
@@ -207,7 +232,7 @@ def scores_of(model: PairScorer, name: str, data: ImageCaptions, asked: Encoding
     return scores
 
 
-def _reranked(name: str, scored: ScoredInputs, asked: Evaluate) -> ScoredInputs:
+def _reranked(name: str | PairScorer, scored: ScoredInputs, asked: Evaluate) -> ScoredInputs:
     """The scores as a first stage with a model as the second, restricted to the pictures that both can read."""
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, scored.data, asked)
@@ -231,6 +256,37 @@ def _of_matrix(given: str, asked: Evaluate, data: ImageCaptions | None) -> Score
     matrix = read_similarity(path, key, stays_in_file=_in_shards(asked))
     known = data or _unnamed(asked, (matrix.shape[0], matrix.shape[1]), path)
     return ScoredInputs(_fitting(matrix, known, str(path), asked.split if data else ""), known, data is not None)
+
+
+def _of_memory(asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:
+    """Scores from arrays, functions and values, at least one of which is in memory."""
+    images, texts = (_in_memory(one, asked) for one in (asked.image_embeddings, asked.text_embeddings))
+    similarity = in_file(asked.similarity) if _in_shards(asked) else asked.similarity
+    if data is not None:
+        owners = data.image_of_caption
+    elif asked.image_of_caption is not None and not isinstance(asked.image_of_caption, Path):
+        _refuse_two_owners(asked)
+        owners = checked_owners(asked.image_of_caption)
+    else:
+        shape = np.shape(similarity)[:2] if images is None or texts is None else (len(images), len(texts))
+        owners = _owners_of_files(asked, (shape[0], shape[1]))
+    source = similarity_source(
+        similarity=similarity,
+        image_embeddings=images,
+        text_embeddings=texts,
+        image_of_caption=owners,
+        similarity_function=asked.similarity_function,
+    )
+    if data is None:
+        return ScoredInputs(source, _of_positions(source.shape[0], owners), False)
+    return ScoredInputs(_fitting(source, data, "the scores", asked.split), data, True)
+
+
+def _in_memory(vectors: Any, asked: Evaluate) -> Any:
+    """Vectors as an array; those of a file are read."""
+    if is_place(vectors):
+        return read_embeddings(*split_key(vectors), stays_in_file=_in_shards(asked)).vectors
+    return in_file(vectors) if _in_shards(asked) else vectors
 
 
 def _of_vectors(image: str, text: str, asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:
@@ -268,31 +324,43 @@ def _fitting(matrix: Any, data: ImageCaptions, name: str, split: str) -> Similar
 
 
 def _unnamed(asked: Evaluate, shape: tuple[int, int], path: Path) -> ImageCaptions:
-    """A collection of positions, for scores without data."""
+    """A collection of positions, for scores from files without data."""
+    owners = asked.image_of_caption
+    if owners is None or isinstance(owners, Path):
+        return _of_positions(shape[0], _owners_of_files(asked, shape), path.stem)
+    _refuse_two_owners(asked)
+    return _of_positions(shape[0], checked_owners(owners), path.stem)
+
+
+def _owners_of_files(asked: Evaluate, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """The position of each caption's image, by a number or from a file."""
+    _refuse_two_owners(asked)
+    if asked.captions_per_image is not None:
+        return owners_by_count(asked.captions_per_image, shape)
+    file = asked.image_of_caption
+    assert isinstance(file, Path)
+    owners = read_owners(file)
+    if len(owners) != shape[1]:
+        turned = ": images and captions are exchanged" if len(owners) == shape[0] else ""
+        raise UserError(f"{file}: names {len(owners)} captions, but {shape[1]} were given{turned}; correct one")
+    if owners.max(initial=-1) >= shape[0]:
+        raise UserError(
+            f"{file}, caption {int(owners.argmax())}: image {owners.max()} does not exist among {shape[0]} images"
+            f" (0..{shape[0] - 1}); correct the position"
+        )
+    return owners
+
+
+def _refuse_two_owners(asked: Evaluate) -> None:
     if (asked.captions_per_image is None) == (asked.image_of_caption is None):
         raise UserError(
             "say which caption belongs to which image: one of DATA, --captions-per-image N and --image-of-caption FILE"
         )
-    if asked.captions_per_image is not None:
-        owners = owners_by_count(asked.captions_per_image, shape)
-    else:
-        file = asked.image_of_caption or Path()
-        owners = read_owners(file)
-        if len(owners) != shape[1]:
-            turned = ": images and captions are exchanged" if len(owners) == shape[0] else ""
-            raise UserError(f"{file}: names {len(owners)} captions, but {shape[1]} were given{turned}; correct one")
-        if owners.max(initial=-1) >= shape[0]:
-            raise UserError(
-                f"{file}, caption {int(owners.argmax())}: image {owners.max()} does not exist among {shape[0]} images"
-                f" (0..{shape[0] - 1}); correct the position"
-            )
-    return ImageCaptions(
-        tuple(f"image {number}" for number in range(shape[0])),
-        tuple(f"caption {number}" for number in range(shape[1])),
-        owners,
-        tuple(f"caption {number}" for number in range(shape[1])),
-        name=path.stem,
-    )
+
+
+def _of_positions(images: int, owners: NDArray[np.int64], name: str = "") -> ImageCaptions:
+    captions = tuple(f"caption {number}" for number in range(len(owners)))
+    return ImageCaptions(tuple(f"image {number}" for number in range(images)), captions, owners, captions, name=name)
 
 
 def _in_shards(asked: Evaluate) -> bool:
@@ -308,10 +376,19 @@ def _name_of(relevance: str) -> str:
 
 
 def _relevance(asked: Evaluate, scored: ScoredInputs) -> Any:
+    if asked.relevance is not None and not is_place(asked.relevance):
+        return in_file(asked.relevance) if _in_shards(asked) else asked.relevance
     if asked.relevance is not None:
         path, key = split_key(asked.relevance)
         data = scored.data if scored.has_texts else None
         return read_relevance(
             path, (len(scored.data), len(scored.data.captions)), key, data=data, stays_in_file=_in_shards(asked)
         )
-    return own_degrees(asked.data, scored.data)
+    return own_degrees(_place_of(asked.data), scored.data)
+
+
+def _place_of(data: Path | ImageCaptions | None) -> Path | None:
+    """The folder or file of a collection, where there is one."""
+    if not isinstance(data, ImageCaptions):
+        return data
+    return Path(data.source.paths[0]) if data.source is not None else None

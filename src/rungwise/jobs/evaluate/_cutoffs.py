@@ -1,13 +1,13 @@
-"""Methods of where relevance ends for ``rungwise evaluate``."""
+"""Methods of where relevance ends, for an evaluation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from rungwise.calibration import UNRELATED, Calibration
-from rungwise.cli.evaluate._inputs import ScoredInputs
-from rungwise.cli.frame import say
 from rungwise.core import UserError
+from rungwise.jobs._terminal import say
+from rungwise.jobs.evaluate._inputs import ScoredInputs
 from rungwise.metrics import Ends
 from rungwise.models.io import CALIBRATION
 from rungwise.quality.typed_queries import CaptionEnds, TextedPictures
@@ -15,12 +15,14 @@ from rungwise.quality.typed_queries import CaptionEnds, TextedPictures
 _KNOWN = ", and for captions by the other captions of their hits, as in an index that has them"
 
 
-def read_ends(given: Path | None, scored: ScoredInputs) -> Ends:
+def read_ends(given: Ends | Path | None, scored: ScoredInputs) -> Ends:
     """The requested calibration, else the model's own, else one without learning; which one is printed.
 
     Raises:
         UserError: If the file is missing, damaged, or of another model.
     """
+    if given is not None and not isinstance(given, Path):
+        return given
     own = None if scored.model is None else scored.model.calibration_file
     file = own if given is None else given / CALIBRATION if given.is_dir() else given
     collection = TextedPictures.of_scores(scored.model, scored.similarity, scored.data)

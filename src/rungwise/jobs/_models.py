@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.cli.frame._terminal import chosen_device, say
 from rungwise.core import UserError
 from rungwise.encoders.pretrained import ModelSource
+from rungwise.jobs._terminal import chosen_device, say
 
 if TYPE_CHECKING:
     from rungwise.encoders import Precision

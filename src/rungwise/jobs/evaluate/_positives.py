@@ -1,13 +1,10 @@
-"""``rungwise evaluate --positives``: human judgements, the published files of positives, or both."""
+"""What counts as right in an evaluation: human judgements, the published files of positives, or both."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from rungwise.cli.evaluate._inputs import ScoredInputs
-from rungwise.cli.evaluate._options import Evaluate
-from rungwise.cli.frame import say_issues
 from rungwise.core import UserError, is_regular, user_path
 from rungwise.evaluation import (
     HumanPositives,
@@ -17,6 +14,9 @@ from rungwise.evaluation import (
     read_human_positives,
 )
 from rungwise.evaluation.judgements import RightAnswers
+from rungwise.jobs._terminal import say_issues
+from rungwise.jobs.evaluate._inputs import ScoredInputs
+from rungwise.jobs.evaluate._options import Evaluate
 from rungwise.relevance.human import is_of_people
 
 _TWO = "IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
@@ -24,7 +24,12 @@ _TWO = "IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
 
 def of_people(asked: Evaluate) -> tuple[Path, ...]:
     """The files of --positives that hold human judgements; the reader reports what is no file."""
-    return tuple(path for path in map(user_path, asked.positives) if is_regular(path) and is_of_people(path))
+    return tuple(path for path in map(user_path, _files(asked)) if is_regular(path) and is_of_people(path))
+
+
+def _files(asked: Evaluate) -> tuple[Path, ...]:
+    """The files of --positives; none where Python gave the positives themselves."""
+    return asked.positives if isinstance(asked.positives, tuple) else ()
 
 
 def refuse_beside_people(asked: Evaluate, people: Sequence[Path]) -> None:
@@ -43,6 +48,8 @@ def refuse_beside_people(asked: Evaluate, people: Sequence[Path]) -> None:
 
 def read_people(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -> HumanPositives | None:
     """Human positives; None where --positives names no judgements."""
+    if isinstance(asked.positives, HumanPositives):
+        return asked.positives
     if not people:
         return None
     found = read_human_positives(people, scored.data, asked.right_from)
@@ -52,7 +59,9 @@ def read_people(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -
 
 def read_positives(asked: Evaluate, people: Sequence[Path], scored: ScoredInputs) -> RightAnswers | None:
     """Right candidates from labels or published files; None where the captions written for a picture are right."""
-    files = [path for path in map(user_path, asked.positives) if path not in people]
+    if not isinstance(asked.positives, tuple | HumanPositives):
+        return asked.positives
+    files = [path for path in map(user_path, _files(asked)) if path not in people]
     if files:
         if len(files) != 2:
             raise UserError(f"--positives takes two files: {_TWO}; or judgements that rungwise grade wrote")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, Precision
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs._options import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, Precision
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""``rungwise evaluate``."""
+"""How good a model's rankings are."""
 
 from rungwise._exports import exporting
 

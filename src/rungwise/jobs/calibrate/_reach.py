@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 
 from rungwise.calibration import Calibration
-from rungwise.cli.calibrate._options import Calibrate
-from rungwise.cli.frame import pasted, program, say, shortest
 from rungwise.core import UserError, is_regular, parse_json, read_bytes
 from rungwise.index.layout import manifest
+from rungwise.jobs._terminal import pasted, program, say, shortest
+from rungwise.jobs.calibrate._options import Calibrate
 from rungwise.models.io import CALIBRATION, CONFIG, IMAGE_GRAPH
 
 _MOST_FOLDERS = 1000

@@ -87,6 +87,16 @@ def messages_apart(apart: bool = True) -> Iterator[None]:
 
 
 @contextmanager
+def quietly() -> Iterator[None]:
+    """Context in which nothing is printed on the console, and no bar is shown."""
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before
+
+
+@contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """Context with the function that advances a progress bar, or prints a line from time to time."""
     with Progress(title, total, console) as progress:
@@ -102,6 +112,15 @@ def program(here: Path | None = None) -> str:
     if found is not None and Path(found).samefile(installed):
         return "rungwise"
     return quote(shortest(installed, here))
+
+
+def flag(name: str) -> str:
+    """Command line option of a setting.
+
+    >>> flag("relevant_from")
+    '--relevant-from'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def pasted(path: Path | str) -> str:

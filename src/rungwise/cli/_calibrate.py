@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rungwise.cli.calibrate._options import Calibrate
+from rungwise.jobs.calibrate import Calibrate
 from rungwise.cli.frame import parse
 
 _EXAMPLES = (
@@ -16,6 +16,6 @@ _EXAMPLES = (
 def main(arguments: list[str]) -> int:
     """Learn a calibration, print a summary, and write it."""
     asked = parse(Calibrate, arguments, "rungwise calibrate", examples=_EXAMPLES)
-    from rungwise.cli.calibrate._run import run
+    from rungwise.jobs.calibrate import run
 
     return run(asked)

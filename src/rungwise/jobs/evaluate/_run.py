@@ -1,21 +1,17 @@
-"""The work of ``rungwise evaluate``, after its command line was parsed."""
+"""Evaluation: of a model with data, of files or arrays of scores, or of a result that was kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
-from rungwise.cli.evaluate._cutoffs import read_ends
-from rungwise.cli.evaluate._inputs import ScoredInputs, read_beside, read_scored
-from rungwise.cli.evaluate._options import Evaluate
-from rungwise.cli.evaluate._positives import of_people, read_people, read_positives, refuse_beside_people
-from rungwise.cli.frame import console, messages_apart, say
-from rungwise.core import UserError
+from rungwise.core import UserError, is_regular
 from rungwise.core.disk import replacing, require_writable_file, usable_cache
-from rungwise.core.output import Progress, printable
+from rungwise.core.output import Progress
+from rungwise.data import ImageCaptions
 from rungwise.evaluation import (
     EvaluationSettings,
     HumanPositives,
@@ -24,23 +20,24 @@ from rungwise.evaluation import (
     by_class,
     card_facts,
     diagnose,
-    evaluate,
     evaluate_with_people,
-    format_result,
     protocol_named,
     published_beside,
-    render_by_class,
-    render_change,
-    render_published,
-    render_table,
     report_page,
     write_false_negatives,
 )
+from rungwise.evaluation import evaluate as measured
 from rungwise.evaluation.analysis import Diagnostics, false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.inputs import RankOnly, Reranked
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.evaluation.report import curve_measures
 from rungwise.evaluation.tables import Intervals, PublishedRow
+from rungwise.jobs._job import function_of
+from rungwise.jobs._terminal import console, flag, say
+from rungwise.jobs.evaluate._cutoffs import read_ends
+from rungwise.jobs.evaluate._inputs import ScoredInputs, is_place, read_beside, read_scored
+from rungwise.jobs.evaluate._options import Evaluate
+from rungwise.jobs.evaluate._positives import of_people, read_people, read_positives, refuse_beside_people
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
 from rungwise.runs import is_run_folder, keep_result
@@ -50,66 +47,144 @@ SHARDS = 16
 """Default number of shards of each direction with Ray."""
 
 
-def run(asked: Evaluate) -> int:
-    """Evaluate, print and write; returns the exit status.
+@dataclass(frozen=True)
+class Shown:
+    """What a command prints of an evaluation.
+
+    Attributes:
+        result: The result.
+        rows: Published rows to set beside it.
+        intervals: 95 % intervals by the names of its numbers; None where nobody asked for them.
+    """
+
+    result: Result
+    rows: Sequence[PublishedRow]
+    intervals: Intervals | None
+
+
+def evaluated(asked: Evaluate) -> Result:
+    """Evaluate, and write what the options name."""
+    return evaluated_and_shown(asked)
+
+
+def evaluated_and_shown(
+    asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown], None] | None = None
+) -> Result:
+    """Evaluate, and write what the options name.
+
+    Args:
+        asked: The options.
+        intervals: Compute intervals for what is shown.
+        show: Called with the result before anything is written.
 
     Raises:
         UserError: If options contradict each other, or what they name does not fit.
     """
+    if (kept := _kept_result(asked)) is not None:
+        return _of_result(asked, kept, intervals, show)
     asked, run_folder = _of_run(_with_data_in_place(asked))
     if asked.model is not None or asked.rerank is not None:
         usable_cache(asked.cache)
-    if asked.card and asked.model is not None:
+    if asked.card and is_place(asked.model):
         require_writable_file(Path(asked.model) / CARD)
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
     people = of_people(asked)
     _refuse_idle_options(asked, people)
     refuse_beside_people(asked, people)
-    with messages_apart(asked.format != "table"):
-        scored = read_scored(asked)
-        scored.refuse_own_opinion(scored.relevance)
-        _refuse_missing_degrees(asked, scored, people)
-        positives, human = read_positives(asked, people, scored), read_people(asked, people, scored)
-        measures = _measures(asked, scored, positives)
-        curves = _curves(asked, scored, positives)
-        with _shards(asked) as shards:
-            whole = (evaluate if human is None else partial(evaluate_with_people, human))(
-                similarity=scored.similarity,
-                image_of_caption=scored.data.image_of_caption,
-                relevance=scored.relevance,
-                measures=(*measures, *curves),
-                protocol=asked.protocol,
-                provenance=scored.provenance,
-                settings=EvaluationSettings(
-                    positives=positives,
-                    ends=read_ends(asked.calibration, scored) if _read_ends(measures) else None,
-                    shards=shards,
-                ),
-            )
-        result = whole.of_measures(measures) if curves else whole
-        if asked.by_class:
-            result = replace(result, by_class=by_class(result, scored.data.labels))
-        intervals = result.intervals() if asked.intervals or asked.report or asked.card else None
-        rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
-        _print(asked, result, rows, intervals if asked.intervals else None)
-        if asked.format == "table" and (change := render_change(result)) is not None:
-            console.print(change)
-        if isinstance(scored.similarity, Reranked):
-            _say_cost(scored.similarity, result)
-        elif run_folder is not None:
-            _keep_in(run_folder, result)
-        if asked.out:
-            result.to_json(asked.out, per_query=True)
-            say(f"written: {asked.out}")
-        if asked.card:
-            from rungwise.models import add_evaluation  # torch, which files of numbers do not need
+    scored = read_scored(asked)
+    scored.refuse_own_opinion(scored.relevance)
+    _refuse_missing_degrees(asked, scored, people)
+    positives, human = read_positives(asked, people, scored), read_people(asked, people, scored)
+    measures = _measures(asked, scored, positives)
+    curves = _curves(asked, scored, positives)
+    with _shards(asked) as shards:
+        settings = _settings(asked, scored, measures, shards, positives)
+        human = human or settings.human_positives
+        whole = (measured if human is None else partial(evaluate_with_people, human))(
+            similarity=scored.similarity,
+            image_of_caption=scored.data.image_of_caption,
+            relevance=scored.relevance,
+            measures=(*measures, *curves),
+            protocol=asked.protocol,
+            provenance=scored.provenance,
+            settings=settings,
+        )
+    positives = settings.positives
+    result = whole.of_measures(measures) if curves else whole
+    if asked.by_class:
+        result = replace(result, by_class=by_class(result, scored.data.labels))
+    found = result.intervals() if intervals or asked.report or asked.card else None
+    rows = [row for paper in asked.paper for row in _published(asked, paper, result, scored.split)]
+    if show is not None:
+        show(Shown(result, rows, found if intervals else None))
+    if isinstance(scored.similarity, Reranked):
+        _say_cost(scored.similarity, result)
+    elif run_folder is not None:
+        _keep_in(run_folder, result)
+    if asked.out:
+        result.to_json(asked.out, per_query=True)
+        say(f"written: {asked.out}")
+    if asked.card:
+        from rungwise.models import add_evaluation  # torch, which files of numbers do not need
 
-            add_evaluation(str(asked.model), card_facts(result, intervals))
-            say(f"written: {asked.model}/{CARD}")
-        if asked.report or asked.false_negatives:
-            _look_closer(asked, scored, positives, human, result, rows, intervals, whole)
-    return 0
+        add_evaluation(str(asked.model), card_facts(result, found))
+        say(f"written: {asked.model}/{CARD}")
+    if asked.report or asked.false_negatives:
+        _look_closer(asked, scored, positives, human, result, rows, found, whole)
+    return result
+
+
+def _kept_result(asked: Evaluate) -> Result | None:
+    """The result that stands in the place of a model: itself, or the JSON file that holds it."""
+    if isinstance(asked.model, Result):
+        return asked.model
+    if not is_place(asked.model) or Path(asked.model).suffix.lower() != ".json" or not is_regular(Path(asked.model)):
+        return None
+    return Result.from_json(asked.model)
+
+
+def _of_result(asked: Evaluate, kept: Result, intervals: bool, show: Callable[[Shown], None] | None) -> Result:
+    """Print, and write, what a result says of the measures that are asked for."""
+    usual = Evaluate(quiet=asked.quiet)
+    taken = {"model", "measures", "out", "paper", "dataset", "quiet"}
+    for one in fields(asked):
+        if one.name not in taken and getattr(asked, one.name) != getattr(usual, one.name):
+            raise UserError(
+                f"{flag(one.name)} changes nothing for a result, which is kept as it was measured; leave it out, or"
+                " evaluate the model anew"
+            )
+    if asked.measures:
+        names = {name.rpartition("/")[2] for name in kept.numbers}
+        if lacking := [str(one) for one in parse_all(asked.measures) if str(one) not in names]:
+            raise UserError(f"{lacking[0]}: was not measured; in the result are {', '.join(dict.fromkeys(names))}")
+        kept = kept.of_measures(asked.measures)
+    rows = [row for paper in asked.paper for row in _published(asked, paper, kept, kept.split)]
+    if show is not None:
+        show(Shown(kept, rows, kept.intervals() if intervals else None))
+    if asked.out:
+        kept.to_json(asked.out, per_query=kept.has_queries)
+        say(f"written: {asked.out}")
+    return kept
+
+
+def _settings(
+    asked: Evaluate,
+    scored: ScoredInputs,
+    measures: Sequence[str | Measure | Total],
+    shards: Shards | None,
+    positives: RightAnswers | None,
+) -> EvaluationSettings:
+    """The settings that were given as a value, and what options say beside them, which wins."""
+    given = asked.settings or EvaluationSettings()
+    ends = None
+    if _read_ends(measures) and (asked.calibration is not None or given.ends is None):
+        ends = read_ends(asked.calibration, scored)
+    own = {"positives": positives, "ends": ends, "shards": shards}
+    for name, value in own.items():
+        if value is not None and getattr(given, name) is not None:
+            say(f"{name} of settings is left aside: an option of the call says otherwise")
+    return replace(given, **{name: value for name, value in own.items() if value is not None})
 
 
 @contextmanager
@@ -132,8 +207,9 @@ def _shards(asked: Evaluate) -> Iterator[Shards | None]:
 
 def _with_data_in_place(asked: Evaluate) -> Evaluate:
     """The options with DATA moved from the place of MODEL, or from its old spelling."""
-    if asked.has_files and asked.model is not None and asked.data is None:
-        asked = replace(asked, model=None, data=Path(asked.model))
+    if asked.has_scores and asked.model is not None and asked.data is None:
+        given = asked.model
+        asked = replace(asked, model=None, data=given if isinstance(given, ImageCaptions) else Path(given))
     if asked.old_data is None:
         return asked
     if asked.data is not None:
@@ -143,9 +219,9 @@ def _with_data_in_place(asked: Evaluate) -> Evaluate:
 
 def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
     """The options with a run's folder replaced by its model, and the folder; None where a model itself is named."""
-    if asked.rerank is not None and is_run_folder(Path(asked.rerank)):
+    if is_place(asked.rerank) and is_run_folder(Path(asked.rerank)):
         asked = replace(asked, rerank=str(Path(asked.rerank) / MODEL))
-    if asked.model is None or not is_run_folder(folder := Path(asked.model)):
+    if not is_place(asked.model) or not is_run_folder(folder := Path(asked.model)):
         return asked, None
     return replace(asked, model=str(folder / MODEL)), folder
 
@@ -170,9 +246,9 @@ def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
             false_negatives or report or bool(people),
         ),
         ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
-        ("--split", asked.split != Evaluate.split, "DATA", has_data),
+        ("--split", asked.split != "test", "DATA", has_data),
         ("--captions-only", asked.captions_only, "DATA", has_data),
-        ("--key", asked.key != Evaluate.key, "DATA", has_data),
+        ("--key", asked.key != "dot", "DATA", has_data),
         ("--join-restval", asked.join_restval, "DATA", has_data),
         ("--device", asked.device is not None, "a model", runs_a_model),
         ("--altered-model", asked.altered_model, "a model", runs_a_model),
@@ -184,7 +260,7 @@ def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
         _refuse_beside_shards(asked)
     if reranks:
         _refuse_beside_reranking(asked, ends)
-    if asked.card and not Path(str(asked.model)).is_dir():
+    if asked.card and not (is_place(asked.model) and Path(asked.model).is_dir()):
         raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
     for option, given in (
         ("--captions-per-image", asked.captions_per_image is not None),
@@ -238,7 +314,7 @@ def _say_cost(source: Reranked, result: Result) -> None:
     say(f"reranking took {source.seconds:.2f} s, {each:.2f} ms a query, after pictures and captions were encoded")
 
 
-def _read_ends(measures: Iterable[str]) -> bool:
+def _read_ends(measures: Iterable[str | Measure | Total]) -> bool:
     return any(measure.reads_ends for measure in parse_all(measures))
 
 
@@ -251,7 +327,9 @@ def _refuse_missing_degrees(asked: Evaluate, scored: ScoredInputs, people: Seque
         raise UserError(f"{needing[0]} needs degrees of relevance; give --relevance, or leave {needing[0]} out")
 
 
-def _measures(asked: Evaluate, scored: ScoredInputs, positives: RightAnswers | None) -> tuple[str, ...]:
+def _measures(
+    asked: Evaluate, scored: ScoredInputs, positives: RightAnswers | None
+) -> tuple[str | Measure | Total, ...]:
     """The requested measures; else the protocol's, without those that short lists cannot answer."""
     usual = asked.measures or protocol_named(asked.protocol).measures
     lists = scored.similarity
@@ -291,16 +369,6 @@ def _published(asked: Evaluate, paper: str, result: Result, split: str) -> list[
             f" {', '.join(dict.fromkeys(name.rpartition('/')[2] for name in theirs))}"
         )
     return rows
-
-
-def _print(asked: Evaluate, result: Result, rows: list[PublishedRow], intervals: Intervals | None) -> None:
-    if asked.format != "table":
-        print(printable(format_result(result, asked.format, rows, asked.names[0], intervals)))
-        return
-    for table in (render_table(result, intervals), *render_by_class(result)):
-        console.print(table)
-    if rows:
-        say(render_published(result, asked.names[0], rows))
 
 
 def _look_closer(
@@ -354,3 +422,23 @@ def _look_closer(
         with replacing(asked.report) as draft:
             draft.write_text(page, encoding="utf-8")
         say(f"report: {asked.report}")
+
+
+evaluate = function_of(
+    "evaluate",
+    Evaluate,
+    evaluated,
+    """
+    Returns:
+        Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
+
+    Raises:
+        UserError: If options contradict each other, or what they name does not fit.
+
+    >>> import numpy as np, rungwise
+    >>> image, text = np.eye(3), np.eye(3)[[0, 1, 1, 2]]
+    >>> result = rungwise.evaluate(image_embeddings=image, text_embeddings=text, image_of_caption=[0, 1, 1, 2])
+    >>> result["i2t/R@1"], result["t2i/MedR"], result.per_query("t2i/R@1")
+    (100.0, 1.0, array([100., 100., 100., 100.]))
+    """,
+)

@@ -1,19 +1,64 @@
-"""Options of ``rungwise evaluate``."""
+"""Options of evaluation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, PrecisionName
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs._job import PYTHON, JobOptions, OnlyPython
+from rungwise.jobs._options import (
+    ADVANCED,
+    AlteredModel,
+    AnyData,
+    AnyModel,
+    AnyPath,
+    Cache,
+    Device,
+    JoinRestval,
+    LeastCosine,
+    MemberKey,
+    PrecisionName,
+    Several,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+    from rungwise.evaluation import EvaluationSettings, HumanPositives, Protocol, Provenance, RankedLists, Result
+    from rungwise.evaluation.judgements import RightAnswers
+    from rungwise.metrics import Ends, Measure, SimilaritySource, Total
+    from rungwise.models import PairScorer
+    from rungwise.relevance import Degrees
+    from rungwise.similarity import Similarity
+
+    Judged = PairScorer | Result | AnyPath
+    Vectors = ArrayLike | AnyPath
+    Owners = ArrayLike | AnyPath
+    Scores = ArrayLike | SimilaritySource | RankedLists | Callable[[Any, Any], Any] | AnyPath
+    Relevance = ArrayLike | Degrees | AnyPath
+    Positives = Several[AnyPath] | HumanPositives | RightAnswers
+    Measures = Several[str | Measure | Total]
+    Gallery = str | Protocol
+    WhereItEnds = Ends | AnyPath
+    Settings = OnlyPython[EvaluationSettings | None]
+    Named = OnlyPython[Provenance | None]
+    Function = OnlyPython[Similarity | Callable[[Any, Any], Any] | None]
+else:  # what a command line can give
+    Judged, Vectors, Scores, Relevance, Gallery = str, str, str, str, str
+    Owners = WhereItEnds = Path
+    Positives, Measures = tuple[Path, ...], tuple[str, ...]
+    Settings = Named = Function = OnlyPython[object]
 
 
 @dataclass
-class Evaluate:
+class Evaluate(JobOptions):
     """How well a model ranks the captions of pictures and the pictures of captions.
 
     Give MODEL DATA, or DATA and files of scores, or files of scores alone.
@@ -46,8 +91,6 @@ class Evaluate:
             it. Default: the model's own, else one that learnt nothing.
         relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
         out: Write the result as JSON here, with one value a query.
-        format: What to print: table, markdown, latex, csv or json.
-        intervals: Print 95 % bootstrap intervals over pictures, too. The report has them in any case.
         rerank: Order the best candidates anew with this model, a saved one or a run.
         top: How many of them; default 50.
         by_class: Under the protocol labels, print every number class by class, too. The report has it in any case.
@@ -67,40 +110,42 @@ class Evaluate:
             the same files.
         precision: Of picture features that are not at hand, and of comparing regions with words; auto takes bfloat16
             where it is faster and close enough.
+        similarity_function: Function of two blocks of embeddings, (a, D) and (b, D), that returns (a, b), or a
+            :class:`~rungwise.similarity.Similarity`. Default: their inner product.
+        provenance: Names and hashes of data and model for the result. It wins over what is known without it.
+        settings: The same options as a value. An option that is given by its own name wins over the one in it.
     """
 
-    model: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[MODEL]")] = None
-    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
+    model: Annotated[tyro.conf.Positional[Judged | None], tyro.conf.arg(metavar="[MODEL]")] = None
+    data: Annotated[tyro.conf.Positional[AnyData | None], tyro.conf.arg(metavar="[DATA]")] = None
     old_data: Annotated[Path | None, tyro.conf.arg(name="data")] = field(default=None, metadata=ADVANCED)
-    image_embeddings: str | None = field(default=None, metadata=ADVANCED)
-    text_embeddings: str | None = field(default=None, metadata=ADVANCED)
-    similarity: str | None = field(default=None, metadata=ADVANCED)
-    ranked_lists: tuple[Path, ...] = field(default=(), metadata=ADVANCED)
+    image_embeddings: Vectors | None = field(default=None, metadata=ADVANCED)
+    text_embeddings: Vectors | None = field(default=None, metadata=ADVANCED)
+    similarity: Scores | None = field(default=None, metadata=ADVANCED)
+    ranked_lists: Several[AnyPath] = field(default=(), metadata=ADVANCED)
     captions_per_image: int | None = field(default=None, metadata=ADVANCED)
-    image_of_caption: Path | None = field(default=None, metadata=ADVANCED)
+    image_of_caption: Owners | None = field(default=None, metadata=ADVANCED)
     split: str = "test"
     captions_only: bool = field(default=False, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
-    protocol: str = "full"
-    positives: tuple[Path, ...] = field(default=(), metadata=ADVANCED)
-    measures: tuple[str, ...] = ()
-    calibration: Path | None = None
-    relevance: str | None = None
-    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
-    format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
-    intervals: bool = False
-    rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = None
+    protocol: Gallery = "full"
+    positives: Positives = field(default=(), metadata=ADVANCED)
+    measures: Measures = ()
+    calibration: WhereItEnds | None = None
+    relevance: Relevance | None = None
+    out: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
+    rerank: Annotated[AnyModel | None, tyro.conf.arg(metavar="MODEL")] = None
     top: int | None = None
     by_class: bool = field(default=False, metadata=ADVANCED)
-    report: Path | None = field(default=None, metadata=WRITTEN_FILE)
-    thresholds: tuple[float, ...] = field(default=(), metadata=ADVANCED)
-    beside: tuple[str, ...] = field(default=(), metadata=ADVANCED)
+    report: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
+    thresholds: Several[float] = field(default=(), metadata=ADVANCED)
+    beside: Several[str] = field(default=(), metadata=ADVANCED)
     names: tuple[str, str] = field(default=("this model", "the other model"), metadata=ADVANCED)
     card: bool = field(default=False, metadata=ADVANCED)
-    false_negatives: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FILE)
+    false_negatives: AnyPath | None = field(default=None, metadata=ADVANCED | WRITTEN_FILE)
     right_from: float | None = field(default=None, metadata=ADVANCED)
-    paper: tuple[str, ...] = field(default=(), metadata=ADVANCED)
+    paper: Several[str] = field(default=(), metadata=ADVANCED)
     dataset: str | None = field(default=None, metadata=ADVANCED)
     shards: int | None = field(default=None, metadata=ADVANCED)
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]")] = field(default=None, metadata=ADVANCED)
@@ -109,8 +154,12 @@ class Evaluate:
     least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    similarity_function: Function = field(default=None, metadata=PYTHON)
+    provenance: Named = field(default=None, metadata=PYTHON)
+    settings: Settings = field(default=None, metadata=PYTHON)
 
     @property
-    def has_files(self) -> bool:
-        """Scores come as files rather than from a model."""
-        return any((self.image_embeddings, self.text_embeddings, self.similarity, self.ranked_lists))
+    def has_scores(self) -> bool:
+        """Scores are given rather than a model that makes them."""
+        arrays = (self.image_embeddings, self.text_embeddings, self.similarity)
+        return any(one is not None for one in arrays) or bool(self.ranked_lists)

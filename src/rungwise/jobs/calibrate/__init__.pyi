@@ -1,0 +1,2 @@
+from ._options import Calibrate as Calibrate
+from ._run import run as run
