@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rungwise.jobs.calibrate import Calibrate
 from rungwise.cli.frame import parse
+from rungwise.jobs.calibrate import Calibrate
 
 _EXAMPLES = (
     "rungwise calibrate run/model photos",

@@ -1,3 +1,6 @@
+from ._compare import Compare as Compare
+from ._compare import compare as compare
+from ._compare import compared_results as compared_results
 from ._job import PYTHON as PYTHON
 from ._job import JobOptions as JobOptions
 from ._job import OnlyPython as OnlyPython
@@ -41,3 +44,5 @@ from ._terminal import say as say
 from ._terminal import say_issues as say_issues
 from ._terminal import say_now as say_now
 from ._terminal import shortest as shortest
+from .train import Run as Run
+from .train import train as train

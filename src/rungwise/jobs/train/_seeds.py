@@ -1,21 +1,17 @@
-"""``rungwise train --seeds``: a run for each seed, and their mean and deviation."""
+"""A run for each of several seeds, and their mean and deviation."""
 
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rungwise.core import UserError
-from rungwise.jobs import program, say
+from rungwise.jobs._terminal import say
 
 if TYPE_CHECKING:
-    from rungwise.data import ImageCaptions
-    from rungwise.runs import Spread
-    from rungwise.training.config import TrainConfig
-    from rungwise.training.tracking import Watcher
+    from rungwise.runs import SeedRuns, Spread
 
 
 def check_seeds(seeds: Sequence[int], words: Sequence[str]) -> None:
@@ -32,42 +28,20 @@ def check_seeds(seeds: Sequence[int], words: Sequence[str]) -> None:
         raise UserError(f"--{error}") from None
 
 
-def train_several(
-    config: TrainConfig,
-    data: ImageCaptions,
-    out: Path,
-    seeds: Sequence[int],
-    *,
-    cache: Path | None,
-    resume: bool,
-    device: str,
-    watcher: Watcher,
-    lost_after: float,
-) -> int:
-    """Train with each seed and print the table; returns the exit status."""
-    from rungwise.runs import SEEDS, train_seeds
-    from rungwise.training.distributed import is_first
+def say_spreads(found: SeedRuns, out: Path) -> None:
+    """Print the mean and deviation of several finished runs."""
+    from rungwise.runs import SEEDS
 
-    found = train_seeds(
-        config, data, out, seeds, cache=cache, resume=resume, device=device, watcher=watcher, lost_after=lost_after
-    )
-    if not is_first():
-        return 0 if found.finished else 130
-    if not found.finished:
-        go_on = f"{program()} train {shlex.quote(str(out / f'seed-{seeds[0]}' / 'config.yaml'))}"
-        say(f"stopped; go on with: {go_on} --out {shlex.quote(str(out))} --seeds {' '.join(map(str, seeds))} --resume")
-        return 130
     parts = {"validation of the best snapshots": found.validation}
     parts |= {f"test, protocol {protocol}": own for protocol, own in found.test.items()}
     for title, spreads in parts.items():
-        say(spread_text(f"{title}, {len(seeds)} seeds", spreads))
+        say(spread_text(f"{title}, {len(found.folders)} seeds", spreads))
     for protocol, seed in found.median.items():
         rsum = found.test[protocol]["rsum"].values[sorted(found.folders).index(seed)]
         say(f"median run by rsum, protocol {protocol}: seed {seed}, rsum {rsum:.1f}")
     if not found.test:
         say("no test split in the data: nothing was tested")
     say(f"all numbers: {out / SEEDS}; runs: {', '.join(str(folder) for folder in found.folders.values())}")
-    return 0
 
 
 def spread_text(title: str, spreads: Mapping[str, Spread]) -> str:

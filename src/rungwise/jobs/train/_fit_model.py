@@ -1,4 +1,4 @@
-"""``rungwise train`` of a model that is fitted: its options, the fit, and the output."""
+"""A model that is fitted: its options, the fit, and what is printed of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError
-from rungwise.jobs import console, say, say_issues
+from rungwise.jobs._terminal import console, say, say_issues
+from rungwise.jobs.train._options import Running
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
@@ -15,15 +16,8 @@ if TYPE_CHECKING:
     from rungwise.training.fit import FitResult
 
 
-def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
-    """The configuration, without grid values for settings of the model that were typed.
-
-    Raises:
-        UserError: If an option means nothing to a fit.
-    """
-    for option, given in (("--resume", asked.resume), ("--seeds", bool(asked.seeds))):
-        if given:
-            raise UserError(f"{option} changes nothing: {config.model.kind} is fitted at once; leave it out")
+def as_typed(config: FitConfig, words: Sequence[str]) -> FitConfig:
+    """The configuration, without grid values for settings of the model that were typed."""
     typed = {word.partition("=")[0].replace("_", "-") for word in words}
     fixed = [name for name in config.grid if f"--model.{name.replace('_', '-')}" in typed]
     fixed += [name for name in config.grid if f"--model.no-{name.replace('_', '-')}" in typed]
@@ -32,8 +26,15 @@ def as_typed(config: FitConfig, words: Sequence[str], asked: Any) -> FitConfig:
     return config
 
 
-def fit(config: FitConfig, data: ImageCaptions, asked: Any, device: str) -> FitResult:
-    """Fit a model, and print the chosen settings."""
+def fit(config: FitConfig, data: ImageCaptions, asked: Running, device: str) -> FitResult:
+    """Fit a model, and print the chosen settings.
+
+    Raises:
+        UserError: If an option means nothing to a fit.
+    """
+    for option, given in (("--resume", asked.resume), ("--seeds", bool(asked.seeds))):
+        if given:
+            raise UserError(f"{option} changes nothing: {config.model.kind} is fitted at once; leave it out")
     from rungwise.training.config import shown
     from rungwise.training.fit import fit_run
     from rungwise.training.tracking import TerminalWatcher

@@ -1,0 +1,30 @@
+"""Options of a training beside its configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.jobs._job import JobOptions
+from rungwise.jobs._options import ADVANCED, AnyPath, Cache, Device, Several
+
+
+@dataclass
+class Running(JobOptions):
+    """How a run is run, which changes nothing that it computes.
+
+    Attributes:
+        out: Folder of the run: model/, checkpoint, history.
+        resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
+        seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
+        lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost, and the
+            run ends.
+    """
+
+    out: AnyPath = field(default=Path("run"), metadata=WRITTEN_FOLDER)
+    resume: bool = False
+    seeds: Several[int] = ()
+    device: Device = None
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    lost_after: float = field(default=120.0, metadata=ADVANCED)
