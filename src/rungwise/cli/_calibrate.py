@@ -16,6 +16,7 @@ _EXAMPLES = (
 def main(arguments: list[str]) -> int:
     """Learn a calibration, print a summary, and write it."""
     asked = parse(Calibrate, arguments, "rungwise calibrate", examples=_EXAMPLES)
-    from rungwise.jobs.calibrate import run
+    from rungwise.jobs.calibrate import calibrated
 
-    return run(asked)
+    calibrated(asked)
+    return 0

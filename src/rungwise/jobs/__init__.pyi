@@ -1,11 +1,13 @@
 from ._compare import Compare as Compare
 from ._compare import compare as compare
 from ._compare import compared_results as compared_results
+from ._degrees import degrees as degrees
 from ._job import PYTHON as PYTHON
 from ._job import JobOptions as JobOptions
 from ._job import OnlyPython as OnlyPython
 from ._job import function_of as function_of
 from ._job import in_terms_of_python as in_terms_of_python
+from ._load import load as load
 from ._models import DEFAULT as DEFAULT
 from ._models import encoding_in as encoding_in
 from ._models import load_in_worker as load_in_worker
@@ -44,5 +46,9 @@ from ._terminal import say as say
 from ._terminal import say_issues as say_issues
 from ._terminal import say_now as say_now
 from ._terminal import shortest as shortest
+from .calibrate import calibrate as calibrate
+from .index import build_index as build_index
+from .search import open_index as open_index
+from .search import search as search
 from .train import Run as Run
 from .train import train as train

@@ -38,9 +38,19 @@ def location(name: str) -> str:
     >>> location("hf:google/siglip2-base-patch32-256")
     'hf:google/siglip2-base-patch32-256'
     """
+    if not name:
+        return ""
     if (source := ModelSource.parse(name)) is not None:
         return str(source.resolved())
     return str(Path(name).resolve()) if Path(name).exists() else name
+
+
+def model_of(given: str) -> str:
+    """The folder of a run's model in place of the run's; any other name as it is."""
+    from rungwise.runs import is_run_folder
+    from rungwise.training import MODEL
+
+    return str(Path(given) / MODEL) if given and is_run_folder(Path(given)) else given
 
 
 def say_cut(model: PairScorer, texts: Sequence[str]) -> None:
@@ -60,18 +70,26 @@ def near_words() -> Meaning | None:
     return None if words is None else Meaning(words.encode, words.encode_known)
 
 
-def read_model(name: str, device: str | None, *, altered: bool) -> PairScorer:
-    """Load a model with :func:`rungwise.models.load` and the options ``--device`` and ``--altered-model``."""
+def read_model(name: str | PairScorer, device: str | None, *, altered: bool) -> PairScorer:
+    """Load a model with :func:`rungwise.models.load`, as the options say; one that is loaded is taken as it is."""
     from rungwise.models import load  # which files of numbers do not need
 
+    if not isinstance(name, str):
+        return name
+    name = model_of(name)
     with _said_by_option():
         return load(name, _device(name, device), altered=altered)
 
 
-def read_dual_encoder(name: str, device: str | None, *, altered: bool) -> DualEncoder:
+def read_dual_encoder(name: str | PairScorer, device: str | None, *, altered: bool) -> DualEncoder:
     """Load a dual encoder, like :func:`read_model`."""
-    from rungwise.models import load_dual_encoder
+    from rungwise.models import DualEncoder, load_dual_encoder
 
+    if not isinstance(name, str):
+        if not isinstance(name, DualEncoder):
+            raise UserError(f"{type(name).__name__}: is a model without vectors; only a dual encoder is indexed")
+        return name
+    name = model_of(name)
     with _said_by_option():
         return load_dual_encoder(name, _device(name, device), altered=altered)
 
@@ -84,7 +102,7 @@ def model_files(name: str) -> ModelFiles | None:
         return ModelFiles.of(name)
 
 
-def read_model_of(index: Index, name: str | None, device: str | None, *, altered: bool) -> DualEncoder:
+def read_model_of(index: Index, name: str | PairScorer | None, device: str | None, *, altered: bool) -> DualEncoder:
     """Load the model that built an index, from the place in the index or from ``--model``.
 
     Raises:
@@ -96,7 +114,7 @@ def read_model_of(index: Index, name: str | None, device: str | None, *, altered
     try:
         return read_dual_encoder(place, device, altered=altered)
     except UserError as error:
-        moved = name is None and ModelSource.parse(place) is None and not Path(place).exists()
+        moved = name is None and ModelSource.parse(str(place)) is None and not Path(str(place)).exists()
         raise UserError(f"{error}; if the model has moved, name it: --model") if moved else error from None
 
 
@@ -131,14 +149,14 @@ def _device(name: str, asked: str | None) -> str | None:
 
 
 @contextmanager
-def encoding_in(name: str, precision: Precision, least_cosine: float) -> Iterator[None]:
+def encoding_in(name: str | PairScorer, precision: Precision, least_cosine: float) -> Iterator[None]:
     """Context in which missing features of pictures are computed as ``--precision`` and ``--least-cosine`` say.
 
     A model that computes without torch has its own precision.
     """
     from rungwise.models import without_torch
 
-    if without_torch(name):
+    if isinstance(name, str) and without_torch(name):
         yield
         return
     from rungwise.encoders import computed_in

@@ -15,8 +15,8 @@ import pytest
 from rungwise import data
 from rungwise.cli import main
 from rungwise.cli.index import _command as commands
-from rungwise.cli.index._command import beside
 from rungwise.index import Index
+from rungwise.jobs.index import beside
 from tests.published import CAPTIONS, Published, photos
 
 

@@ -145,7 +145,7 @@ def _names_data(arguments: list[str]) -> bool:
     if not arguments or arguments[0].startswith("-") or not is_data(arguments[0]):
         return False
     alone = len(arguments) == 1 or arguments[1].startswith("-")
-    return alone or os.path.isdir(arguments[0])
+    return alone or os.path.isdir(arguments[0])  # noqa: PTH112 - as in is_data
 
 
 def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:

@@ -1,19 +1,31 @@
-"""Options of ``rungwise calibrate``."""
+"""Options of a calibration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
-from rungwise.jobs._options import ADVANCED, AlteredModel, Cache, Device, JoinRestval, LeastCosine, MemberKey, Precision
+from rungwise.jobs._job import JobOptions
+from rungwise.jobs._options import (
+    ADVANCED,
+    AlteredModel,
+    AnyData,
+    AnyModel,
+    AnyPath,
+    Cache,
+    Device,
+    JoinRestval,
+    LeastCosine,
+    MemberKey,
+    Precision,
+)
 
 
 @dataclass
-class Calibrate:
+class Calibrate(JobOptions):
     """Learn where relevance ends, so that a search shows what fits and says where noise begins.
 
     Queries as people type them are made of captions and columns: of DATA, or of the INDEX itself. Where people graded
@@ -35,15 +47,15 @@ class Calibrate:
         queries: Queries to learn from, about.
     """
 
-    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL|INDEX")]
-    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
-    query_file: Path | None = None
+    model: Annotated[tyro.conf.Positional[AnyModel], tyro.conf.arg(metavar="MODEL|INDEX")]
+    data: Annotated[tyro.conf.Positional[AnyData | None], tyro.conf.arg(metavar="[DATA]")] = None
+    query_file: AnyPath | None = None
     show: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     relevance: str | None = None
     relevant_from: float | None = None
     split: str = "val"
-    index: Path | None = None
-    out: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    index: AnyPath | None = None
+    out: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
     queries: int = field(default=1800, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)

@@ -1,10 +1,10 @@
-"""The work of ``rungwise calibrate``, after its command line was parsed."""
+"""Learning where relevance ends: from captions, columns or grades; kept only where nothing loses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from rungwise.encoders.pretrained import ModelSource
 from rungwise.evaluation.inputs import checked_degrees, read_relevance, similarity_source, split_key
 from rungwise.index import Index, Searcher
 from rungwise.index.layout import manifest
-from rungwise.jobs._models import read_dual_encoder, read_model_of
+from rungwise.jobs._job import function_of
+from rungwise.jobs._models import model_of, read_dual_encoder, read_model_of
 from rungwise.jobs._terminal import console, pasted, program, say, say_issues
 from rungwise.jobs.calibrate._options import Calibrate
 from rungwise.jobs.calibrate._reach import say_out_of_reach
@@ -56,12 +57,30 @@ _MOST_PAIRS = 100_000_000
 """Largest number of pairs of queries and pictures: 1.6 GB with all that is known of them."""
 
 
-def run(asked: Calibrate) -> int:
-    """Learn, compare, print and write; returns the exit status.
+@dataclass(frozen=True)
+class Calibrated:
+    """What came of a calibration.
+
+    Attributes:
+        calibration: What was learnt, or is kept; None where nothing could be learnt.
+        comparison: How it did beside what judged before, on queries that it did not see; None where none was made.
+        place: File that it was written to; None where nothing was written.
+        why_not: Why nothing was written; empty where something was.
+    """
+
+    calibration: Calibration | None
+    comparison: CalibrationComparison | None = None
+    place: Path | None = None
+    why_not: str = ""
+
+
+def calibrated(asked: Calibrate) -> Calibrated:
+    """Learn, compare, print and write.
 
     Raises:
         UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
     """
+    asked = replace(asked, model=model_of(asked.model))
     given = Path(asked.model)
     if manifest.is_index(given) and asked.index is None:
         asked = replace(asked, index=given)
@@ -106,7 +125,7 @@ def run(asked: Calibrate) -> int:
     return _decide(asked, index, queries, old, source, scored.model_hash)
 
 
-def _show(asked: Calibrate) -> int:
+def _show(asked: Calibrate) -> Calibrated:
     """Print what the calibration that is kept says of itself."""
     if asked.data is not None:
         raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
@@ -119,9 +138,10 @@ def _show(asked: Calibrate) -> int:
             f"{file}: no calibration is kept there; name the folder of a model or of an index with one, or make one:"
             f" {program()} calibrate {pasted(asked.model)}{'' if asked.index else ' DATA'}"
         )
-    for part in render_kept(Calibration.load(file)):
+    kept = Calibration.load(file)
+    for part in render_kept(kept):
         console.print(part)
-    return 0
+    return Calibrated(kept, place=file)
 
 
 def _require_place(asked: Calibrate) -> None:
@@ -131,7 +151,7 @@ def _require_place(asked: Calibrate) -> None:
         require_writable_file(folder / CALIBRATION)
 
 
-def _of_index(asked: Calibrate) -> int:
+def _of_index(asked: Calibrate) -> Calibrated:
     """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
@@ -239,7 +259,7 @@ def _decide(
     old: Calibration | None,
     source: str,
     fingerprint: str,
-) -> int:
+) -> Calibrated:
     """Fit, compare with what judges now, and keep the better."""
     console.print(render_queries(queries))
     made = sum(kind != NOTHING for kind in queries.kinds)
@@ -259,23 +279,24 @@ def _decide(
         if asked.out is not None:
             raise UserError(f"{asked.data or asked.model}: {why}") from error
         _say_unchanged(old, why)
-        return 0
+        return Calibrated(None, why_not=why)
     return _keep_or_not(asked, index, calibration, found, old)
 
 
 def _keep_or_not(
     asked: Calibrate, index: Index | None, calibration: Calibration, found: CalibrationComparison, old: Calibration
-) -> int:
+) -> Calibrated:
     for part in render_comparison(found, old.names):
         console.print(part)
     if line := verdict(found):
         if asked.out is None:
             _say_unchanged(old, line)
-            return 0
+            return Calibrated(calibration, found, why_not=line)
         say(f"written all the same, since --out was given: {line}")
-    say(f"written: {_keep(asked, index, calibration)}")
+    place = _keep(asked, index, calibration)
+    say(f"written: {place}")
     say_out_of_reach(asked, calibration)
-    return 0
+    return Calibrated(calibration, found, place)
 
 
 def _say_unchanged(old: Calibration | None, why: str) -> None:
@@ -355,3 +376,19 @@ def _keep(asked: Calibrate, index: Index | None, calibration: Calibration) -> Pa
     from rungwise.models.io import keep_calibration
 
     return keep_calibration(Path(asked.model), calibration)
+
+
+calibrate = function_of(
+    "calibrate",
+    Calibrate,
+    calibrated,
+    """
+    Returns:
+        What was learnt, how it did beside what judged before, and where it was written, if it was.
+
+    Raises:
+        UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
+
+    >>> rungwise.calibrate("photos.index").why_not  # doctest: +SKIP
+    """,
+)
