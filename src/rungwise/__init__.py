@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from rungwise.data import read
     from rungwise.evaluation import Comparison, Result
     from rungwise.index import Answer, Index
-    from rungwise.jobs import Run, build_index, calibrate, compare, degrees, load, open_index, search, train
-    from rungwise.jobs.evaluate import evaluate
+    from rungwise.jobs import Run, build_index, calibrate, compare, degrees, evaluate, load, open_index, search, train
 
 _PLACES = {
     "__version__": ("core.version", "__version__"),
@@ -28,7 +27,7 @@ _PLACES = {
     "calibrate": ("jobs", "calibrate"),
     "compare": ("jobs", "compare"),
     "degrees": ("jobs", "degrees"),
-    "evaluate": ("jobs.evaluate", "evaluate"),
+    "evaluate": ("jobs", "evaluate"),
     "load": ("jobs", "load"),
     "open_index": ("jobs", "open_index"),
     "read": ("data", "read"),

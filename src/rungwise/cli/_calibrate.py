@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rungwise.cli.frame import parse
-from rungwise.jobs.calibrate import Calibrate
+from rungwise.jobs.calibration import Calibrate
 
 _EXAMPLES = (
     "rungwise calibrate run/model photos",
@@ -16,7 +16,7 @@ _EXAMPLES = (
 def main(arguments: list[str]) -> int:
     """Learn a calibration, print a summary, and write it."""
     asked = parse(Calibrate, arguments, "rungwise calibrate", examples=_EXAMPLES)
-    from rungwise.jobs.calibrate import calibrated
+    from rungwise.jobs.calibration import calibrated
 
     calibrated(asked)
     return 0

@@ -9,10 +9,10 @@ import tyro
 
 from rungwise.cli.frame import parse, with_ray
 from rungwise.jobs import console, messages_apart, say
-from rungwise.jobs.evaluate import Evaluate
+from rungwise.jobs.evaluation import Evaluate
 
 if TYPE_CHECKING:
-    from rungwise.jobs.evaluate import Shown
+    from rungwise.jobs.evaluation import Shown
 
 _EXAMPLES = (
     "rungwise evaluate run/model photos",
@@ -44,7 +44,7 @@ class EvaluateCommand(Evaluate):
 def main(arguments: list[str]) -> int:
     """Evaluate, print and write the result."""
     asked = parse(EvaluateCommand, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
-    from rungwise.jobs.evaluate import evaluated_and_shown
+    from rungwise.jobs.evaluation import evaluated_and_shown
 
     with messages_apart(asked.format != "table"):
         evaluated_and_shown(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown))

@@ -46,9 +46,10 @@ from ._terminal import say as say
 from ._terminal import say_issues as say_issues
 from ._terminal import say_now as say_now
 from ._terminal import shortest as shortest
-from .calibrate import calibrate as calibrate
+from .calibration import calibrate as calibrate
+from .evaluation import evaluate as evaluate
 from .index import build_index as build_index
-from .search import open_index as open_index
-from .search import search as search
-from .train import Run as Run
-from .train import train as train
+from .searches import open_index as open_index
+from .searches import search as search
+from .training import Run as Run
+from .training import train as train

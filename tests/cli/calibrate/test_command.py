@@ -1,6 +1,6 @@
 """Learning where relevance ends, and evaluating by what was learnt.
 
-Also tests rungwise.jobs.calibrate._options, rungwise.jobs.calibrate._run and rungwise.jobs.evaluate._cutoffs.
+Also tests rungwise.jobs.calibration._options, rungwise.jobs.calibration._run and rungwise.jobs.evaluation._cutoffs.
 """
 
 import json
@@ -19,7 +19,7 @@ from rungwise.data import read
 from rungwise.evaluation import Result
 from rungwise.index import Index
 from rungwise.index.layout import add_queries
-from rungwise.jobs.calibrate import _run
+from rungwise.jobs.calibration import _run
 from rungwise.models import load
 from rungwise.models._encoder_pair import EncoderPair
 from rungwise.scenes import SceneConfig, generate

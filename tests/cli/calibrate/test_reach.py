@@ -7,8 +7,8 @@ import pytest
 
 from rungwise.calibration import Calibration
 from rungwise.index import Index
-from rungwise.jobs.calibrate._options import Calibrate
-from rungwise.jobs.calibrate._reach import say_out_of_reach
+from rungwise.jobs.calibration._options import Calibrate
+from rungwise.jobs.calibration._reach import say_out_of_reach
 from rungwise.models import load
 from rungwise.models.export import export_onnx
 from rungwise.models.io import keep_calibration

@@ -17,7 +17,7 @@ from rungwise.calibration import (
     TrainingQueries,
 )
 from rungwise.calibration._kind_comparison import ShownFor
-from rungwise.jobs.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
+from rungwise.jobs.calibration._render import render_comparison, render_kept, render_queries, unlearnable, verdict
 
 PHRASES = KindComparison("phrase", 1_234, 38.9, 57.6, 16.6, 20.8, 0.81, 0.5)
 ASKED = KindComparison("asked", 500, 100.0, 0.0, -100.0, -100.0, 1.0, math.nan)

@@ -6,7 +6,7 @@ from rungwise.cli import main
 from rungwise.data import Issue
 from rungwise.evaluation import Result, evaluate
 from rungwise.evaluation.inputs import read_embeddings
-from rungwise.jobs.evaluate import _inputs as inputs
+from rungwise.jobs.evaluation import _inputs as inputs
 from rungwise.metrics import _sources as sources
 from rungwise.models import DualEncoder, EncodedImages, PairScorer
 from rungwise.similarity import Order

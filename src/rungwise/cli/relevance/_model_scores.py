@@ -24,7 +24,7 @@ from rungwise.jobs import (
     read_model,
     say,
 )
-from rungwise.jobs.evaluate import read_part, scores_of
+from rungwise.jobs.evaluation import read_part, scores_of
 from rungwise.relevance import Direction, write_degrees
 from rungwise.relevance.embedding import require_ending, write_picture_vectors
 from rungwise.relevance.storage.saved import refuse_other, replacing

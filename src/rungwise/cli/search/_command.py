@@ -9,7 +9,7 @@ from rungwise.cli.frame import parse
 from rungwise.cli.search._options import SearchCommand
 from rungwise.core import UserError
 from rungwise.jobs import console, messages_apart, say
-from rungwise.jobs.search import check
+from rungwise.jobs.searches import check
 
 if TYPE_CHECKING:
     from rungwise.cli.search._render import SearchOutput

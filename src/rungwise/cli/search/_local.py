@@ -13,7 +13,7 @@ from rungwise.data.files import PackedPicture, Picture, TarMember
 from rungwise.data.pictures import picture_bytes
 from rungwise.index import End, Index, Query
 from rungwise.jobs import read_model
-from rungwise.jobs.search import found
+from rungwise.jobs.searches import found
 
 if TYPE_CHECKING:
     from rungwise.cli.search._options import SearchCommand

@@ -10,7 +10,7 @@ import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.jobs import ADVANCED
-from rungwise.jobs.search import Search
+from rungwise.jobs.searches import Search
 
 
 @dataclass

@@ -17,7 +17,7 @@ from rungwise.cli.train._kinds import with_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
 from rungwise.core import UserError
 from rungwise.jobs import program, say
-from rungwise.jobs.train import Running, as_typed, check_seeds, go, is_data
+from rungwise.jobs.training import Running, as_typed, check_seeds, go, is_data
 from rungwise.training import MODEL
 from rungwise.training.config import load_config, systems
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from rungwise.calibration import UNRELATED, Calibration
 from rungwise.core import UserError
 from rungwise.jobs._terminal import say
-from rungwise.jobs.evaluate._inputs import ScoredInputs
+from rungwise.jobs.evaluation._inputs import ScoredInputs
 from rungwise.metrics import Ends
 from rungwise.models.io import CALIBRATION
 from rungwise.quality.typed_queries import CaptionEnds, TextedPictures

@@ -13,7 +13,7 @@ from rungwise.calibration import Calibration
 from rungwise.core import UserError, is_regular, parse_json, read_bytes
 from rungwise.index.layout import manifest
 from rungwise.jobs._terminal import pasted, program, say, shortest
-from rungwise.jobs.calibrate._options import Calibrate
+from rungwise.jobs.calibration._options import Calibrate
 from rungwise.models.io import CALIBRATION, CONFIG, IMAGE_GRAPH
 
 _MOST_FOLDERS = 1000

@@ -15,8 +15,8 @@ from rungwise.evaluation import (
 )
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.jobs._terminal import say_issues
-from rungwise.jobs.evaluate._inputs import ScoredInputs
-from rungwise.jobs.evaluate._options import Evaluate
+from rungwise.jobs.evaluation._inputs import ScoredInputs
+from rungwise.jobs.evaluation._options import Evaluate
 from rungwise.relevance.human import is_of_people
 
 _TWO = "IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"

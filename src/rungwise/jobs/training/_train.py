@@ -16,10 +16,10 @@ from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.jobs._job import in_terms_of_python
 from rungwise.jobs._terminal import chosen_device, console, quietly, say, say_issues
-from rungwise.jobs.evaluate import evaluate
-from rungwise.jobs.train._fit_model import fit
-from rungwise.jobs.train._options import Running
-from rungwise.jobs.train._seeds import check_seeds, say_spreads
+from rungwise.jobs.evaluation import evaluate
+from rungwise.jobs.training._fit_model import fit
+from rungwise.jobs.training._options import Running
+from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.training import CONFIG, HISTORY, MODEL
 from rungwise.training.config import is_preset_name, load_config, merged
 

@@ -33,7 +33,7 @@ from rungwise.evaluation.inputs import (
 from rungwise.jobs._models import encoding_in, read_model, say_cut
 from rungwise.jobs._options import PrecisionName
 from rungwise.jobs._terminal import progress_bar, say, say_issues
-from rungwise.jobs.evaluate._options import Evaluate
+from rungwise.jobs.evaluation._options import Evaluate
 from rungwise.metrics import SimilaritySource
 from rungwise.scenes import own_degrees
 

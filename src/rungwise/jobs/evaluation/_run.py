@@ -34,10 +34,10 @@ from rungwise.evaluation.report import curve_measures
 from rungwise.evaluation.tables import Intervals, PublishedRow
 from rungwise.jobs._job import function_of
 from rungwise.jobs._terminal import console, flag, say
-from rungwise.jobs.evaluate._cutoffs import read_ends
-from rungwise.jobs.evaluate._inputs import ScoredInputs, is_place, read_beside, read_scored
-from rungwise.jobs.evaluate._options import Evaluate
-from rungwise.jobs.evaluate._positives import of_people, read_people, read_positives, refuse_beside_people
+from rungwise.jobs.evaluation._cutoffs import read_ends
+from rungwise.jobs.evaluation._inputs import ScoredInputs, is_place, read_beside, read_scored
+from rungwise.jobs.evaluation._options import Evaluate
+from rungwise.jobs.evaluation._positives import of_people, read_people, read_positives, refuse_beside_people
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
 from rungwise.runs import is_run_folder, keep_result

@@ -25,7 +25,7 @@ from rungwise.index import (
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import near_words, read_model, read_model_of, say_cut
 from rungwise.jobs._terminal import say
-from rungwise.jobs.search._options import Search, check
+from rungwise.jobs.searches._options import Search, check
 
 if TYPE_CHECKING:
     from rungwise.index import CaptionHit

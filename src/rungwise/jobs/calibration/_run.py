@@ -32,10 +32,10 @@ from rungwise.index.layout import manifest
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import model_of, read_dual_encoder, read_model_of
 from rungwise.jobs._terminal import console, pasted, program, say, say_issues
-from rungwise.jobs.calibrate._options import Calibrate
-from rungwise.jobs.calibrate._reach import say_out_of_reach
-from rungwise.jobs.calibrate._render import render_comparison, render_kept, render_queries, unlearnable, verdict
-from rungwise.jobs.evaluate import ScoredInputs, read_part, scored_by
+from rungwise.jobs.calibration._options import Calibrate
+from rungwise.jobs.calibration._reach import say_out_of_reach
+from rungwise.jobs.calibration._render import render_comparison, render_kept, render_queries, unlearnable, verdict
+from rungwise.jobs.evaluation import ScoredInputs, read_part, scored_by
 from rungwise.models.io import CALIBRATION, CONFIG
 from rungwise.quality.typed_queries import (
     GivenQuery,

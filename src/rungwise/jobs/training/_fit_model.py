@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError
 from rungwise.jobs._terminal import console, say, say_issues
-from rungwise.jobs.train._options import Running
+from rungwise.jobs.training._options import Running
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
