@@ -38,6 +38,10 @@ from ._errors import UnavailableError as UnavailableError
 from ._errors import UserError as UserError
 from ._errors import with_options as with_options
 from ._errors import with_slashes as with_slashes
+from ._extras import EXTRA_OF as EXTRA_OF
+from ._extras import MissingExtraError as MissingExtraError
+from ._extras import explained as explained
+from ._extras import require as require
 from ._limits import LimitName as LimitName
 from ._limits import Limits as Limits
 from ._limits import beyond_limit as beyond_limit
