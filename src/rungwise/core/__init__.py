@@ -5,7 +5,7 @@ kernels, devices, and the frame of an HTML page.
 """
 
 from rungwise._exports import explainers, exporting
-from rungwise.core._extras import explained
+from rungwise.core._errors import explained
 
 __all__, __getattr__, __dir__ = exporting(__name__, __file__)
 

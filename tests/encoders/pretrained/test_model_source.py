@@ -51,4 +51,4 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: py
     ):
         ModelSource("open_clip", "ViT-B-32/x").require_library()
     with pytest.raises(UserError, match=r"pip install 'rungwise\[hf\]'"):
-        require("transformers", "hf", "this")
+        ModelSource("st", "clip-ViT-B-32").require_library()

@@ -12,8 +12,7 @@ from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
 
-from rungwise.core._errors import UserError
-from rungwise.core._extras import MissingExtraError
+from rungwise.core._errors import MissingExtraError, UserError
 from rungwise.core.compute._threads import cores
 
 LOCAL = "local"

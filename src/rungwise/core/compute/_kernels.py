@@ -19,12 +19,14 @@ import numpy as np
 
 from rungwise.core._errors import RungwiseWarning
 
+njit: Any = None
 try:
-    from numba import njit
+    import numba
+
+    njit = numba.njit
 except ModuleNotFoundError as error:
     if error.name != "numba":
         raise
-    njit = None
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

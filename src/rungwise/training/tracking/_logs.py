@@ -36,7 +36,7 @@ def check_logs(config: TrainConfig) -> None:
     """Refuse logs that cannot be written, before anything is computed."""
     for name in config.logs:
         if name in SERVICES:
-            require(name, "logs", otherwise=f", or leave {name} out of logs")
+            require(name, f"logs: {name}", otherwise=f", or leave {name} out of logs")
 
 
 def open_watchers(config: TrainConfig, out: Path, first_step: int, say: Callable[[str], None]) -> list[Watcher]:

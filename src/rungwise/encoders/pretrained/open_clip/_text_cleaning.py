@@ -59,4 +59,4 @@ def _ftfy() -> Any:
     try:
         return import_module("ftfy")
     except ImportError as error:
-        raise MissingExtraError("ftfy", "to clean texts as open_clip does", extra="open-clip") from error
+        raise MissingExtraError("ftfy", "to clean texts as open_clip does") from error
