@@ -201,13 +201,17 @@ def _explained(error: BaseException, command: str) -> tuple[int, str]:
     import errno
 
     from rungwise.cli.frame import failure_of_output
-    from rungwise.core import UserError, explained, with_options
+    from rungwise.core import MissingExtraError, UserError, explained, with_options
     from rungwise.core.compute import nearly_out, remedy, shortage
 
     if isinstance(error, ModuleNotFoundError) or getattr(error, "imported", False):
         missing = explained(error, wider=_EXTRAS.get(command, ""))
         if missing is not None:
             return BAD_INPUT, str(missing)
+    if isinstance(error, UserError) and isinstance(lacked := _lacked(error), MissingExtraError):
+        return BAD_INPUT, with_options(error).replace(
+            f"[{lacked.extra}]", f"[{lacked.beside(_EXTRAS.get(command, ''))}]"
+        )
 
     short = shortage(error)
     cause = error.__cause__
@@ -236,6 +240,16 @@ def _explained(error: BaseException, command: str) -> tuple[int, str]:
         UNFORESEEN,
         f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",
     )
+
+
+def _lacked(error: BaseException) -> BaseException | None:
+    """The missing library that an error tells of, be it in the words of what needed it."""
+    from rungwise.core import MissingExtraError
+
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, MissingExtraError):
+        seen = seen.__cause__
+    return seen
 
 
 def _lacks_files(error: BaseException) -> bool:

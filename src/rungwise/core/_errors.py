@@ -1,13 +1,14 @@
 """Errors that are meant for a person rather than for a programmer.
 
-Libraries that only an extra of rungwise brings may be missing. One table says which extra brings which, for checks before
-a piece of work and for imports that failed.
+Libraries that only an extra of rungwise brings may be missing. One table says which extra brings which, for checks
+before a piece of work and for imports that failed.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -97,6 +98,11 @@ class MissingExtraError(UserError, ImportError):
         needs = f"{what} needs {library}" if what else f"needs {library}"
         super().__init__(f"{needs}; run: pip install 'rungwise[{self.extra}]'{otherwise}")
 
+    def beside(self, wider: str) -> str:
+        """The extra, after another one that is to be installed with it, unless that brings it or is installed."""
+        here = all(map(_is_installed, _LIBRARIES.get(wider, ())))
+        return self.extra if here or self.extra in (wider, *_WITHIN.get(wider, ())) else f"{wider},{self.extra}"
+
 
 class RungwiseWarning(UserWarning):
     """A line that the user should read although the work goes on; the command line prints it."""
@@ -154,12 +160,15 @@ def require(library: str, what: str, *, extra: str = "", otherwise: str = "") ->
 
     >>> require("numpy", "everything")
     """
-    try:
-        found = importlib.util.find_spec(library) is not None
-    except ValueError:  # of a module that was put aside by hand
-        found = False
-    if not found:
+    if not _is_installed(library):
         raise MissingExtraError(library, what, extra=extra, otherwise=otherwise)
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ValueError:  # of a module that is there without a description of where it came from
+        return library in sys.modules
 
 
 def explained(error: BaseException, what: str = "", *, wider: str = "") -> MissingExtraError | None:

@@ -5,7 +5,6 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.encoders.pretrained import ModelSource
-from rungwise.encoders.pretrained._model_source import require
 
 
 @pytest.mark.parametrize("text", ["run/model", "someone/model", "C:\\model", "http://x", "gpt:x", "hf", ""])
