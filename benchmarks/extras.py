@@ -30,7 +30,7 @@ IMPORTS = {
     "import torch": "import torch",
     "import rungwise": "import rungwise",
     "from rungwise.losses import Ladder": "from rungwise.losses import Ladder",
-    "from rungwise.metrics import CoherentScore": "from rungwise.metrics import CoherentScore",
+    "from rungwise.metrics import NDCG": "from rungwise.metrics import NDCG",
     "from rungwise import evaluate": "from rungwise import evaluate",
 }
 
@@ -47,7 +47,9 @@ def main() -> None:
         absent = sorted(one for one in found if distribution(one) is None)
         megabytes = sum(map(size, found)) / 1e6
         name = f"rungwise[{extra}]" if extra else "rungwise"
-        print(f"| `{name}` | {len(found)} | {megabytes:.0f} |" + (f" (not here: {', '.join(absent)})" if absent else ""))
+        print(
+            f"| `{name}` | {len(found)} | {megabytes:.0f} |" + (f" (not here: {', '.join(absent)})" if absent else "")
+        )
     print("\n| import | seconds |\n| --- | ---: |")
     for name, code in IMPORTS.items():
         print(f"| {name if name == 'nothing' else f'`{name}`'} | {seconds(asked.python, code):.2f} |")

@@ -210,7 +210,7 @@ REFUSED = {
 """Commands after the bare install, and the extras that each names in its one line."""
 
 ALONE = """
-import contextlib, importlib.machinery, io, json, sys
+import contextlib, io, json, sys, warnings
 from rungwise_blocked import BLOCKED
 
 class Without:
@@ -223,9 +223,8 @@ class Without:
 
 sys.meta_path[:] = [Without(one) for one in sys.meta_path]
 from rungwise.cli import main
-from rungwise.cli.frame import own_messages
 
-own_messages()
+warnings.showwarning = lambda message, *rest, **more: print(message, file=sys.stderr)
 for line in json.loads(sys.stdin.read()):
     said, done = io.StringIO(), io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(done):
