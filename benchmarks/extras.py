@@ -58,17 +58,16 @@ def main() -> None:
 def packages(requirements: Iterable[str]) -> set[str]:
     """Names of the packages that requirements lead to, with those that are not installed here."""
     found: set[tuple[str, str]] = set()
-    waiting = [(Requirement(one), "") for one in requirements]
+    waiting = list(map(Requirement, requirements))
     while waiting:
-        asked, _ = waiting.pop()
+        asked = waiting.pop()
         for extra in asked.extras | {""}:
             name = re.sub(r"[-_.]+", "-", asked.name).lower()
             if (name, extra) in found:
                 continue
             found.add((name, extra))
-            for one in map(Requirement, required(name, extra)):
-                if one.marker is None or one.marker.evaluate({"extra": extra}):
-                    waiting.append((one, extra))
+            more = map(Requirement, required(name, extra))
+            waiting += [one for one in more if one.marker is None or one.marker.evaluate({"extra": extra})]
     return {name for name, _ in found}
 
 

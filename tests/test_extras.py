@@ -196,7 +196,7 @@ REFUSED = {
     "train pets --out run": "train",
     "train vsepp pets --out run": "train",
     "doctor pets": "train",
-    "import c.pth v.pkl --data pets --out m": "train",
+    "import c.pth v.pkl --out m": "train",
     "export m --out x": "train",
     "index pets --out i": "search,hf",
     "index pets --model open_clip:ViT-B-32/x --out i": "search,open-clip",
