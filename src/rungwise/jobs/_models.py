@@ -27,7 +27,7 @@ def say_default() -> None:
     try:
         DEFAULT.require_library()
     except UserError as error:
-        raise UserError(f"{error}; or name a model: --model") from None
+        raise UserError(f"{error}; or name a model: --model") from error
     say(f"no --model given: taking {DEFAULT}")
     say(f"({_ABOUT_DEFAULT})")
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
 
-from rungwise.core._errors import UserError
+from rungwise.core._errors import MissingExtraError, UserError
 from rungwise.core.compute._threads import cores
 
 LOCAL = "local"
@@ -56,7 +56,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     try:
         import ray
     except ImportError as error:
-        raise UserError(f"Ray is not installed ({error}); install it with `pip install 'rungwise[ray]'`") from error
+        raise MissingExtraError("ray", "to work on several processes or machines") from error
     if ray.is_initialized():
         yield ray
         return
