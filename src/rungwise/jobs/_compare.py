@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +10,15 @@ import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.jobs._job import JobOptions, function_of
-from rungwise.jobs._options import ADVANCED, AnyPath, Several
+from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Texts, given
 from rungwise.jobs._terminal import say
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Comparison, Result
 
-    AnyResult = Result | AnyPath
-    """A result, or the file that holds it."""
+    ResultGiven = Given[Result | AnyPath, Result | Path]
 else:
-    AnyResult = Path
+    ResultGiven = Path
 
 
 @dataclass
@@ -37,14 +36,14 @@ class Compare(JobOptions):
         out: Write everything as JSON here.
     """
 
-    first: Annotated[tyro.conf.Positional[AnyResult], tyro.conf.arg(metavar="A")]
-    second: Annotated[tyro.conf.Positional[AnyResult], tyro.conf.arg(metavar="B")]
-    measures: Several[str] = ()
+    first: Annotated[tyro.conf.Positional[ResultGiven], tyro.conf.arg(metavar="A")] = given(MISSING)
+    second: Annotated[tyro.conf.Positional[ResultGiven], tyro.conf.arg(metavar="B")] = given(MISSING)
+    measures: Texts = given(())
     level: float = field(default=0.95, metadata=ADVANCED)
     draws: int = field(default=2000, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
-    out: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
+    out: PathOrNone = given(None, WRITTEN_FILE)
 
 
 def compared_results(asked: Compare) -> Comparison:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -46,7 +46,7 @@ class JobOptions:
 
     def __post_init__(self) -> None:
         """Make paths of texts, and tuples of lists, where a field is one."""
-        for name, wanted in _plain_types(type(self)).items():
+        for name, wanted in _plain_types(cast(Hashable, type(self))).items():
             setattr(self, name, _as(wanted, getattr(self, name)))
 
 
@@ -94,7 +94,7 @@ class in_terms_of_python:  # noqa: N801 - a context that is written like a funct
 
 
 @cache
-def _plain_types(kind: type[Any]) -> Mapping[str, Any]:
+def _plain_types(kind: Any) -> Mapping[str, Any]:
     """``Path`` or ``tuple`` by the names of fields of that type, so that either form of it may be given."""
     found: dict[str, Any] = {}
     hints = get_type_hints(kind)

@@ -5,11 +5,17 @@ A job sets their defaults, and whether ``--help`` shows them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
+
+T = TypeVar("T")
+Wide = TypeVar("Wide")
+Narrow = TypeVar("Narrow")
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,23 +23,39 @@ if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
     from rungwise.models import PairScorer
 
+    class Given(Generic[Wide, Narrow]):
+        """A field that is given as one type, and kept as another (see :class:`rungwise.jobs.JobOptions`)."""
+
+        def __get__(self, owner: object, kind: object = None) -> Narrow: ...
+
+        def __set__(self, owner: object, value: Wide) -> None: ...
+
     AnyPath = str | PathLike[str]
     """A path; a run stands for its folder."""
     AnyModel = PairScorer | AnyPath
     """A model, or its folder or name."""
     AnyData = ImageCaptions | AnyPath
     """Pictures and captions, or the folder or file that holds them."""
-    T = TypeVar("T")
     Several = tuple[T, ...] | list[T]
     """A list, or a tuple."""
+
+    OnePath = Given[AnyPath, Path]
+    PathOrNone = Given[AnyPath | None, Path | None]
+    OneModel = Given[AnyModel, PairScorer | str]
+    ModelOrNone = Given[AnyModel | None, PairScorer | str | None]
+    DataOrNone = Given[AnyData | None, ImageCaptions | Path | None]
+    Paths = Given[Several[AnyPath] | AnyPath, tuple[Path, ...]]
+    Texts = Given[Several[str] | str, tuple[str, ...]]
+    Integers = Given[Several[int], tuple[int, ...]]
+    Reals = Given[Several[float], tuple[float, ...]]
 else:  # what a command line can give
-    AnyPath, AnyModel, AnyData = Path, str, Path
+    OnePath, PathOrNone, OneModel, ModelOrNone, DataOrNone = Path, Path | None, str, str | None, Path | None
+    Paths, Texts, Integers, Reals = tuple[Path, ...], tuple[str, ...], tuple[int, ...], tuple[float, ...]
 
-    class Several:
-        """Stands for a tuple."""
 
-        def __class_getitem__(cls, inner: Any) -> Any:
-            return tuple[inner, ...]
+def given(default: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """A field with a default, for a type that differs from that of the default; ``MISSING`` is no default."""
+    return field(default=default, metadata=metadata)
 
 
 ADVANCED: MappingProxyType[str, Any] = MappingProxyType({"advanced": True})

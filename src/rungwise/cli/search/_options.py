@@ -40,4 +40,4 @@ class SearchCommand(Search):
     @property
     def is_remote(self) -> bool:
         """Whether a server is asked."""
-        return self.index.startswith(("http://", "https://"))
+        return isinstance(self.index, str) and self.index.startswith(("http://", "https://"))

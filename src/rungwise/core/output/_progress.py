@@ -106,7 +106,8 @@ class Progress:
         self._pace = Pace(total, lambda: clock() - self._idle, done)
         self._latest = clock()
         self._quiet = console is not None and console.quiet
-        self._bar, self._task = (None, None) if self._quiet else _bar(title, total, console)
+        nothing: tuple[Any, Any] = (None, None)
+        self._bar, self._task = nothing if self._quiet else _bar(title, total, console)
 
     def advance(self, more: int = 1) -> None:
         """Add ``more`` to the amount done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Annotated
 
 import tyro
@@ -12,15 +12,16 @@ from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import (
     ADVANCED,
     AlteredModel,
-    AnyData,
-    AnyModel,
-    AnyPath,
     Cache,
+    DataOrNone,
     Device,
     JoinRestval,
     LeastCosine,
     MemberKey,
+    OneModel,
+    PathOrNone,
     Precision,
+    given,
 )
 
 
@@ -47,15 +48,15 @@ class Calibrate(JobOptions):
         queries: Queries to learn from, about.
     """
 
-    model: Annotated[tyro.conf.Positional[AnyModel], tyro.conf.arg(metavar="MODEL|INDEX")]
-    data: Annotated[tyro.conf.Positional[AnyData | None], tyro.conf.arg(metavar="[DATA]")] = None
-    query_file: AnyPath | None = None
+    model: Annotated[tyro.conf.Positional[OneModel], tyro.conf.arg(metavar="MODEL|INDEX")] = given(MISSING)
+    data: Annotated[tyro.conf.Positional[DataOrNone], tyro.conf.arg(metavar="[DATA]")] = given(None)
+    query_file: PathOrNone = given(None)
     show: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     relevance: str | None = None
     relevant_from: float | None = None
     split: str = "val"
-    index: AnyPath | None = None
-    out: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
+    index: PathOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FILE)
     queries: int = field(default=1800, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)

@@ -28,7 +28,7 @@ def say_out_of_reach(asked: Calibrate, calibration: Calibration) -> None:
     """
     if asked.out is not None or asked.index is not None:
         return
-    for line in _lines(Path(asked.model), calibration.model_fingerprint):
+    for line in _lines(Path(str(asked.model)), calibration.model_fingerprint):
         say(line)
 
 

@@ -80,8 +80,11 @@ def calibrated(asked: Calibrate) -> Calibrated:
     Raises:
         UserError: If options contradict each other, what they name does not fit, or nothing can be learnt from it.
     """
+    if not isinstance(asked.model, str):
+        raise UserError("a calibration is kept with a model or an index; give its folder or name")
     asked = replace(asked, model=model_of(asked.model))
-    given = Path(asked.model)
+    name = str(asked.model)
+    given = Path(name)
     if manifest.is_index(given) and asked.index is None:
         asked = replace(asked, index=given)
     if asked.show:
@@ -103,7 +106,7 @@ def calibrated(asked: Calibrate) -> Calibrated:
     usable_cache(asked.cache)
     index = None if asked.index is None else Index.open(asked.index)
     if index is None and asked.out is None:
-        _refuse_without_folder(asked.model)
+        _refuse_without_folder(name)
     own = () if asked.query_file is None else read_queries(asked.query_file)
     data = read_part(asked.data, asked.split, key=asked.key, join_restval=asked.join_restval)
     _refuse_too_few(data)
@@ -113,7 +116,7 @@ def calibrated(asked: Calibrate) -> Calibrated:
         model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     if index is not None:
         index.check(model)
-    scored = scored_by(model, asked.model, data, asked)
+    scored = scored_by(model, name, data, asked)
     collection = TextedPictures.of_scores(scored.model, scored.similarity, data)
     if collection is None:
         raise UserError(
@@ -132,11 +135,11 @@ def _show(asked: Calibrate) -> Calibrated:
     for name in ("query_file", "relevance", "relevant_from", "split", "out", "queries"):
         if getattr(asked, name) != _USUAL[name]:
             raise UserError(f"--{name.replace('_', '-')} changes nothing with --show; leave it out")
-    file = (asked.index or Path(asked.model)) / CALIBRATION
+    file = (asked.index or Path(str(asked.model))) / CALIBRATION
     if not is_regular(file):
         raise UserError(
             f"{file}: no calibration is kept there; name the folder of a model or of an index with one, or make one:"
-            f" {program()} calibrate {pasted(asked.model)}{'' if asked.index else ' DATA'}"
+            f" {program()} calibrate {pasted(str(asked.model))}{'' if asked.index else ' DATA'}"
         )
     kept = Calibration.load(file)
     for part in render_kept(kept):
@@ -146,7 +149,7 @@ def _show(asked: Calibrate) -> Calibrated:
 
 def _require_place(asked: Calibrate) -> None:
     """Refuse early a place that cannot keep the calibration; ``--out`` was already tried."""
-    folder = asked.index or Path(asked.model)
+    folder = asked.index or Path(str(asked.model))
     if asked.out is None and folder.is_dir():
         require_writable_file(folder / CALIBRATION)
 
@@ -165,7 +168,7 @@ def _of_index(asked: Calibrate) -> Calibrated:
     if by_grades:
         idle = ("relevance", "relevant_from", "queries", "query_file")
         _refuse_idle(asked, idle, "DATA, since people graded this index")
-    other = None if Path(asked.model) == asked.index else asked.model
+    other = None if Path(str(asked.model)) == asked.index else asked.model
     model = read_model_of(index, other, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model)
     old = searcher.judging
@@ -375,7 +378,7 @@ def _keep(asked: Calibrate, index: Index | None, calibration: Calibration) -> Pa
         return asked.index / manifest.CALIBRATION
     from rungwise.models.io import keep_calibration
 
-    return keep_calibration(Path(asked.model), calibration)
+    return keep_calibration(Path(str(asked.model)), calibration)
 
 
 calibrate = function_of(

@@ -15,7 +15,7 @@ from rungwise.core.disk import digest_of
 from rungwise.core.formats import in_file
 from rungwise.data import NO_SPLIT, ImageCaptions, read, with_splits, with_validation
 from rungwise.data.layouts import Key
-from rungwise.evaluation import Provenance, refuse_own_opinion
+from rungwise.evaluation import Provenance, Result, refuse_own_opinion
 from rungwise.evaluation.inputs import (
     TOP,
     Embeddings,
@@ -134,6 +134,7 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
             captions_only=asked.captions_only,
         )
     if asked.model is not None and data is not None:
+        assert not isinstance(asked.model, Result)  # which is not measured again
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
         scored = ScoredInputs(read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids), data, True)

@@ -13,16 +13,22 @@ from rungwise.jobs._job import PYTHON, JobOptions, OnlyPython
 from rungwise.jobs._options import (
     ADVANCED,
     AlteredModel,
-    AnyData,
-    AnyModel,
     AnyPath,
     Cache,
+    DataOrNone,
     Device,
+    Given,
     JoinRestval,
     LeastCosine,
     MemberKey,
+    ModelOrNone,
+    PathOrNone,
+    Paths,
     PrecisionName,
+    Reals,
     Several,
+    Texts,
+    given,
 )
 
 if TYPE_CHECKING:
@@ -38,21 +44,24 @@ if TYPE_CHECKING:
     from rungwise.relevance import Degrees
     from rungwise.similarity import Similarity
 
-    Judged = PairScorer | Result | AnyPath
-    Vectors = ArrayLike | AnyPath
-    Owners = ArrayLike | AnyPath
-    Scores = ArrayLike | SimilaritySource | RankedLists | Callable[[Any, Any], Any] | AnyPath
-    Relevance = ArrayLike | Degrees | AnyPath
-    Positives = Several[AnyPath] | HumanPositives | RightAnswers
-    Measures = Several[str | Measure | Total]
+    JudgedOrNone = Given[PairScorer | Result | AnyPath | None, PairScorer | Result | str | None]
+    VectorsOrNone = Given[ArrayLike | AnyPath | None, Any]
+    ScoresOrNone = Given[ArrayLike | SimilaritySource | RankedLists | Callable[[Any, Any], Any] | AnyPath | None, Any]
+    OwnersOrNone = Given[ArrayLike | AnyPath | None, Any]
+    RelevanceOrNone = Given[ArrayLike | Degrees | AnyPath | None, Any]
+    Positives = Given[
+        Several[AnyPath] | HumanPositives | RightAnswers, tuple[Path, ...] | HumanPositives | RightAnswers
+    ]
+    Measures = Given[Several[str | Measure | Total], tuple[str | Measure | Total, ...]]
     Gallery = str | Protocol
-    WhereItEnds = Ends | AnyPath
+    EndsOrNone = Given[Ends | AnyPath | None, Ends | Path | None]
     Settings = OnlyPython[EvaluationSettings | None]
     Named = OnlyPython[Provenance | None]
     Function = OnlyPython[Similarity | Callable[[Any, Any], Any] | None]
 else:  # what a command line can give
-    Judged, Vectors, Scores, Relevance, Gallery = str, str, str, str, str
-    Owners = WhereItEnds = Path
+    JudgedOrNone = VectorsOrNone = ScoresOrNone = RelevanceOrNone = str | None
+    OwnersOrNone = EndsOrNone = Path | None
+    Gallery = str
     Positives, Measures = tuple[Path, ...], tuple[str, ...]
     Settings = Named = Function = OnlyPython[object]
 
@@ -116,36 +125,36 @@ class Evaluate(JobOptions):
         settings: The same options as a value. An option that is given by its own name wins over the one in it.
     """
 
-    model: Annotated[tyro.conf.Positional[Judged | None], tyro.conf.arg(metavar="[MODEL]")] = None
-    data: Annotated[tyro.conf.Positional[AnyData | None], tyro.conf.arg(metavar="[DATA]")] = None
+    model: Annotated[tyro.conf.Positional[JudgedOrNone], tyro.conf.arg(metavar="[MODEL]")] = given(None)
+    data: Annotated[tyro.conf.Positional[DataOrNone], tyro.conf.arg(metavar="[DATA]")] = given(None)
     old_data: Annotated[Path | None, tyro.conf.arg(name="data")] = field(default=None, metadata=ADVANCED)
-    image_embeddings: Vectors | None = field(default=None, metadata=ADVANCED)
-    text_embeddings: Vectors | None = field(default=None, metadata=ADVANCED)
-    similarity: Scores | None = field(default=None, metadata=ADVANCED)
-    ranked_lists: Several[AnyPath] = field(default=(), metadata=ADVANCED)
+    image_embeddings: VectorsOrNone = given(None, ADVANCED)
+    text_embeddings: VectorsOrNone = given(None, ADVANCED)
+    similarity: ScoresOrNone = given(None, ADVANCED)
+    ranked_lists: Paths = given((), ADVANCED)
     captions_per_image: int | None = field(default=None, metadata=ADVANCED)
-    image_of_caption: Owners | None = field(default=None, metadata=ADVANCED)
+    image_of_caption: OwnersOrNone = given(None, ADVANCED)
     split: str = "test"
     captions_only: bool = field(default=False, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
-    protocol: Gallery = "full"
-    positives: Positives = field(default=(), metadata=ADVANCED)
-    measures: Measures = ()
-    calibration: WhereItEnds | None = None
-    relevance: Relevance | None = None
-    out: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
-    rerank: Annotated[AnyModel | None, tyro.conf.arg(metavar="MODEL")] = None
+    protocol: Gallery = given("full")
+    positives: Positives = given((), ADVANCED)
+    measures: Measures = given(())
+    calibration: EndsOrNone = given(None)
+    relevance: RelevanceOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FILE)
+    rerank: Annotated[ModelOrNone, tyro.conf.arg(metavar="MODEL")] = given(None)
     top: int | None = None
     by_class: bool = field(default=False, metadata=ADVANCED)
-    report: AnyPath | None = field(default=None, metadata=WRITTEN_FILE)
-    thresholds: Several[float] = field(default=(), metadata=ADVANCED)
-    beside: Several[str] = field(default=(), metadata=ADVANCED)
+    report: PathOrNone = given(None, WRITTEN_FILE)
+    thresholds: Reals = given((), ADVANCED)
+    beside: Texts = given((), ADVANCED)
     names: tuple[str, str] = field(default=("this model", "the other model"), metadata=ADVANCED)
     card: bool = field(default=False, metadata=ADVANCED)
-    false_negatives: AnyPath | None = field(default=None, metadata=ADVANCED | WRITTEN_FILE)
+    false_negatives: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
     right_from: float | None = field(default=None, metadata=ADVANCED)
-    paper: Several[str] = field(default=(), metadata=ADVANCED)
+    paper: Texts = given((), ADVANCED)
     dataset: str | None = field(default=None, metadata=ADVANCED)
     shards: int | None = field(default=None, metadata=ADVANCED)
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]")] = field(default=None, metadata=ADVANCED)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import replacing, require_writable_file, usable_cache
@@ -180,7 +181,7 @@ def _settings(
     ends = None
     if _read_ends(measures) and (asked.calibration is not None or given.ends is None):
         ends = read_ends(asked.calibration, scored)
-    own = {"positives": positives, "ends": ends, "shards": shards}
+    own: dict[str, Any] = {"positives": positives, "ends": ends, "shards": shards}
     for name, value in own.items():
         if value is not None and getattr(given, name) is not None:
             say(f"{name} of settings is left aside: an option of the call says otherwise")
@@ -208,7 +209,7 @@ def _shards(asked: Evaluate) -> Iterator[Shards | None]:
 def _with_data_in_place(asked: Evaluate) -> Evaluate:
     """The options with DATA moved from the place of MODEL, or from its old spelling."""
     if asked.has_scores and asked.model is not None and asked.data is None:
-        given = asked.model
+        given: Any = asked.model
         asked = replace(asked, model=None, data=given if isinstance(given, ImageCaptions) else Path(given))
     if asked.old_data is None:
         return asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,15 +31,18 @@ from rungwise.jobs._models import (
 from rungwise.jobs._options import (
     ADVANCED,
     AlteredModel,
-    AnyModel,
     AnyPath,
     Captions,
     Device,
     Exclude,
+    Given,
     LeastCosine,
     MemberKey,
+    ModelOrNone,
+    PathOrNone,
     PrecisionName,
     Several,
+    given,
 )
 from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
 
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from rungwise.index.update import Changes, FilesOfItems
     from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles, PairScorer
 
-    Pictures = AnyPath | Several[AnyPath] | ImageCaptions
+    Pictures = Given[AnyPath | Several[AnyPath] | ImageCaptions, tuple[Path, ...]]
     """A folder of pictures, several, or a collection that was read from there."""
 else:
     Pictures = tuple[Path, ...]
@@ -93,9 +96,9 @@ class MakeIndex(JobOptions):
             With --ray, auto is float32, so that all workers compute alike.
     """
 
-    pictures: Annotated[tyro.conf.Positional[Pictures], tyro.conf.arg(metavar="PICTURES [PICTURES]")]
-    model: AnyModel | None = None
-    out: AnyPath | None = field(default=None, metadata=WRITTEN_FOLDER)
+    pictures: Annotated[tyro.conf.Positional[Pictures], tyro.conf.arg(metavar="PICTURES [PICTURES]")] = given(MISSING)
+    model: ModelOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FOLDER)
     captions: Captions = None
     layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
@@ -127,7 +130,7 @@ class Indexed:
 
     index: Index
     changes: Changes
-    place: Path
+    place: str
 
 
 def make_index(asked: MakeIndex, *, watch: bool = False) -> Indexed:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from rungwise.core import UserError
 from rungwise.jobs._job import JobOptions
-from rungwise.jobs._options import ADVANCED, AlteredModel, AnyModel, AnyPath, Device, Several
+from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Paths, Texts, given
 
 if TYPE_CHECKING:
     from rungwise.index import Index
 
-    AnyIndex = Index | AnyPath
+    AnyIndex = Given[Index | AnyPath, Index | str]
     """An index, or its folder or address."""
 else:
     AnyIndex = str
@@ -43,24 +43,22 @@ class Search(JobOptions):
         model: The model that built the index, if it has moved.
     """
 
-    index: Annotated[tyro.conf.Positional[AnyIndex], tyro.conf.arg(metavar="INDEX")]
+    index: Annotated[tyro.conf.Positional[AnyIndex], tyro.conf.arg(metavar="INDEX")] = given(MISSING)
     query: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[QUERY]")] = None
     where: Annotated[str | None, tyro.conf.arg(metavar="EXPRESSION")] = None
     k: int = 10
-    image: Annotated[tyro.conf.UseAppendAction[Several[AnyPath]], tyro.conf.arg(metavar="FILE")] = ()
-    like: Annotated[tyro.conf.UseAppendAction[Several[str]], tyro.conf.arg(metavar="ID")] = ()
-    unlike: Annotated[tyro.conf.UseAppendAction[Several[str]], tyro.conf.arg(metavar="ID")] = field(
-        default=(), metadata=ADVANCED
-    )
+    image: Annotated[tyro.conf.UseAppendAction[Paths], tyro.conf.arg(metavar="FILE")] = given(())
+    like: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given(())
+    unlike: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given((), ADVANCED)
     offset: int = field(default=0, metadata=ADVANCED)
     words: Literal["auto", "on", "off"] = field(default="auto", metadata=ADVANCED)
     diversity: float = field(default=0.0, metadata=ADVANCED)
     fold: bool = field(default=True, metadata=ADVANCED)
     end: Literal["on", "off"] = field(default="on", metadata=ADVANCED)
     exact: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
-    rerank: Annotated[AnyModel | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
+    rerank: Annotated[ModelOrNone, tyro.conf.arg(metavar="MODEL")] = given(None, ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
-    model: AnyModel | None = field(default=None, metadata=ADVANCED)
+    model: ModelOrNone = given(None, ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.jobs._job import JobOptions
-from rungwise.jobs._options import ADVANCED, AnyPath, Cache, Device, Several
+from rungwise.jobs._options import ADVANCED, Cache, Device, Integers, OnePath, given
 
 
 @dataclass
@@ -22,9 +22,9 @@ class Running(JobOptions):
             run ends.
     """
 
-    out: AnyPath = field(default=Path("run"), metadata=WRITTEN_FOLDER)
+    out: OnePath = given(Path("run"), WRITTEN_FOLDER)
     resume: bool = False
-    seeds: Several[int] = ()
+    seeds: Integers = given(())
     device: Device = None
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     lost_after: float = field(default=120.0, metadata=ADVANCED)

@@ -193,7 +193,8 @@ def train(
     """
     from rungwise.data import ImageCaptions, dataset_of, read
 
-    asked = Running(out=out, resume=resume, seeds=seeds, device=device, cache=cache, lost_after=lost_after, quiet=quiet)
+    place = None if cache is None else Path(cache)
+    asked = Running(out=out, resume=resume, seeds=seeds, device=device, cache=place, lost_after=lost_after, quiet=quiet)
     if isinstance(config, ImageCaptions) or (
         data is None and isinstance(config, str | os.PathLike) and is_data(config)
     ):
@@ -203,7 +204,7 @@ def train(
             collection = data if isinstance(data, ImageCaptions) else None
             name = os.fspath(config)
             if collection is None and data is not None and is_preset_name(name) and "/" not in name:
-                collection = read(os.fspath(data))
+                collection = read(str(data))
             found = load_config(name, "" if collection is None else dataset_of(collection))
         else:
             found, collection = config, data if isinstance(data, ImageCaptions) else None
