@@ -73,7 +73,7 @@ def collection_dataset(rows: Sequence[CollectionRow]) -> Any:
         import datasets
     except ImportError as error:
         raise UserError(DATASETS) from error
-    kinds = {"caption": ["string"], "caption_id": ["string"], "label": ["string"], "id": "string", "split": "string"}
+    kinds = {"caption": ["string"], "caption_id": ["string"], "label": ["string"]}
     columns = _columns(rows, "id")
     features: dict[str, Any] = {
         name: _feature(datasets.Value, kinds.get(name) or _kind(values)) for name, values in columns.items()
