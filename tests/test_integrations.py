@@ -7,7 +7,9 @@ import pytest
 import torch
 
 PAGE = Path(__file__).parents[1] / "docs" / "integrations.md"
-PROGRAMS = dict(re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+PROGRAMS = dict(
+    re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+)
 LOOP, TRAINER, LIGHTNING, GATHERED = PROGRAMS
 
 

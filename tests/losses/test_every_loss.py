@@ -1,4 +1,4 @@
-"""What holds for every loss. Also tests rungwise.losses._settings, rungwise.losses._given_blocks."""
+"""What holds for every loss. Also tests rungwise.losses._loss_settings, rungwise.losses._given_blocks."""
 
 import inspect
 import re

@@ -7,12 +7,12 @@ from ._columns import Column as Column
 from ._columns import Value as Value
 from ._columns import is_date as is_date
 from ._columns import typed as typed
+from ._from_memory import from_dataset as from_dataset
+from ._from_memory import from_frame as from_frame
+from ._from_memory import from_lists as from_lists
 from ._inspection import inspect as inspect
 from ._inspection import render as render
 from ._listing import listing_of as listing_of
-from ._memory import from_dataset as from_dataset
-from ._memory import from_frame as from_frame
-from ._memory import from_lists as from_lists
 from ._readers import LAYOUTS as LAYOUTS
 from ._readers import read as read
 from ._readers import read_again as read_again

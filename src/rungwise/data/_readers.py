@@ -14,8 +14,8 @@ import numpy as np
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
+from rungwise.data._from_memory import from_dataset, from_frame, from_lists, holds_lists, is_dataset, is_frame
 from rungwise.data._joined_folders import joined, named_folders
-from rungwise.data._memory import from_dataset, from_frame, from_lists, holds_lists, is_dataset, is_frame
 from rungwise.data.files import Exclusions, PackedPicture, map_parts
 from rungwise.data.labelled import (
     MAT_SUFFIX,

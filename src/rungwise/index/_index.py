@@ -479,8 +479,8 @@ def _refuse_memory(data: ImageCaptions) -> None:
     """Refuse pictures that no other process finds again, such as a server, or the next update."""
     if any(isinstance(picture, MemoryPicture) for picture in data.paths):
         raise UserError(
-            f"{data.name}: its pictures are in memory, and those of an index are opened again; save(FOLDER) writes them,"
-            " and read(FOLDER) is what to index"
+            f"{data.name}: its pictures are in memory, and those of an index are opened again;"
+            " save(FOLDER) writes them, and read(FOLDER) is what to index"
         )
 
 

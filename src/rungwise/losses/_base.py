@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from rungwise.losses._batch import Batch, Reads, WholeBatch
 from rungwise.losses._given_blocks import degrees_like, positives_like
+from rungwise.losses._loss_settings import settings_of
 from rungwise.losses._pairs import BlockSide, ExtraPositives
-from rungwise.losses._settings import settings_of
 
 Reduction = Literal["sum", "mean", "none"]
 LossValue = Tensor | tuple[Tensor, Tensor]

@@ -16,7 +16,7 @@ from ._file_kinds import is_of_programs as is_of_programs
 from ._file_kinds import is_other_picture as is_other_picture
 from ._file_kinds import picture_suffix as picture_suffix
 from ._memory_pictures import IN_MEMORY as IN_MEMORY
-from ._memory_pictures import Encoded as Encoded
+from ._memory_pictures import EncodedOnce as EncodedOnce
 from ._memory_pictures import MemoryPicture as MemoryPicture
 from ._number_files import ENDINGS as ENDINGS
 from ._number_files import delimiter_of as delimiter_of

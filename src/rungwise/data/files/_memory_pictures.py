@@ -57,14 +57,14 @@ class MemoryPicture(PackedPicture):
         return data
 
 
-class Encoded:
+class EncodedOnce:
     """The file of a Pillow picture or of an array of pixels, made once without a loss, when it is first asked for.
 
     An orientation that the picture brings along is carried out, as it is where a file is read. Equal pixels give equal
     bytes, in any process with the same version of Pillow.
 
-    >>> make = Encoded(Image.new("RGB", (4, 2), (255, 0, 0)))
-    >>> make() == Encoded(np.full((2, 4, 3), (255, 0, 0), np.uint8))(), Image.open(io.BytesIO(make())).size
+    >>> make = EncodedOnce(Image.new("RGB", (4, 2), (255, 0, 0)))
+    >>> make() == EncodedOnce(np.full((2, 4, 3), (255, 0, 0), np.uint8))(), Image.open(io.BytesIO(make())).size
     (True, (4, 2))
     """
 

@@ -247,9 +247,7 @@ class Gatherer:
         assert self._files is not None
         return self._add_file(picture_id(relative), self._files.root / relative, readable_name(relative))
 
-    def packed(
-        self, reference: str, picture: Picture | None, where: str, captions: Sequence[str] = ()
-    ) -> int | None:
+    def packed(self, reference: str, picture: Picture | None, where: str, captions: Sequence[str] = ()) -> int | None:
         """Position of the image with this id, whose picture was found before; a known id keeps its picture.
 
         Args:

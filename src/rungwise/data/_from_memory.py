@@ -18,7 +18,7 @@ from PIL import Image
 from rungwise.core import UserError, user_path
 from rungwise.core.network import address_of
 from rungwise.data._collection import ImageCaptions
-from rungwise.data.files import IN_MEMORY, Encoded, MemoryPicture, PackedPicture, Picture
+from rungwise.data.files import IN_MEMORY, EncodedOnce, MemoryPicture, PackedPicture, Picture
 from rungwise.data.layouts import (
     CAPTION_COLUMNS,
     IMAGE_COLUMNS,
@@ -482,7 +482,7 @@ def _picture(cell: object, called: str, folder: Path) -> Picture | str:
     if isinstance(cell, bytes | bytearray | memoryview):
         return MemoryPicture(IN_MEMORY, called, _Bytes(bytes(cell))) if len(cell) else "the cell is empty"
     if isinstance(cell, Image.Image | np.ndarray):
-        return MemoryPicture(IN_MEMORY, called, Encoded(cell))
+        return MemoryPicture(IN_MEMORY, called, EncodedOnce(cell))
     return "the cell is empty" if cell is None else f"a {type(cell).__name__} is no picture"
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from rungwise.core import UserError
 from rungwise.data import ImageCaptions, from_dataset, from_frame, from_lists, read
-from rungwise.data.files import Encoded, MemoryPicture
+from rungwise.data.files import EncodedOnce, MemoryPicture
 from rungwise.data.pictures import load_array, picture_bytes
 from rungwise.index import Index
 from tests.colour_model import ColourModel
@@ -248,7 +248,7 @@ def test_a_picture_is_encoded_without_a_loss(mode: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 4, 3), np.uint8)
     image = Image.fromarray(pixels)
     image = Image.fromarray(pixels[..., 0].astype(np.uint16) * 200) if mode == "I;16" else image.convert(mode)
-    make = Encoded(image)
+    make = EncodedOnce(image)
     back = Image.open(io.BytesIO(make()))
     assert back.mode == image.mode
     assert np.array_equal(np.asarray(back), np.asarray(image))
