@@ -6,13 +6,14 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from PIL import Image
+from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError
 from rungwise.core.disk.folders import replacing_folder
 from rungwise.data.files._packed_pictures import PackedPicture, Picture
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 FRAMES = "a DataFrame needs pandas; run: pip install 'rungwise[frames]'"
 DATASETS = "a Dataset of Hugging Face needs datasets; run: pip install 'rungwise[datasets]'"
@@ -39,6 +40,8 @@ class CollectionRow:
 
 def handed_out(picture: Picture) -> str | Image.Image:
     """A picture as a program takes it: the path of a file of its own, else a Pillow image, decoded when it is used."""
+    from PIL import Image
+
     return Image.open(io.BytesIO(picture.read())) if isinstance(picture, PackedPicture) else str(picture)
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image, ImageOps
 
 from rungwise.core import UserError, limits, too_large
 from rungwise.data.files._packed_pictures import PackedPicture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL import Image
 
 IN_MEMORY = Path("memory")
 """The file that pictures in memory name, which is none."""
@@ -63,6 +63,7 @@ class EncodedOnce:
     An orientation that the picture brings along is carried out, as it is where a file is read. Equal pixels give equal
     bytes, in any process with the same version of Pillow.
 
+    >>> from PIL import Image
     >>> make = EncodedOnce(Image.new("RGB", (4, 2), (255, 0, 0)))
     >>> make() == EncodedOnce(np.full((2, 4, 3), (255, 0, 0), np.uint8))(), Image.open(io.BytesIO(make())).size
     (True, (4, 2))
@@ -76,12 +77,14 @@ class EncodedOnce:
         """The bytes of a PNG file, or of TIFF where PNG does not hold such pixels."""
         picture = self._picture
         if picture is not None:
-            self._data = _encoded(picture if isinstance(picture, Image.Image) else _of_array(picture))
+            self._data = _encoded(_of_array(picture) if isinstance(picture, np.ndarray) else picture)
             self._picture = None
         return self._data
 
 
 def _encoded(picture: Image.Image) -> bytes:
+    from PIL import ImageOps
+
     try:
         upright = ImageOps.exif_transpose(picture)
         if upright.mode not in (*_OF_PNG, *_OF_TIFF):
@@ -102,6 +105,8 @@ def _encoded(picture: Image.Image) -> bytes:
 
 
 def _of_array(pixels: NDArray[Any]) -> Image.Image:
+    from PIL import Image
+
     if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))):
         raise UserError(
             f"an array of {pixels.dtype} and shape {pixels.shape} is no picture; give uint8 of (height, width),"
