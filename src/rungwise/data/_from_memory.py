@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from rungwise.core import UserError, user_path
 from rungwise.core.network import address_of
@@ -64,6 +63,11 @@ def _is_of(source: object, library: str, kind: str) -> bool:
     return any(one.__name__ == kind and one.__module__.partition(".")[0] == library for one in type(source).__mro__)
 
 
+def _is_image(cell: object) -> bool:
+    """Whether something is a Pillow picture, without importing Pillow, which commands that read files may not need."""
+    return _is_of(cell, "PIL", "Image")
+
+
 def from_lists(
     pictures: Sequence[object],
     captions: Sequence[Captions] | None = None,
@@ -87,6 +91,7 @@ def from_lists(
     Raises:
         UserError: If lengths differ, no picture is there, or an id stands for several pictures.
 
+    >>> from PIL import Image
     >>> data = from_lists([Image.new("L", (2, 2)), Image.new("L", (2, 2), 9)], ["black", ["grey", "dark"]])
     >>> data.image_ids, data.captions, data.image_of_caption.tolist()
     (('0', '1'), ('black', 'grey', 'dark'), [0, 1, 1])
@@ -128,6 +133,7 @@ def from_frame(
         UserError: If a column is missing, no picture is there, or an id that was asked for stands for several pictures.
 
     >>> import pandas as pd
+    >>> from PIL import Image
     >>> pictures = [Image.new("L", (2, 2)), Image.new("L", (2, 2), 9)]
     >>> frame = pd.DataFrame({"image": pictures, "caption": ["black", "grey"], "year": [2020, 2021]})
     >>> data = from_frame(frame)
@@ -462,7 +468,7 @@ def _name(cell: object) -> str:
 
 def _holds_pixels(cell: object) -> bool:
     is_cell = isinstance(cell, Mapping) and {"bytes", "path"} & cell.keys()
-    return bool(is_cell) or isinstance(cell, Image.Image | bytes | bytearray | memoryview | np.ndarray)
+    return bool(is_cell) or _is_image(cell) or isinstance(cell, bytes | bytearray | memoryview | np.ndarray)
 
 
 def _picture(cell: object, called: str, folder: Path) -> Picture | str:
@@ -481,8 +487,9 @@ def _picture(cell: object, called: str, folder: Path) -> Picture | str:
         return MemoryPicture(IN_MEMORY, called, cell.content)
     if isinstance(cell, bytes | bytearray | memoryview):
         return MemoryPicture(IN_MEMORY, called, _Bytes(bytes(cell))) if len(cell) else "the cell is empty"
-    if isinstance(cell, Image.Image | np.ndarray):
-        return MemoryPicture(IN_MEMORY, called, EncodedOnce(cell))
+    if _is_image(cell) or isinstance(cell, np.ndarray):
+        pixels: Any = cell
+        return MemoryPicture(IN_MEMORY, called, EncodedOnce(pixels))
     return "the cell is empty" if cell is None else f"a {type(cell).__name__} is no picture"
 
 
@@ -500,7 +507,7 @@ def _plain(cell: Any) -> Any:
     """A cell of a frame as Python has it; None for what pandas calls no value."""
     if isinstance(cell, np.generic):
         cell = cell.item()
-    if cell is None or isinstance(cell, str | bytes | list | tuple | Mapping | np.ndarray | Image.Image):
+    if cell is None or _is_image(cell) or isinstance(cell, str | bytes | list | tuple | Mapping | np.ndarray):
         return cell
     return None if type(cell).__name__ in ("NAType", "NaTType") or cell != cell else cell
 
