@@ -71,7 +71,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "untrusted_files", "configuration", "disk", "formats",
     ),
     "data": (
-        "columns", "files", "collection", "datasets", "layouts", "sidecars", "pictures", "splits", "inspection",
+        "columns", "files", "collection", "layouts", "from_memory", "sidecars", "pictures", "splits", "inspection",
         "labelled", "scored_pairs", "joined_folders", "readers",
     ),
     "encoders": (

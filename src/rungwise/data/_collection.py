@@ -7,14 +7,25 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
 from rungwise.data._columns import Column, kind_of
-from rungwise.data.files import FeatureRows, Picture
+from rungwise.data.files import (
+    CollectionRow,
+    FeatureRows,
+    Picture,
+    collection_dataset,
+    collection_frame,
+    handed_out,
+    write_collection,
+)
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -234,6 +245,76 @@ class ImageCaptions:
             columns={name: tuple(column[i] for i in chosen) for name, column in self.columns.items()},
             fallbacks={name: tuple(column[i] for i in chosen) for name, column in self.fallbacks.items()},
         )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each image, which :func:`rungwise.data.read` takes back.
+
+        Columns are ``image`` (the path of a file, or a Pillow picture), ``id``, ``caption`` and ``caption_id`` (lists),
+        ``split`` and ``label`` where there are such, and the further columns. The captions of an image stand together.
+
+        Raises:
+            UserError: If pandas is not installed.
+
+        >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
+        >>> data.to_frame()[["id", "caption"]].values.tolist()
+        [['a', ['a dog']], ['b', ['a cat', 'a sleeping cat']]]
+        """
+        return collection_frame(self._rows())
+
+    def to_lists(self) -> tuple[list[str | Image.Image], list[list[str]]]:
+        """Pictures and captions of each image, in lists of (images,), which :func:`rungwise.data.read` takes back.
+
+        A picture is the path of its file, or a Pillow picture where it has no file of its own.
+
+        >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), paths=(Path("a.jpg"), Path("b.jpg")))
+        >>> data.to_lists()
+        (['a.jpg', 'b.jpg'], [['a dog'], ['a cat']])
+        """
+        return [handed_out(one) for one in self.paths], [list(row.captions) for row in self._rows()]
+
+    def to_dataset(self) -> Any:
+        """A ``Dataset`` of Hugging Face, or a ``DatasetDict`` by split where there are splits.
+
+        Columns are those of :meth:`to_frame`; files are named, and not read. :func:`rungwise.data.read` takes it back.
+
+        Raises:
+            UserError: If ``datasets`` is not installed.
+        """
+        return collection_dataset(self._rows())
+
+    def save(self, folder: Path | str) -> Path:
+        """Write pictures, captions and columns as a folder that every command and :func:`rungwise.data.read` reads.
+
+        It holds one Parquet file, as the library ``datasets`` writes them. Ids, captions and splits are the same when
+        it is read; a picture is the file that it was, byte for byte.
+
+        Args:
+            folder: Folder to write, whole or not at all; one that was written so before is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            UserError: If the collection has no pictures, one cannot be read, or the folder holds other files.
+        """
+        if not self.paths:
+            raise UserError(f"{self.name}: has no pictures to save; keep the files that it was read from")
+        return write_collection(Path(folder).expanduser(), self._rows())
+
+    def _rows(self) -> list[CollectionRow]:
+        has_splits = any(split != NO_SPLIT for split in self.splits)
+        return [
+            CollectionRow(
+                self.image_ids[at],
+                self.paths[at] if self.paths else None,
+                tuple(self.captions[one] for one in captions.tolist()),
+                tuple(self.caption_ids[one] for one in captions.tolist()),
+                self.splits[at] if has_splits else None,
+                self.labels[at] if self.labels else (),
+                {name: column[at] for name, column in self.columns.items()},
+            )
+            for at, captions in enumerate(self.captions_of_image)
+        ]
 
     def content_hash(self) -> str:
         """Hash of ids, captions and the image of each (not of pixels), for results and for files keyed by the data."""
