@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     Integers = Given[Several[int], tuple[int, ...]]
     Reals = Given[Several[float], tuple[float, ...]]
 else:  # what a command line can give
+    Given = AnyPath = AnyModel = AnyData = Several = object  # names for type checkers alone
     OnePath, PathOrNone, OneModel, ModelOrNone, DataOrNone = Path, Path | None, str, str | None, Path | None
     Paths, Texts, Integers, Reals = tuple[Path, ...], tuple[str, ...], tuple[int, ...], tuple[float, ...]
 

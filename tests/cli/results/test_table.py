@@ -1,6 +1,6 @@
 """``rungwise table`` and ``rungwise train --seeds``, from the words that are typed to the lines that are printed.
 
-Also tests rungwise.cli.train._seeds.
+Also tests rungwise.jobs.training._seeds.
 """
 
 import json
@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import scipy.io
-from rungwise.cli.train._seeds import spread_text
+from rungwise.jobs.training._seeds import spread_text
 
 from rungwise.cli import main
 from rungwise.runs import SEEDS, Spread
