@@ -94,6 +94,10 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
+    "jobs": (
+        "terminal", "options", "job", "models", "compare", "source_degrees", "load", "evaluation", "training", "index",
+        "searches", "calibration",
+    ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",
         "pair_models",

@@ -1,8 +1,8 @@
 """The functions of the package: those that the command line calls too.
 
-Also tests rungwise.jobs._compare, rungwise.jobs._degrees, rungwise.jobs._load, rungwise.jobs._options,
+Also tests rungwise.jobs._compare, rungwise.jobs._source_degrees, rungwise.jobs._load, rungwise.jobs._options,
 rungwise.jobs.training._train, rungwise.jobs.training._options, rungwise.jobs.training._seeds,
-rungwise.jobs.searches._search, rungwise.jobs.searches._options and rungwise.jobs.index._build.
+rungwise.jobs.searches._local_search, rungwise.jobs.searches._options and rungwise.jobs.index._build.
 """
 
 import inspect

@@ -136,7 +136,7 @@ def test_numbers_by_class_are_printed_and_kept(world, tmp_path, labelled, capsys
 
 def test_a_report_of_labels_draws_more_than_was_asked_for(world, tmp_path, labelled, monkeypatch, capsys):
     passes = []
-    monkeypatch.setattr("rungwise.jobs.evaluation._run.evaluate", lambda **given: passes.append(1) or evaluate(**given))
+    monkeypatch.setattr("rungwise.jobs.evaluation._run.measured", lambda **given: passes.append(1) or evaluate(**given))
     outputs = ("--report", tmp_path / "r.html", "--out", tmp_path / "r.json")
     assert run(world, *labelled, "--protocol", "labels", "--measures", "MAP", *outputs) == 0
     assert passes == [1]

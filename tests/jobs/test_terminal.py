@@ -4,9 +4,9 @@ import pytest
 import torch
 from rich.table import Table
 
-from rungwise.jobs import _terminal as terminal
 from rungwise.data import Issue
 from rungwise.data.pictures import NEEDS_EXTRA
+from rungwise.jobs import _terminal as terminal
 from rungwise.jobs import chosen_device, console, program, say, say_issues
 
 

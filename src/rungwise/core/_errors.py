@@ -35,6 +35,8 @@ _LIBRARIES = {
     "onnx": ("ftfy", "onnx", "onnxruntime", "onnxscript"),
     "milvus": ("pymilvus",),
     "ray": ("ray",),
+    "frames": ("pandas",),
+    "datasets": ("datasets",),
 }
 EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries}
 """The extra that brings a library, by the name under which the library is imported."""

@@ -1,7 +1,6 @@
 from ._compare import Compare as Compare
 from ._compare import compare as compare
 from ._compare import compared_results as compared_results
-from ._degrees import degrees as degrees
 from ._job import PYTHON as PYTHON
 from ._job import JobOptions as JobOptions
 from ._job import OnlyPython as OnlyPython
@@ -34,6 +33,7 @@ from ._options import MemberKey as MemberKey
 from ._options import Precision as Precision
 from ._options import PrecisionName as PrecisionName
 from ._options import Several as Several
+from ._source_degrees import degrees as degrees
 from ._terminal import Seldom as Seldom
 from ._terminal import chosen_device as chosen_device
 from ._terminal import console as console

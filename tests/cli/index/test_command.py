@@ -14,8 +14,8 @@ import pytest
 
 from rungwise import data
 from rungwise.cli import main
-from rungwise.cli.index import _command as commands
 from rungwise.index import Index
+from rungwise.jobs.index import _build as commands
 from rungwise.jobs.index import beside
 from tests.published import CAPTIONS, Published, photos
 

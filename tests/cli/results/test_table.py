@@ -9,9 +9,9 @@ import shutil
 import numpy as np
 import pytest
 import scipy.io
-from rungwise.jobs.training._seeds import spread_text
 
 from rungwise.cli import main
+from rungwise.jobs.training._seeds import spread_text
 from rungwise.runs import SEEDS, Spread
 from rungwise.runs._results import RESULTS
 

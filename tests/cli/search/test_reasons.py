@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel())
-    monkeypatch.setattr("rungwise.jobs.searches._search.read_model", lambda *_, **__: PointingModel(COLOURS))
+    monkeypatch.setattr("rungwise.cli.search._local.read_model", lambda *_, **__: PointingModel(COLOURS))
 
 
 def hits(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str] | None]:
@@ -66,7 +66,7 @@ def test_who_cannot_say_is_named(
     monkeypatch: pytest.MonkeyPatch,
     connected: Callable[[object], str],
 ) -> None:
-    monkeypatch.setattr("rungwise.jobs.searches._search.read_model", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.cli.search._local.read_model", lambda *_, **__: ColourModel())
     assert main(["search", str(folder), "red", "--rerank", "run/model", "--why"]) == 2
     assert "--why: a model of kind 'ColourModel' cannot say" in capsys.readouterr().err
     server = connected(create_app(Index.open(folder), ColourModel()))

@@ -17,7 +17,7 @@ from rungwise.cli.train._kinds import with_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
 from rungwise.core import UserError
 from rungwise.jobs import program, say
-from rungwise.jobs.training import Running, as_typed, check_seeds, go, is_data
+from rungwise.jobs.training import Running, check_seeds, is_data
 from rungwise.training import MODEL
 from rungwise.training.config import load_config, systems
 
@@ -105,6 +105,7 @@ def main(arguments: list[str]) -> int:
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
     check_choice(named, picked, config.data.path)
+    from rungwise.jobs.training import as_typed, go
     from rungwise.training.config import FitConfig
     from rungwise.training.distributed import is_first
 

@@ -58,7 +58,7 @@ _MOST_PAIRS = 100_000_000
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibrationOutcome:
     """What came of a calibration.
 
     Attributes:
@@ -74,7 +74,7 @@ class Calibrated:
     why_not: str = ""
 
 
-def calibrated(asked: Calibrate) -> Calibrated:
+def calibrated(asked: Calibrate) -> CalibrationOutcome:
     """Learn, compare, print and write.
 
     Raises:
@@ -128,7 +128,7 @@ def calibrated(asked: Calibrate) -> Calibrated:
     return _decide(asked, index, queries, old, source, scored.model_hash)
 
 
-def _show(asked: Calibrate) -> Calibrated:
+def _show(asked: Calibrate) -> CalibrationOutcome:
     """Print what the calibration that is kept says of itself."""
     if asked.data is not None:
         raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
@@ -144,7 +144,7 @@ def _show(asked: Calibrate) -> Calibrated:
     kept = Calibration.load(file)
     for part in render_kept(kept):
         console.print(part)
-    return Calibrated(kept, place=file)
+    return CalibrationOutcome(kept, place=file)
 
 
 def _require_place(asked: Calibrate) -> None:
@@ -154,7 +154,7 @@ def _require_place(asked: Calibrate) -> None:
         require_writable_file(folder / CALIBRATION)
 
 
-def _of_index(asked: Calibrate) -> Calibrated:
+def _of_index(asked: Calibrate) -> CalibrationOutcome:
     """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
@@ -262,7 +262,7 @@ def _decide(
     old: Calibration | None,
     source: str,
     fingerprint: str,
-) -> Calibrated:
+) -> CalibrationOutcome:
     """Fit, compare with what judges now, and keep the better."""
     console.print(render_queries(queries))
     made = sum(kind != NOTHING for kind in queries.kinds)
@@ -282,24 +282,24 @@ def _decide(
         if asked.out is not None:
             raise UserError(f"{asked.data or asked.model}: {why}") from error
         _say_unchanged(old, why)
-        return Calibrated(None, why_not=why)
+        return CalibrationOutcome(None, why_not=why)
     return _keep_or_not(asked, index, calibration, found, old)
 
 
 def _keep_or_not(
     asked: Calibrate, index: Index | None, calibration: Calibration, found: CalibrationComparison, old: Calibration
-) -> Calibrated:
+) -> CalibrationOutcome:
     for part in render_comparison(found, old.names):
         console.print(part)
     if line := verdict(found):
         if asked.out is None:
             _say_unchanged(old, line)
-            return Calibrated(calibration, found, why_not=line)
+            return CalibrationOutcome(calibration, found, why_not=line)
         say(f"written all the same, since --out was given: {line}")
     place = _keep(asked, index, calibration)
     say(f"written: {place}")
     say_out_of_reach(asked, calibration)
-    return Calibrated(calibration, found, place)
+    return CalibrationOutcome(calibration, found, place)
 
 
 def _say_unchanged(old: Calibration | None, why: str) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, from_plain, is_regular, parse_json, read_text, to_plain
+from rungwise.core import UserError, from_plain, parse_json, read_text, to_plain
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.jobs._job import in_terms_of_python
 from rungwise.jobs._terminal import chosen_device, console, quietly, say, say_issues
 from rungwise.jobs.evaluation import evaluate
 from rungwise.jobs.training._fit_model import fit
-from rungwise.jobs.training._options import Running
+from rungwise.jobs.training._options import Running, is_data
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.training import CONFIG, HISTORY, MODEL
 from rungwise.training.config import is_preset_name, load_config, merged
@@ -137,7 +137,7 @@ def data_of(run: Run, given: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedRun:
     """What came of a training.
 
     Attributes:
@@ -217,16 +217,7 @@ def train(
         return go(found, asked, collection).run
 
 
-def is_data(given: str | os.PathLike[str]) -> bool:
-    """Whether a word names data and not a configuration: a folder, or a file that is no YAML."""
-    path = Path(given)
-    if is_preset_name(os.fspath(given)):
-        return False
-    # Path.is_dir raises where the folder around may not be read, which is said when the configuration is opened.
-    return os.path.isdir(path) or (is_regular(path) and path.suffix.lower() not in (".yaml", ".yml"))  # noqa: PTH112
-
-
-def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) -> Trained:
+def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) -> TrainedRun:
     """Train or fit what is configured.
 
     Args:
@@ -266,7 +257,7 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     out = Path(asked.out)
     if isinstance(config, FitConfig):
         fitted = fit(config, split, asked, device)
-        return Trained(Run(out, config, fitted.measure, fitted.value, data=given), split, fitted.choice)
+        return TrainedRun(Run(out, config, fitted.measure, fitted.value, data=given), split, fitted.choice)
     more = {"cache": asked.cache, "resume": asked.resume, "device": device, "lost_after": asked.lost_after}
     watcher = TerminalWatcher(console)
     if asked.seeds:
@@ -279,10 +270,10 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
             seed: Run(place, config, finished=several.finished, data=given) for seed, place in several.folders.items()
         }
         chosen = next(iter(several.median.values()), asked.seeds[0])
-        return Trained(replace(runs[chosen], seeds=runs), split, config.snapshot)
+        return TrainedRun(replace(runs[chosen], seeds=runs), split, config.snapshot)
     result = run(config, split, out, watcher=watcher, **more)  # type: ignore[arg-type]
     found = Run(out, config, result.measure, result.best_value, result.best_epoch, result.finished, data=given)
-    return Trained(found, split, config.snapshot)
+    return TrainedRun(found, split, config.snapshot)
 
 
 def _path_of(data: AnyData) -> str:
