@@ -14,7 +14,7 @@ def saved(path, noise, image_ids=None, **more):
         provenance=Provenance(data_hash="d", image_ids=image_ids),
         **more,
     )
-    result.to_json(path, per_query=True)
+    result.to_json(path)
     return str(path)
 
 

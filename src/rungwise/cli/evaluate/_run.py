@@ -40,7 +40,8 @@ from rungwise.evaluation.analysis import Diagnostics, false_negatives_by_gallery
 from rungwise.evaluation.inputs import RankOnly, Reranked
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.evaluation.report import curve_measures
-from rungwise.evaluation.tables import Intervals, PublishedRow
+from rungwise.evaluation.statistics import Intervals
+from rungwise.evaluation.tables import PublishedRow
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
 from rungwise.runs import is_run_folder, keep_result
@@ -100,7 +101,7 @@ def run(asked: Evaluate) -> int:
         elif run_folder is not None:
             _keep_in(run_folder, result)
         if asked.out:
-            result.to_json(asked.out, per_query=True)
+            result.to_json(asked.out)
             say(f"written: {asked.out}")
         if asked.card:
             from rungwise.models import add_evaluation  # torch, which files of numbers do not need

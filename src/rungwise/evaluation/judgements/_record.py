@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rungwise.evaluation.statistics import IN_FILE, Number
+from rungwise.core.formats import IN_FILE, Number
 
 
 @dataclass(frozen=True)

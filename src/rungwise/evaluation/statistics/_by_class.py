@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.formats import IN_FILE, Number
 from rungwise.core.text import natural_key
 from rungwise.evaluation.statistics._intervals import MeasureTerm, PerQuery
-from rungwise.evaluation.statistics._json_numbers import IN_FILE, Number
 from rungwise.metrics import DIRECTIONS
 from rungwise.relevance.human import labels_of
 
@@ -87,7 +87,7 @@ def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]
     [('art', 2, 79.2), ('sport', 1, 100.0)]
     """
     if not result.has_queries:
-        raise UserError("by class: the result holds no values per query; write results with to_json(per_query=True)")
+        raise UserError("by class: the result holds no values per query; evaluate again")
     if any(len(sizes) > 1 for sizes in result.gallery.values()):
         raise UserError("by class: the result is of several galleries; evaluate under protocol 'labels'")
     own = [labels_of(one) for one in labels]
