@@ -1,4 +1,7 @@
-"""What results and comparisons print and turn into."""
+"""What results and comparisons print and turn into.
+
+Also tests rungwise.core.output._text_tables. Also tests rungwise.evaluation.statistics._number_cells.
+"""
 
 import json
 from dataclasses import replace
@@ -52,9 +55,7 @@ def test_an_altered_comparison_is_refused():
         Comparison.from_json(measured(0).to_json())
 
 
-@pytest.mark.parametrize(
-    "value", [measured(0), compare(measured(0), measured(1), draws=20)], ids=["result", "compared"]
-)
+@pytest.mark.parametrize("value", [measured(0), compare(measured(0), measured(1), draws=20)], ids=["one", "two"])
 def test_a_value_prints_few_lines_and_html_without_a_script(value):
     assert len(repr(value).splitlines()) <= MOST_LINES
     assert max(map(len, repr(value).splitlines())) <= WIDTH
