@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.formats import IN_FILE
 from rungwise.core.text import near_names
 from rungwise.index.stores import words_of
 from rungwise.language import WordVectors
@@ -51,6 +52,8 @@ class UnknownWord:
     >>> print(UnknownWord("giraff", ("giraffe",), misspelt=True))
     'giraff' may be misspelt; in the collection there is: giraffe
     """
+
+    __pydantic_config__ = IN_FILE
 
     word: str
     near: tuple[str, ...] = ()
