@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
-from rungwise.core.output import in_few_lines, one_line, some_of
+from rungwise.core.output import in_few_lines, one_line, short_repr, some_of
 from rungwise.data._columns import Column, kind_of
 from rungwise.data.files import FeatureRows, Picture
 
@@ -62,6 +62,8 @@ class CollectionSource:
     captions: str = ""
     key: Literal["dot", "stem"] = "dot"
     exclude: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.formats import IN_FILE, Number
+from rungwise.core.output import short_repr
 from rungwise.core.text import natural_key
 from rungwise.evaluation.statistics._intervals import MeasureTerm, PerQuery
 from rungwise.metrics import DIRECTIONS
@@ -27,6 +28,8 @@ class ClassNumbers:
     queries: int
     numbers: Mapping[str, Number]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class ByClass:
@@ -41,6 +44,8 @@ class ByClass:
 
     classes: Mapping[str, tuple[ClassNumbers, ...]] = field(default_factory=dict)
     without_label: Mapping[str, int] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def notes(self) -> list[str]:
         """Remarks on the classes, one line each."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import median_place
 from rungwise.evaluation.tables._printed import table_named
@@ -35,6 +36,8 @@ class Ours:
     results: tuple[Result, ...]
     stands_for: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.formats import IN_FILE
+from rungwise.core.output import short_repr
 from rungwise.core.text import near_names
 from rungwise.index.stores import words_of
 from rungwise.language import WordVectors
@@ -59,6 +60,8 @@ class UnknownWord:
     near: tuple[str, ...] = ()
     found: bool = False
     misspelt: bool = False
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         near = ", ".join(self.near)
