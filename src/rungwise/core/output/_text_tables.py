@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rungwise.core._errors import UserError
 from rungwise.core.output._html_page import whole_characters
 from rungwise.core.output._printable import printable
+from rungwise.core.output._short_repr import short_repr
 
 if TYPE_CHECKING:
     import pandas
@@ -84,6 +85,8 @@ class TextTable:
     rows: Sequence[Sequence[str]]
     left: frozenset[str] = frozenset()
     title: str = ""
+
+    __repr__ = short_repr
 
     def markdown(self) -> str:
         """The table in GitHub's Markdown."""
