@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -124,22 +127,39 @@ class Comparison(InTables, JsonForm):
         Raises:
             UserError: If pandas is not installed.
         """
+        return frame_of(self._columns(), "name")
+
+    def to_csv(self) -> str:
+        r"""The numbers of :meth:`to_frame` as comma-separated values, a line for each; what has no value is empty.
+
+        >>> from rungwise.evaluation._evaluate import evaluate
+        >>> one, other = (evaluate(similarity=np.array([[0.9, score], [0.1, 0.3]]), image_of_caption=[0, 1],
+        ...     measures=["R@1"]) for score in (0.5, 0.2))
+        >>> compare(one, other).to_csv().splitlines()[0]
+        'name,unit,first,second,difference,low,high,p,p_holm,improved'
+        """
+        file = io.StringIO(newline="")
+        table = csv.writer(file, lineterminator="\n")
+        columns = self._columns()
+        table.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            table.writerow("" if isinstance(one, float) and math.isnan(one) else one for one in row)
+        return file.getvalue()
+
+    def _columns(self) -> dict[str, list[Any]]:
         rows = self.differences
-        return frame_of(
-            {
-                "name": [one.name for one in rows],
-                "unit": [one.unit for one in rows],
-                "first": [one.first for one in rows],
-                "second": [one.second for one in rows],
-                "difference": [one.difference for one in rows],
-                "low": [one.interval.low for one in rows],
-                "high": [one.interval.high for one in rows],
-                "p": [one.p for one in rows],
-                "p_holm": [one.p_holm for one in rows],
-                "improved": [one.improved for one in rows],
-            },
-            "name",
-        )
+        return {
+            "name": [one.name for one in rows],
+            "unit": [one.unit for one in rows],
+            "first": [one.first for one in rows],
+            "second": [one.second for one in rows],
+            "difference": [one.difference for one in rows],
+            "low": [one.interval.low for one in rows],
+            "high": [one.interval.high for one in rows],
+            "p": [one.p for one in rows],
+            "p_holm": [one.p_holm for one in rows],
+            "improved": [one.improved for one in rows],
+        }
 
     def __repr__(self) -> str:
         facts = [

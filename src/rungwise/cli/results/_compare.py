@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, console, parse, say
+from rungwise.cli.frame import ADVANCED, console, messages_apart, parse, say
 from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.core.output import printable
 
-_EXAMPLES = ("rungwise compare first.json second.json",)
+if TYPE_CHECKING:
+    from rungwise.evaluation import Comparison
+
+_EXAMPLES = ("rungwise compare first.json second.json", "rungwise compare first.json second.json --format latex")
 
 
 @dataclass
@@ -27,6 +31,7 @@ class Compare:
         seed: Of the draws.
         by: Measure that queries are listed by, such as MRR.
         most: Queries to list a direction. The JSON has them all.
+        format: What to print: table, markdown, latex, csv or json.
         out: Write everything as JSON here.
     """
 
@@ -38,13 +43,19 @@ class Compare:
     seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
     most: int = 5
+    format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
     out: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table and the changed queries, and write the JSON."""
+    """Print the table and the changed queries, or a text of another form, and write the JSON."""
     asked = parse(Compare, arguments, "rungwise compare", examples=_EXAMPLES)
-    from rungwise.evaluation import Result, compare, render_comparison
+    with messages_apart(asked.format != "table"):
+        return _run(asked)
+
+
+def _run(asked: Compare) -> int:
+    from rungwise.evaluation import Result, compare
 
     found = compare(
         Result.from_json(asked.first),
@@ -58,15 +69,25 @@ def main(arguments: list[str]) -> int:
     )
     say(f"A: {asked.first}")
     say(f"B: {asked.second}")
+    if asked.format == "table":
+        _show(found, asked.most)
+    else:
+        forms = {"markdown": found.to_markdown, "latex": found.to_latex, "csv": found.to_csv, "json": found.to_json}
+        print(printable(forms[asked.format]().removesuffix("\n")))
+    if asked.out:
+        found.to_json(asked.out)
+        say(f"written: {asked.out}")
+    return 0
+
+
+def _show(found: Comparison, most: int) -> None:
+    from rungwise.evaluation import render_comparison
+
     console.print(render_comparison(found))
     if found.only_in_one:
         say(f"only in one of them, not compared: {', '.join(found.only_in_one)}")
     for word, lists in (("better", found.better), ("worse", found.worse)):
         for direction, changes in lists.items():
             say(f"{direction}: {len(changes)} queries {word} in B by {found.by}")
-            for change in changes[: max(0, asked.most)]:
+            for change in changes[: max(0, most)]:
                 say(f"  {change.first:g} -> {change.second:g}  {change.query}")
-    if asked.out:
-        found.to_json(asked.out)
-        say(f"written: {asked.out}")
-    return 0
