@@ -39,6 +39,8 @@ _MOST_PICTURES = 12
 """Number of pictures that a notebook shows of an answer."""
 _COLOURS = {1: "#117a5e", 2: "#d59a1a", 3: "#8d6cab"}
 """Colours of the rungs before the end, which can be told apart on light and on dark ground."""
+_PICTURE_OF = "_picture_of"
+"""Attribute of an answer that gives its pictures. It is no field, so that copies as plain values are without it."""
 _ENDS_HERE = "relevance ends here"
 
 
@@ -177,7 +179,6 @@ class Answer(InTables, JsonForm):
     __pydantic_config__ = IN_FILE
     format: ClassVar[str] = "rungwise-answer/1"
     remedy: ClassVar[str] = "search again"
-    _picture_of: ClassVar[Callable[[str], bytes | None] | None] = None
 
     hits: tuple[Hit, ...]
     folded: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
@@ -196,7 +197,7 @@ class Answer(InTables, JsonForm):
             picture_of: Gives a small JPEG of a picture by its id; None where it cannot be read.
         """
         answer = copy(self)
-        object.__setattr__(answer, "_picture_of", picture_of)
+        object.__setattr__(answer, _PICTURE_OF, picture_of)
         return answer
 
     def to_frame(self) -> pandas.DataFrame:
@@ -244,7 +245,7 @@ class Answer(InTables, JsonForm):
 
     def __getstate__(self) -> dict[str, Any]:
         # Pictures come from an open index, which does not go to other processes.
-        return {name: value for name, value in vars(self).items() if name != "_picture_of"}
+        return {name: value for name, value in vars(self).items() if name != _PICTURE_OF}
 
     def _band(self, place: int) -> str:
         return "" if self.end is None else self.end.band(place)
@@ -264,7 +265,8 @@ class Answer(InTables, JsonForm):
     def _figure(self, place: int) -> str:
         hit, band = self.hits[place], self._band(place)
         name = one_line(hit.id, 60)
-        jpeg = None if self._picture_of is None else self._picture_of(hit.id)
+        picture_of: Callable[[str], bytes | None] | None = vars(self).get(_PICTURE_OF)
+        jpeg = None if picture_of is None else picture_of(hit.id)
         picture = embedded_jpeg(jpeg, name) if jpeg else f'<div class="missing">{escape(name)}</div>'
         colour = _COLOURS.get(self.end.rungs[place]) if self.end else None
         style = f' style="--band: {colour}"' if colour else ""

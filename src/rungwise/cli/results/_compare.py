@@ -72,12 +72,22 @@ def _run(asked: Compare) -> int:
     if asked.format == "table":
         _show(found, asked.most)
     else:
-        forms = {"markdown": found.to_markdown, "latex": found.to_latex, "csv": found.to_csv, "json": found.to_json}
-        print(printable(forms[asked.format]().removesuffix("\n")))
+        print(printable(_text(found, asked.format).removesuffix("\n")))
     if asked.out:
         found.to_json(asked.out)
         say(f"written: {asked.out}")
     return 0
+
+
+def _text(found: Comparison, form: str) -> str:
+    match form:
+        case "markdown":
+            return found.to_markdown()
+        case "latex":
+            return found.to_latex()
+        case "csv":
+            return found.to_csv()
+    return found.to_json()
 
 
 def _show(found: Comparison, most: int) -> None:
