@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
+from rungwise.core.output import in_few_lines, one_line, short_repr, some_of
 from rungwise.data._columns import Column, kind_of
 from rungwise.data.files import (
     CollectionRow,
@@ -71,6 +73,8 @@ class CollectionSource:
     captions: str = ""
     key: Literal["dot", "stem"] = "dot"
     exclude: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -169,6 +173,27 @@ class ImageCaptions:
             if (twice := _first_duplicate(ids)) is not None:
                 raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
 
+    def __repr__(self) -> str:
+        images, captions = len(self.image_ids), len(self.captions)
+        per_image = f", {captions / images:.3g} an image" if images else ""
+        splits = [f"{name} {count:,}" for name, count in Counter(self.splits).items()]
+        labels = Counter(label for own in self.labels for label in own)
+        kinds = Counter(one.kind for one in self.issues)
+        rows = [f"{' x '.join(map(str, one.shape))} features" if one is not None else "" for one in self._feature_rows]
+        has_files = f"{images:,} files" if self.paths else "none"
+        facts = [
+            ("layout", one_line(self.layout, 40)),
+            ("splits", some_of(splits) if splits else ""),
+            ("pictures", rows[0] or has_files),
+            ("text features", rows[1]),
+            ("images", some_of(self.image_ids) if images else ""),
+            ("captions", repr(one_line(self.captions[0], 90)) + (", ..." if captions > 1 else "") if captions else ""),
+            ("labels", some_of([f"{name} {count:,}" for name, count in labels.most_common(20)]) if labels else ""),
+            ("columns", some_of(tuple(self.columns)) if self.columns else ""),
+            ("issues", some_of([f"{kind} {count:,}" for kind, count in kinds.items()]) if kinds else ""),
+        ]
+        return in_few_lines(f"{one_line(self.name, 60)}: {images:,} images, {captions:,} captions{per_image}", facts)
+
     def __len__(self) -> int:
         """Number of images."""
         return len(self.image_ids)
@@ -177,6 +202,10 @@ class ImageCaptions:
     def pictures(self) -> tuple[Picture, ...] | FeatureRows:
         """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
         return self.paths if self.features is None else self.features
+
+    @property
+    def _feature_rows(self) -> tuple[FeatureRows | None, FeatureRows | None]:
+        return self.features, self.text_features
 
     @property
     def texts(self) -> tuple[str, ...] | FeatureRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,8 +47,12 @@ class Compare(JobOptions):
     out: PathOrNone = given(None, WRITTEN_FILE)
 
 
-def compared_results(asked: Compare) -> Comparison:
-    """Compare two results, and write the comparison where that is asked for."""
+def _show_nothing(_: Comparison) -> None:
+    pass
+
+
+def compared_results(asked: Compare, show: Callable[[Comparison], None] = _show_nothing) -> Comparison:
+    """Compare two results, ``show`` the comparison, and write it where that is asked for."""
     from rungwise.evaluation import Result
     from rungwise.evaluation import compare as compare_results
 
@@ -63,6 +68,7 @@ def compared_results(asked: Compare) -> Comparison:
         by=asked.by,
         labels=("A", "B") if isinstance(given[0], Result) else (str(given[0]), str(given[1])),
     )
+    show(found)
     if asked.out is not None:
         found.to_json(asked.out)
         say(f"written: {asked.out}")

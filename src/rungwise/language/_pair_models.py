@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError, read_json, require
+from rungwise.core.output import short_repr
 from rungwise.language._model_folders import checked_folder
 from rungwise.language.sentence_models import (
     PACKAGED_MODEL,
@@ -42,6 +43,8 @@ class PairModel:
     tokenizer: Any
     network: Any
     max_length: int
+
+    __repr__ = short_repr
 
     @property
     def outputs(self) -> int:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.jobs import Compare, console, say
+from rungwise.jobs import Compare, console, messages_apart, say
 
-_EXAMPLES = ("rungwise compare first.json second.json",)
+if TYPE_CHECKING:
+    from rungwise.evaluation import Comparison
+
+_EXAMPLES = ("rungwise compare first.json second.json", "rungwise compare first.json second.json --format latex")
 
 
 @dataclass
@@ -16,30 +22,52 @@ class CompareCommand(Compare):
 
     Attributes:
         most: Queries to list a direction. The JSON has them all.
+        format: What to print: table, markdown, latex, csv or json.
     """
 
     most: int = 5
+    format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table and the changed queries, and write the JSON."""
+    """Print the table and the changed queries, or a text of another form, and write the JSON."""
     asked = parse(CompareCommand, arguments, "rungwise compare", examples=_EXAMPLES)
-    from rungwise.evaluation import render_comparison
+    from rungwise.core.output import printable
     from rungwise.jobs import compared_results
 
-    written, asked.out = asked.out, None
-    found = compared_results(asked)
-    say(f"A: {asked.first}")
-    say(f"B: {asked.second}")
+    def show(found: Comparison) -> None:
+        say(f"A: {asked.first}")
+        say(f"B: {asked.second}")
+        if asked.format == "table":
+            _show(found, asked.most)
+        else:
+            print(printable(_text(found, asked.format).removesuffix("\n")))
+
+    with messages_apart(asked.format != "table"):
+        compared_results(asked, show)
+    return 0
+
+
+def _text(found: Comparison, form: str) -> str:
+    match form:
+        case "markdown":
+            return found.to_markdown()
+        case "latex":
+            return found.to_latex()
+        case "csv":
+            return found.to_csv()
+    return found.to_json()
+
+
+def _show(found: Comparison, most: int) -> None:
+    from rungwise.evaluation import render_comparison
+
     console.print(render_comparison(found))
     if found.only_in_one:
         say(f"only in one of them, not compared: {', '.join(found.only_in_one)}")
     for word, lists in (("better", found.better), ("worse", found.worse)):
         for direction, changes in lists.items():
             say(f"{direction}: {len(changes)} queries {word} in B by {found.by}")
-            for change in changes[: max(0, asked.most)]:
+            for change in changes[: max(0, most)]:
                 say(f"  {change.first:g} -> {change.second:g}  {change.query}")
-    if written is not None:
-        found.to_json(written)
-        say(f"written: {written}")
-    return 0
+@

@@ -32,7 +32,8 @@ from rungwise.evaluation.analysis import Diagnostics, false_negatives_by_gallery
 from rungwise.evaluation.inputs import RankOnly, Reranked
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.evaluation.report import curve_measures
-from rungwise.evaluation.tables import Intervals, PublishedRow
+from rungwise.evaluation.statistics import Intervals
+from rungwise.evaluation.tables import PublishedRow
 from rungwise.jobs._job import function_of
 from rungwise.jobs._terminal import console, flag, say
 from rungwise.jobs.evaluation._cutoffs import read_ends
@@ -124,7 +125,7 @@ def evaluated_and_shown(
     elif run_folder is not None:
         _keep_in(run_folder, result)
     if asked.out:
-        result.to_json(asked.out, per_query=True)
+        result.to_json(asked.out)
         say(f"written: {asked.out}")
     if asked.card:
         from rungwise.models import add_evaluation  # torch, which files of numbers do not need
@@ -164,7 +165,7 @@ def _of_result(asked: Evaluate, kept: Result, intervals: bool, show: Callable[[S
     if show is not None:
         show(Shown(kept, rows, kept.intervals() if intervals else None))
     if asked.out:
-        kept.to_json(asked.out, per_query=kept.has_queries)
+        kept.to_json(asked.out)
         say(f"written: {asked.out}")
     return kept
 

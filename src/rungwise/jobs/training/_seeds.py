@@ -52,7 +52,7 @@ def spread_text(title: str, spreads: Mapping[str, Spread]) -> str:
     validation of 2 seeds                mean  deviation   95 % interval
       i2t/R@1                            20.5        0.7      14.1..26.9
     """
-    from rungwise.evaluation.tables import number_text
+    from rungwise.evaluation.statistics import number_text
     from rungwise.metrics import parse
 
     room = max(32, len(title))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from rungwise.core import UserError, read_json, require
 from rungwise.core.network import hub_folder
+from rungwise.core.output import short_repr
 from rungwise.encoders._preprocessing import Preprocessing
 from rungwise.encoders.pretrained._preprocessing import open_clip_preprocessing
 from rungwise.encoders.pretrained._towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
@@ -76,6 +77,8 @@ class OpenClipCheckpoint:
     preprocessing: object
     files: list[Path]
     tokenizer: Path
+
+    __repr__ = short_repr
 
 
 def open_image(place: str) -> ImageHalf:
