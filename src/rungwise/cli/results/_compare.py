@@ -70,4 +70,3 @@ def _show(found: Comparison, most: int) -> None:
             say(f"{direction}: {len(changes)} queries {word} in B by {found.by}")
             for change in changes[: max(0, most)]:
                 say(f"  {change.first:g} -> {change.second:g}  {change.query}")
-@
