@@ -19,6 +19,8 @@ from rungwise.relevance.config._sources import (
     degrees_of,
     names_source,
     source_config,
+    source_named,
+    source_names,
 )
 from rungwise.relevance.config._words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
 
@@ -44,5 +46,7 @@ __all__ = [
     "degrees_of",
     "names_source",
     "source_config",
+    "source_named",
+    "source_names",
     "training_images",
 ]

@@ -5,7 +5,8 @@ They stand together because the one needs the other: a part of a source may be a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -17,6 +18,7 @@ from rungwise.core import UserError, from_plain, parse_yaml, user_path, yaml_lin
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.data import ImageCaptions
+from rungwise.parts import load_offered, offered
 from rungwise.relevance._base import Degrees
 from rungwise.relevance._captions import CaptionPairSource
 from rungwise.relevance.combine import Below, CascadeReport
@@ -314,10 +316,45 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
         raise UserError(f"{where}: give the name of a source or a mapping with its kind, got {type(value).__name__}")
     options = dict(value)
     kind = options.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
+    found = source_named(kind) if isinstance(kind, str) else None
+    if found is None:
         said = "the mapping has no kind" if kind is None else f"no source {kind!r}"
-        raise UserError(f"{where}: {said}; there are {', '.join(KINDS)}")
-    return from_plain(KINDS[kind], options, where)
+        raise UserError(f"{where}: {said}; there are {', '.join(source_names())}")
+    return from_plain(found, options, where)
+
+
+def source_named(kind: str) -> type[SourceConfig] | None:
+    """The configuration of a source by its name: ours, that of an imported module, or that of an installed package.
+
+    Raises:
+        UserError: If several modules have one of this name, or the package cannot be loaded.
+    """
+    if kind in KINDS:
+        return KINDS[kind]
+    found = _imported(kind)
+    if not found and load_offered("relevance", kind) is not None:
+        found = _imported(kind)
+    if len(found) > 1:
+        raise UserError(f"{kind!r} names several sources: {', '.join(sorted(found))}; rename one")
+    return next(iter(found.values()), None)
+
+
+def source_names() -> list[str]:
+    """Names of all sources: ours, those of imported modules, and those that installed packages offer."""
+    others = {one.kind for one in _own(SourceConfig) if one.kind} | offered("relevance").keys()
+    return [*KINDS, *sorted(others - KINDS.keys())]
+
+
+def _imported(kind: str) -> dict[str, type[SourceConfig]]:
+    """Sources of a name that are none of ours, by their places."""
+    return {f"{one.__module__}.{one.__qualname__}": one for one in _own(SourceConfig) if one.kind == kind}
+
+
+def _own(base: type[SourceConfig]) -> Iterator[type[SourceConfig]]:
+    for derived in base.__subclasses__():
+        if not inspect.isabstract(derived):
+            yield derived
+        yield from _own(derived)
 
 
 AnySource = Annotated[SourceConfig, BeforeValidator(source_config)]
@@ -369,7 +406,7 @@ def degrees_of(
 
 def names_source(text: str) -> bool:
     """Whether a text is the name of a source, or one with options in braces, and not a path."""
-    return text in KINDS or text.lstrip().startswith("{")
+    return text in KINDS or text.lstrip().startswith("{") or text in source_names()
 
 
 def _in_braces(text: str, where: str) -> dict[str, Any] | None:

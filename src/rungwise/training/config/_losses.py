@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from rungwise.core import STRICT, UserError, adapter
 from rungwise.core.output import printable
 from rungwise.losses import Loss, Reduction
+from rungwise.parts import load_offered, offered
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def kind_of(loss: type[Loss]) -> str:
 
 
 def kinds() -> list[str]:
-    """Names of all losses: those of the package and all others that have been imported."""
-    return sorted({kind_of(loss) for loss in _concrete(Loss)})  # type: ignore[type-abstract]
+    """Names of all losses: those of the package, others that were imported, and those that installed packages offer."""
+    return sorted({kind_of(loss) for loss in _concrete(Loss)} | offered("losses").keys())  # type: ignore[type-abstract]
 
 
 def loss_named(kind: str) -> type[Loss]:
@@ -125,15 +126,20 @@ def loss_named(kind: str) -> type[Loss]:
     Raises:
         UserError: If there is none, or two modules have one each.
     """
-    found = {}
-    for loss in _concrete(Loss):  # type: ignore[type-abstract]
-        if kind_of(loss) == kind:  # one that is defined anew in its place, as in a notebook, replaces the former
-            found[f"{loss.__module__}.{loss.__qualname__}"] = loss
+    found = _losses_of(kind)
+    if not found and load_offered("losses", kind) is not None:
+        found = _losses_of(kind)
     if not found:
         raise UserError(f"there is no loss '{kind}'; there are {', '.join(kinds())}")
     if len(found) > 1:
         raise UserError(f"'{kind}' names several losses: {', '.join(sorted(found))}; rename one")
     return found.popitem()[1]
+
+
+def _losses_of(kind: str) -> dict[str, type[Loss]]:
+    """Imported losses of a name by their places; one defined anew in its place, as in a notebook, replaces it."""
+    losses = (loss for loss in _concrete(Loss) if kind_of(loss) == kind)  # type: ignore[type-abstract]
+    return {f"{loss.__module__}.{loss.__qualname__}": loss for loss in losses}
 
 
 def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
