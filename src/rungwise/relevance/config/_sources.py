@@ -341,16 +341,16 @@ def source_named(kind: str) -> type[SourceConfig] | None:
 
 def source_names() -> list[str]:
     """Names of all sources: ours, those of imported modules, and those that installed packages offer."""
-    others = {one.kind for one in _own(SourceConfig) if one.kind} | offered("relevance").keys()
+    others = {one.kind for one in _own() if one.kind} | offered("relevance").keys()
     return [*KINDS, *sorted(others - KINDS.keys())]
 
 
 def _imported(kind: str) -> dict[str, type[SourceConfig]]:
     """Sources of a name that are none of ours, by their places."""
-    return {f"{one.__module__}.{one.__qualname__}": one for one in _own(SourceConfig) if one.kind == kind}
+    return {f"{one.__module__}.{one.__qualname__}": one for one in _own() if one.kind == kind}
 
 
-def _own(base: type[SourceConfig]) -> Iterator[type[SourceConfig]]:
+def _own(base: Any = SourceConfig) -> Iterator[type[SourceConfig]]:
     for derived in base.__subclasses__():
         if not inspect.isabstract(derived):
             yield derived
