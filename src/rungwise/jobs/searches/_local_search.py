@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from rungwise.core.output import short_repr
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.index import (
     LESS,
     Answer,
