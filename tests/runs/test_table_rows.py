@@ -51,7 +51,9 @@ def test_seeds_make_one_line_and_other_settings_another(preset):
 
 
 def test_what_changes_no_number_is_no_difference(preset):
-    other = replace(preset.config, seed=7, checkpoint_steps=3, logs=("jsonl",), compile="no", preset="")
+    other = replace(
+        preset.config, seed=7, checkpoint_steps=3, logs=("jsonl",), compile="no", preset="", modules=("mine",)
+    )
     assert differences(preset.config, other) == ()
 
 

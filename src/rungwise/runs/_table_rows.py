@@ -17,7 +17,7 @@ from rungwise.training.config import AnyRunConfig, Preset, load_preset, load_run
 
 _DEEPEST = 4
 _SAME_NUMBERS = (
-    "preset", "seed", "checkpoint_steps", "compile", "logs", "gradient_checkpointing", "data.path",
+    "preset", "modules", "seed", "checkpoint_steps", "compile", "logs", "gradient_checkpointing", "data.path",
 )  # fmt: skip
 """Settings that do not change what is trained: a row is the same with any of them."""
 
