@@ -13,6 +13,7 @@ import sys
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,6 +97,24 @@ def test_python_and_the_command_line_give_the_same_numbers(scenes, run, capsys):
     loaded = rungwise.evaluate(rungwise.load(run), rungwise.read(data), quiet=True)
     assert dict(loaded.numbers) == dict(theirs.numbers)
     assert [one.numbers for one in run.results] == [ours.numbers]
+
+
+def test_settings_of_data_are_given_by_their_whole_names(scenes, monkeypatch):
+    given = []
+
+    def go(config, asked, data):
+        given.append((config, data))
+        return SimpleNamespace(run=None)
+
+    monkeypatch.setattr("rungwise.jobs.training._train.go", go)
+    rungwise.train("vsepp", scenes / "scenes", epochs=[1], learning_rates=[1e-3], **{"data.relevance": "tfidf"})
+    rungwise.train("vsepp", scenes / "scenes", **{"data.key": "stem"})
+    (first, read), (second, unread) = given
+    assert (first.data.relevance, first.epochs, first.data.key) == ("tfidf", (1,), "dot")
+    assert first.data.path == second.data.path == str(scenes / "scenes")
+    assert len(read) == 60
+    assert unread is None  # what was read to choose the preset was read by another key
+    assert second.data.key == "stem"
 
 
 def test_a_run_is_resumed_for_more_epochs(scenes):

@@ -44,10 +44,10 @@ class EvaluateCommand(Evaluate):
 def main(arguments: list[str]) -> int:
     """Evaluate, print and write the result."""
     asked = parse(EvaluateCommand, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
-    from rungwise.jobs.evaluation import evaluated_and_shown
+    from rungwise.jobs.evaluation import evaluated
 
     with messages_apart(asked.format != "table"):
-        evaluated_and_shown(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown))
+        evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown))
     return 0
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import UserError, digest_of_json
-from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, Number, as_json, read_as
+from rungwise.core import UserError
+from rungwise.core.formats import IN_FILE, CheckedJson, Number
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import Interval, MeasureTerm, Numbers, bootstrap, interval_of, redrawn
@@ -73,7 +73,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison(InTables, JsonForm):
+class Comparison(InTables, CheckedJson):
     """Differences between two results, as :func:`compare` finds them.
 
     Attributes:
@@ -188,23 +188,13 @@ class Comparison(InTables, JsonForm):
         only = [f"only in one of them, not compared: {', '.join(self.only_in_one)}"] if self.only_in_one else []
         return [f"protocol {self.protocol}", *_said_below(self), *changed, *only]
 
-    def _content(self) -> dict[str, Any]:
-        content: dict[str, Any] = as_json(self)
-        return content | {"checksum": digest_of_json(content)}
-
-    @classmethod
-    def _of_content(cls, content: dict[str, Any]) -> Comparison:
-        checked_by = content.pop("checksum", None)
-        found = read_as(cls, content)
-        if checked_by != digest_of_json(content):
-            raise AlteredError
-        for one in found.differences:
+    def _check_parts(self) -> None:
+        for one in self.differences:
             for what, value in (("p", one.p), ("p_holm", one.p_holm)):
                 if not 0 <= value <= 1:
                     raise ValueError(f"{one.name}: {what} is {value}")
-        if found.better.keys() != found.worse.keys():
+        if self.better.keys() != self.worse.keys():
             raise ValueError("better and worse are of other directions")
-        return found
 
 
 def compare(

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rungwise.calibration import BEYOND, RUNGS
-from rungwise.core import UserError, digest_of_json
-from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, as_json, read_as
+from rungwise.core import UserError
+from rungwise.core.formats import IN_FILE, CheckedJson
 from rungwise.core.output import (
     MOST_LINES,
     WIDTH,
@@ -147,7 +147,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Answer(InTables, JsonForm):
+class Answer(InTables, CheckedJson):
     """The hits of a search, and what a person should know about them.
 
     The score of a hit is the model's similarity of query and picture, or the cosine where the query is pictures alone.
@@ -302,25 +302,15 @@ class Answer(InTables, JsonForm):
                     lines.append(f"relevance ends after {self.end.shown:,} pictures")
         return [*lines, *self.notes]
 
-    def _content(self) -> dict[str, Any]:
-        content: dict[str, Any] = as_json(self)
-        return content | {"checksum": digest_of_json(content)}
-
-    @classmethod
-    def _of_content(cls, content: dict[str, Any]) -> Answer:
-        checked_by = content.pop("checksum", None)
-        answer = read_as(cls, content)
-        if checked_by != digest_of_json(content):
-            raise AlteredError
-        end, count = answer.end, len(answer.hits)
+    def _check_parts(self) -> None:
+        end, count = self.end, len(self.hits)
         if end is not None:
             if not len(end.rungs) == len(end.degrees) == count:
                 raise ValueError(f"end: {len(end.rungs)} rungs and {len(end.degrees)} degrees of {count} hits")
             if not all(1 <= rung <= BEYOND for rung in end.rungs):
                 raise ValueError(f"end.rungs: give numbers from 1 to {BEYOND}")
-        if strange := answer.folded.keys() - {hit.id for hit in answer.hits}:
+        if strange := self.folded.keys() - {hit.id for hit in self.hits}:
             raise ValueError(f"folded: no hit has the id {one_line(min(strange), 40)!r}")
-        return answer
 
 
 def hits_of(found: StoreHits) -> list[list[Hit]]:

@@ -4,8 +4,8 @@ from ._compare import compared_results as compared_results
 from ._job import PYTHON as PYTHON
 from ._job import JobOptions as JobOptions
 from ._job import OnlyPython as OnlyPython
+from ._job import called_from_python as called_from_python
 from ._job import function_of as function_of
-from ._job import in_terms_of_python as in_terms_of_python
 from ._load import load as load
 from ._models import DEFAULT as DEFAULT
 from ._models import encoding_in as encoding_in
@@ -34,6 +34,7 @@ from ._options import Precision as Precision
 from ._options import PrecisionName as PrecisionName
 from ._options import Several as Several
 from ._source_degrees import degrees as degrees
+from ._source_degrees import saved_degrees as saved_degrees
 from ._terminal import Seldom as Seldom
 from ._terminal import chosen_device as chosen_device
 from ._terminal import console as console

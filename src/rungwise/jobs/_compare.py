@@ -50,11 +50,7 @@ class Compare(JobOptions):
     __repr__ = short_repr
 
 
-def _show_nothing(_: Comparison) -> None:
-    pass
-
-
-def compared_results(asked: Compare, show: Callable[[Comparison], None] = _show_nothing) -> Comparison:
+def compared_results(asked: Compare, show: Callable[[Comparison], None] | None = None) -> Comparison:
     """Compare two results, ``show`` the comparison, and write it where that is asked for."""
     from rungwise.evaluation import Result
     from rungwise.evaluation import compare as compare_results
@@ -71,7 +67,8 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] = _show_
         by=asked.by,
         labels=("A", "B") if isinstance(given[0], Result) else (str(given[0]), str(given[1])),
     )
-    show(found)
+    if show is not None:
+        show(found)
     if asked.out is not None:
         found.to_json(asked.out)
         say(f"written: {asked.out}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, signature
@@ -66,7 +66,7 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
 
     def call(*given: P.args, **named: P.kwargs) -> R:
         asked = options(*given, **named)
-        with quietly() if asked.quiet else nullcontext(), in_terms_of_python():
+        with called_from_python(asked.quiet):
             return work(asked)
 
     call.__name__ = call.__qualname__ = name
@@ -77,21 +77,22 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
     return call
 
 
-class in_terms_of_python:  # noqa: N801 - a context that is written like a function
-    """Context in which errors name parameters of Python in place of options of the command line.
+@contextmanager
+def called_from_python(quiet: bool = False) -> Iterator[None]:
+    """Context in which errors name parameters in place of options of the command line; ``quiet`` prints nothing.
 
-    >>> with in_terms_of_python():
+    >>> with called_from_python():
     ...     raise UserError("give --relevance-from 0.5, or leave --no-fold out")
     Traceback (most recent call last):
     rungwise.core.UserError: give relevance_from= 0.5, or leave fold= out
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, UserError) and error.args:
+    try:
+        with quietly() if quiet else nullcontext():
+            yield
+    except UserError as error:
+        if error.args:
             error.args = (_FLAG.sub(lambda found: found[2].replace("-", "_") + "=", str(error.args[0])),)
+        raise
 
 
 @cache

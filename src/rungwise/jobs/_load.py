@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rungwise.jobs._job import in_terms_of_python
+from rungwise.jobs._job import called_from_python
 from rungwise.jobs._models import read_model
 
 if TYPE_CHECKING:
@@ -29,5 +29,5 @@ def load(model: AnyPath, *, device: str | None = None, altered_model: bool = Fal
     Traceback (most recent call last):
     rungwise.core.UserError: nowhere/model: ...
     """
-    with in_terms_of_python():
+    with called_from_python():
         return read_model(os.fspath(model), device, altered=altered_model)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import from_plain
-from rungwise.jobs._job import in_terms_of_python
-from rungwise.jobs._terminal import Seldom, quietly, say, say_issues
+from rungwise.jobs._job import called_from_python
+from rungwise.jobs._terminal import Seldom, say, say_issues
 from rungwise.relevance import Degrees, Direction, load, write_degrees
 
 if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
     from rungwise.jobs._options import AnyData, AnyPath
     from rungwise.relevance.config import Building, SourceConfig
 
@@ -54,7 +54,7 @@ def degrees(
     from rungwise.data import ImageCaptions, read, with_splits
     from rungwise.relevance.config import Building, source_config
 
-    with quietly() if quiet else nullcontext(), in_terms_of_python():
+    with called_from_python(quiet):
         config = source_config({"kind": source, **options}) if isinstance(source, str) else source
         if options and not isinstance(source, str):
             config = from_plain(type(config), {**vars(config), **options}, config.kind)
@@ -67,18 +67,21 @@ def degrees(
         building = Building(whole=whole, say=say, progress=Seldom())
         if out is None:
             return config.build(part, building=building)
-        saved_degrees(config, part, building, Path(out), top, direction)
+        made = saved_degrees(config, part, building, Path(out), top, direction)
+        say(f"written: {out} ({made.shape[0]} images x {made.shape[1]} captions)")
         return load(Path(out))
 
 
 def saved_degrees(
-    config: SourceConfig, data: Any, building: Building, out: Path, top: int | None, direction: Direction
+    config: SourceConfig, data: ImageCaptions, building: Building, out: Path, top: int | None, direction: Direction
 ) -> Degrees:
-    """Build a source, and write its degrees to a folder, which is taken before hours of work begin."""
+    """Build a source, and write its degrees to a folder.
+
+    The place is taken before hours of work begin: a second run that would write there is refused now.
+    """
     from rungwise.relevance.storage.saved import replacing
 
     with replacing(out) as draft:
         source = config.build(data, building=building)
         write_degrees(source, draft, k=top, direction=direction)
-    say(f"written: {out} ({source.shape[0]} images x {source.shape[1]} captions)")
     return source

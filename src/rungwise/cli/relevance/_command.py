@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
 from importlib import import_module
 from itertools import pairwise
@@ -18,14 +17,13 @@ from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.text import near_names
 from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, say, say_issues
-from rungwise.relevance import Degrees, Direction, write_degrees
+from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, saved_degrees, say, say_issues
+from rungwise.relevance import Degrees, Direction
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, Building, HumanConfig, SourceConfig, source_named, source_names
 from rungwise.relevance.human import HumanJudgements
 from rungwise.relevance.storage.pair_cache import PairCache
 from rungwise.relevance.storage.saved import refuse_other
-from rungwise.relevance.storage.saved import replacing as replacing_degrees
 
 _GOES_WITH = {
     "top": "out",
@@ -157,12 +155,9 @@ def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved:
         from rungwise.cli.relevance._sharding import InShards  # which loads numba
 
         return InShards(saved.out, saved.top, direction, saved.shards, saved.ray).write(config, data, building)
-    # The place is taken before hours of work begin: a second run that would write there is refused now.
-    with nullcontext() if saved.out is None else replacing_degrees(saved.out) as draft:
-        source = config.build(data, building=building)
-        if draft is not None:
-            write_degrees(source, draft, k=saved.top, direction=direction)
-    return source
+    if saved.out is None:
+        return config.build(data, building=building)
+    return saved_degrees(config, data, building, saved.out, saved.top, direction)
 
 
 def _overview() -> str:

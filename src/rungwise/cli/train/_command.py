@@ -17,7 +17,7 @@ from rungwise.cli.train._kinds import with_kinds, without_kind_of_loss
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
 from rungwise.core import UserError
 from rungwise.jobs import program, say
-from rungwise.jobs.training import Running, check_seeds, is_data
+from rungwise.jobs.training import QUICK, Running, check_seeds, is_data, refuse_without_data
 from rungwise.training import MODEL
 from rungwise.training.config import load_config, systems
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
     from rungwise.jobs import Run
     from rungwise.training.config import AnyRunConfig, Choice, TrainConfig
-
-QUICK = "quick"
-"""Preset that is taken by default."""
 
 SETTINGS = (
     "stages", "data", "model", "start", "tune", "loss", "sampler", "step", "warm-up-epochs", "epochs",
@@ -104,8 +101,7 @@ def main(arguments: list[str]) -> int:
     if asked.data is not None:
         place: Any = replace(config.data, path=str(asked.data))
         config = replace(config, data=place)
-    if not config.data.path:
-        raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
+    refuse_without_data(config)
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
     check_choice(named, picked, config.data.path)

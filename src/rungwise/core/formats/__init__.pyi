@@ -1,5 +1,6 @@
 from ._json_values import IN_FILE as IN_FILE
 from ._json_values import AlteredError as AlteredError
+from ._json_values import CheckedJson as CheckedJson
 from ._json_values import JsonForm as JsonForm
 from ._json_values import Number as Number
 from ._json_values import as_json as as_json

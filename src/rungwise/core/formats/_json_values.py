@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import ConfigDict, ValidationError, WrapValidator
 
-from rungwise.core import UserError, adapter, parse_json, read_json, user_path
+from rungwise.core import UserError, adapter, digest_of_json, parse_json, read_json, user_path
 from rungwise.core.disk import replacing
 from rungwise.core.output import printable
 
@@ -129,6 +129,27 @@ class JsonForm(ABC):
             raise UserError(f"{where}: the {what} was altered after it was written; {cls.remedy}") from error
         except ValueError as error:
             raise UserError(f"{where}: the {what} is damaged ({error}); {cls.remedy}") from error
+
+
+class CheckedJson(JsonForm):
+    """A dataclass whose JSON is its fields and a checksum over all of them."""
+
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = as_json(self)
+        return content | {"checksum": digest_of_json(content)}
+
+    @classmethod
+    def _of_content(cls, content: dict[str, Any]) -> Self:
+        checked_by = content.pop("checksum", None)
+        found = read_as(cls, content)
+        if checked_by != digest_of_json(content):
+            raise AlteredError
+        found._check_parts()
+        return found
+
+    @abstractmethod
+    def _check_parts(self) -> None:
+        """Refuse parts that do not fit together, with a ValueError that says in a few words which."""
 
 
 class AlteredError(ValueError):

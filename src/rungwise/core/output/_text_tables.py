@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core._errors import UserError
+from rungwise.core._errors import MissingExtraError
 from rungwise.core.output._html_page import whole_characters
 from rungwise.core.output._printable import printable
 from rungwise.core.output._short_repr import short_repr
@@ -178,7 +178,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]], index: str) -> pandas.DataFra
     try:
         import pandas
     except ImportError as error:
-        raise UserError('to_frame() needs pandas; install it with pip install "rungwise[frames]"') from error
+        raise MissingExtraError("pandas", "to_frame()") from error
     return pandas.DataFrame(dict(columns)).set_index(index)
 
 

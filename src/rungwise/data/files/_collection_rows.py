@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError
 from rungwise.core.disk.folders import replacing_folder
 from rungwise.core.output import short_repr
 from rungwise.data.files._packed_pictures import PackedPicture, Picture
 
-if TYPE_CHECKING:
-    pass
-
-FRAMES = "a DataFrame needs pandas; run: pip install 'rungwise[frames]'"
-DATASETS = "a Dataset of Hugging Face needs datasets; run: pip install 'rungwise[datasets]'"
+_LISTS: Mapping[str, list[str]] = MappingProxyType(
+    {"caption": ["string"], "caption_id": ["string"], "label": ["string"]}
+)
+"""Columns of lists of texts, with the kind of their entries."""
 _FILE = "collection.parquet"
 _GROUP_BYTES, _GROUP_ROWS = 64 << 20, 256
 _TAKEN = ("image", "id", "filename", "caption", "caption_id", "split", "label")
@@ -50,7 +50,7 @@ def collection_frame(rows: Sequence[CollectionRow]) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise UserError(FRAMES) from error
+        raise MissingExtraError("pandas", "a DataFrame") from error
     columns = _columns(rows, "id")
     if _has_pictures(rows):
         columns = {"image": [None if row.picture is None else handed_out(row.picture) for row in rows], **columns}
@@ -75,11 +75,10 @@ def collection_dataset(rows: Sequence[CollectionRow]) -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise UserError(DATASETS) from error
-    kinds = {"caption": ["string"], "caption_id": ["string"], "label": ["string"]}
+        raise MissingExtraError("datasets", "a Dataset of Hugging Face") from error
     columns = _columns(rows, "id")
     features: dict[str, Any] = {
-        name: _feature(datasets.Value, kinds.get(name) or _kind(values)) for name, values in columns.items()
+        name: _feature(datasets.Value, _LISTS.get(name) or _kind(values)) for name, values in columns.items()
     }
     if _has_pictures(rows):
         features = {"image": datasets.Image(), **features}
@@ -118,12 +117,11 @@ def write_collection(folder: Path, rows: Iterable[CollectionRow]) -> Path:
 
     rows = list(rows)
     columns = _columns(rows, "filename")
-    kinds = {"caption": ["string"], "caption_id": ["string"], "label": ["string"]}
     cells = {"bytes": pa.binary(), "path": pa.string()}
     schema = pa.schema(
         [
             ("image", pa.struct(list(cells.items()))),
-            *((name, _arrow(pa, kinds.get(name) or _kind(values))) for name, values in columns.items()),
+            *((name, _arrow(pa, _LISTS.get(name) or _kind(values))) for name, values in columns.items()),
         ]
     )
     with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
@@ -385,11 +386,11 @@ def _relevance(asked: Evaluate, scored: ScoredInputs) -> Any:
         return read_relevance(
             path, (len(scored.data), len(scored.data.captions)), key, data=data, stays_in_file=_in_shards(asked)
         )
-    return own_degrees(_place_of(asked.data), scored.data)
+    return own_degrees(None if asked.data is None else place_of(asked.data), scored.data)
 
 
-def _place_of(data: Path | ImageCaptions | None) -> Path | None:
-    """The folder or file of a collection, where there is one."""
+def place_of(data: ImageCaptions | str | PathLike[str]) -> Path | None:
+    """Where data are read from; None of a collection in memory, of a part of one, or of several folders."""
     if not isinstance(data, ImageCaptions):
-        return data
-    return Path(data.source.paths[0]) if data.source is not None else None
+        return Path(data)
+    return Path(data.source.paths[0]) if data.source is not None and len(data.source.paths) == 1 else None

@@ -66,14 +66,7 @@ class Shown:
     __repr__ = short_repr
 
 
-def evaluated(asked: Evaluate) -> Result:
-    """Evaluate, and write what the options name."""
-    return evaluated_and_shown(asked)
-
-
-def evaluated_and_shown(
-    asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown], None] | None = None
-) -> Result:
+def evaluated(asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown], None] | None = None) -> Result:
     """Evaluate, and write what the options name.
 
     Args:

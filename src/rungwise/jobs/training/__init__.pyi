@@ -1,6 +1,8 @@
 from ._fit_model import as_typed as as_typed
+from ._options import QUICK as QUICK
 from ._options import Running as Running
 from ._options import is_data as is_data
+from ._options import refuse_without_data as refuse_without_data
 from ._seeds import check_seeds as check_seeds
 from ._seeds import spread_text as spread_text
 from ._train import Run as Run

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rungwise.core import is_regular
+from rungwise.core import UserError, is_regular
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, Cache, Device, Integers, OnePath, given
+
+if TYPE_CHECKING:
+    from rungwise.training.config import AnyRunConfig
+
+QUICK = "quick"
+"""Preset that is taken where none is named."""
 
 
 @dataclass
@@ -33,6 +40,12 @@ class Running(JobOptions):
     lost_after: float = field(default=120.0, metadata=ADVANCED)
 
     __repr__ = short_repr
+
+
+def refuse_without_data(config: AnyRunConfig) -> None:
+    """Refuse a configuration that names no data."""
+    if not config.data.path:
+        raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
 
 
 def is_data(given: str | os.PathLike[str]) -> bool:

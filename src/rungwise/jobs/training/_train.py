@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +14,11 @@ from rungwise.core import UserError, from_plain, parse_json, read_text, to_plain
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.core.output import short_repr
-from rungwise.jobs._job import in_terms_of_python
-from rungwise.jobs._terminal import chosen_device, console, quietly, say, say_issues
-from rungwise.jobs.evaluation import evaluate
+from rungwise.jobs._job import called_from_python
+from rungwise.jobs._terminal import chosen_device, console, say, say_issues
+from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.training._fit_model import fit
-from rungwise.jobs.training._options import Running, is_data
+from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_without_data
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.parts import named_modules
 from rungwise.training import CONFIG, HISTORY, MODEL
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from rungwise.jobs._options import AnyData, AnyPath
     from rungwise.models import PairScorer
     from rungwise.training.config import AnyRunConfig, Choice
-
-QUICK = "quick"
-"""Preset that is taken where none is named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +177,8 @@ def train(
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
         lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost.
         quiet: Print nothing; errors are raised all the same.
-        settings: Any setting of the configuration, as in YAML: ``epochs=[3]``, ``loss={"kind": "ladder"}``.
+        settings: Any setting of the configuration, as in YAML: ``epochs=[3]``, ``loss={"kind": "ladder"}``. One of the
+            group ``data`` has its whole name: ``**{"data.relevance": "tfidf"}``.
 
     Returns:
         The run. Of several seeds it is the median one by rsum, and holds the others.
@@ -203,7 +200,7 @@ def train(
         data is None and isinstance(config, str | os.PathLike) and is_data(config)
     ):
         config, data = QUICK, config
-    with quietly() if quiet else nullcontext(), in_terms_of_python():
+    with called_from_python(quiet):
         if isinstance(config, str | os.PathLike):
             collection = data if isinstance(data, ImageCaptions) else None
             name = os.fspath(config)
@@ -213,10 +210,14 @@ def train(
         else:
             found, collection = config, data if isinstance(data, ImageCaptions) else None
         if settings:
-            plain = {name: _plain(value) for name, value in settings.items()}
-            found = from_plain(type(found), merged(to_plain(found), plain), "settings")
-        if data is not None and (path := _path_of(data)):
-            found = replace(found, data=replace(found.data, path=path))  # type: ignore[arg-type]
+            plain = to_plain(found)
+            for setting, value in settings.items():
+                plain = merged(plain, _nested(setting, value))
+            found = from_plain(type(found), plain, "settings")
+        if data is not None and (path := place_of(data)) is not None:
+            found = replace(found, data=replace(found.data, path=str(path)))  # type: ignore[arg-type]
+        if not isinstance(data, ImageCaptions) and (found.data.key != "dot" or found.data.join_restval):
+            collection = None  # which was read as it is usual, to choose the preset
         check_seeds(asked.seeds, ["--seed"] * ("seed" in settings))
         return go(found, asked, collection).run
 
@@ -244,8 +245,7 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     given = data
     if data is None:
-        if not config.data.path:
-            raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
+        refuse_without_data(config)
         data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
     check_fits(config, data)
     if why := why_untrained(data, config.data.train, config.data.validation):
@@ -281,17 +281,17 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     return TrainedRun(found, split, config.snapshot)
 
 
-def _path_of(data: AnyData) -> str:
-    """Where data are read from; empty where a collection was made in memory, or of several folders."""
-    from rungwise.data import ImageCaptions
+def _nested(name: str, value: Any) -> dict[str, Any]:
+    """Plain settings of which one is given, by its name with the names of its groups before it.
 
-    if not isinstance(data, ImageCaptions):
-        return os.fspath(data)
-    return data.source.paths[0] if data.source is not None and len(data.source.paths) == 1 else ""
-
-
-def _plain(value: Any) -> Any:
-    return to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
+    >>> _nested("data.relevance", "tfidf")
+    {'data': {'relevance': 'tfidf'}}
+    """
+    plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
+    for one in reversed(name.split(".")):
+        plain = {one: plain}
+    found: dict[str, Any] = plain
+    return found
 
 
 def _fetch_weights(config: AnyRunConfig) -> None:
