@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from rungwise.data.files import (
     handed_out,
     write_collection,
 )
-
-if TYPE_CHECKING:
-    pass
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -299,7 +296,8 @@ class ImageCaptions:
         >>> data.to_lists()
         (['a.jpg', 'b.jpg'], [['a dog'], ['a cat']])
         """
-        return [handed_out(one) for one in self.paths], [list(row.captions) for row in self._rows()]
+        captions = [[self.captions[one] for one in own.tolist()] for own in self.captions_of_image]
+        return [handed_out(one) for one in self.paths], captions
 
     def to_dataset(self) -> Any:
         """A ``Dataset`` of Hugging Face, or a ``DatasetDict`` by split where there are splits.
