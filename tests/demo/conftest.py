@@ -14,10 +14,10 @@ from rungwise.demo import _worker as worker
 from rungwise.demo._places import NAMES
 from rungwise.scenes import SceneConfig
 from rungwise.serving import ServerSettings, background_app
-from tests.page.conftest import chromium, new_page
+from tests.page.conftest import chromium, new_page, servers
 from tests.serving.conftest import PATIENT
 
-__all__ = ["chromium", "new_page"]
+__all__ = ["chromium", "new_page", "servers"]
 
 SMALL = SceneConfig(pictures=150, side=32, val_share=0.2, test_share=0.4)
 RECIPE = """

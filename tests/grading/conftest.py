@@ -12,10 +12,10 @@ from rungwise.data import ImageCaptions
 from rungwise.grading import Questions, create_grading_app, read_questions, with_pictures
 from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import ServerSettings, background_app
-from tests.page.conftest import chromium, new_page
+from tests.page.conftest import chromium, new_page, servers
 from tests.serving.conftest import PATIENT
 
-__all__ = ["chromium", "new_page"]
+__all__ = ["chromium", "new_page", "servers"]
 
 
 def write_pairs(
