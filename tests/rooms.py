@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = (
     "_exports",
     "core",
+    "parts",
     "similarity",
     "losses",
     "metrics",

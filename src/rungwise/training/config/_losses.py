@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from rungwise.core import STRICT, UserError, adapter
 from rungwise.core.output import printable
 from rungwise.losses import Loss, Reduction
+from rungwise.parts import Registry, concrete_below
 
 
 @dataclass(frozen=True)
@@ -114,33 +115,8 @@ def kind_of(loss: type[Loss]) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
 
 
-def kinds() -> list[str]:
-    """Names of all losses: those of the package and all others that have been imported."""
-    return sorted({kind_of(loss) for loss in _concrete(Loss)})  # type: ignore[type-abstract]
-
-
-def loss_named(kind: str) -> type[Loss]:
-    """The class of a loss by name.
-
-    Raises:
-        UserError: If there is none, or two modules have one each.
-    """
-    found = {}
-    for loss in _concrete(Loss):  # type: ignore[type-abstract]
-        if kind_of(loss) == kind:  # one that is defined anew in its place, as in a notebook, replaces the former
-            found[f"{loss.__module__}.{loss.__qualname__}"] = loss
-    if not found:
-        raise UserError(f"there is no loss '{kind}'; there are {', '.join(kinds())}")
-    if len(found) > 1:
-        raise UserError(f"'{kind}' names several losses: {', '.join(sorted(found))}; rename one")
-    return found.popitem()[1]
-
-
-def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
-    for derived in base.__subclasses__():
-        if not inspect.isabstract(derived):
-            yield derived
-        yield from _concrete(derived)
+LOSSES: Registry[Loss] = Registry("losses", "loss", lambda: concrete_below(Loss), kind_of)
+"""Losses by name: those of the package, all others that are imported, and those that installed packages offer."""
 
 
 def _parsed(value: Any) -> Any:
@@ -152,8 +128,8 @@ def _parsed(value: Any) -> Any:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     try:
         if kind is None:
-            raise UserError(f"name the loss by its kind: {', '.join(kinds())}")
-        config = config_of(loss_named(str(kind)))
+            raise UserError(f"name the loss by its kind: {', '.join(LOSSES.names())}")
+        config = config_of(LOSSES.named(str(kind)))
     except UserError as error:
         raise PydanticCustomError("loss_kind", "{message}", {"message": printable(str(error))}) from None
     try:

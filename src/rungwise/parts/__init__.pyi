@@ -1,0 +1,11 @@
+from ._entry_points import GROUPS as GROUPS
+from ._entry_points import Group as Group
+from ._named_modules import check_names as check_names
+from ._named_modules import import_named as import_named
+from ._named_modules import named_modules as named_modules
+from ._origins import Origins as Origins
+from ._origins import origins_of as origins_of
+from ._origins import recorded as recorded
+from ._origins import recorded_in as recorded_in
+from ._registry import Registry as Registry
+from ._registry import concrete_below as concrete_below

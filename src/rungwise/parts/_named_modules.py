@@ -1,0 +1,157 @@
+"""Modules that a person names, by ``--module`` or in the configuration that she gives to a training."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from rungwise.core import UserError
+from rungwise.core.compute import send_whole
+from rungwise.core.output import printable
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_LONGEST = 200
+_SUFFIX = ".py"
+_imported: dict[str, None] = {}
+"""What was imported, as it was named, in order; files by their whole paths."""
+_files: dict[str, Path] = {}
+"""Files that were imported, by the names of their modules."""
+
+
+def import_named(names: Iterable[str], *, option: str = "--module") -> None:
+    """Import modules that a person named, each once.
+
+    A dotted name is found on Python's ordinary import path. The path of a file ``FILE.py`` is loaded as the module
+    ``FILE``; its folder does not become a part of the import path.
+
+    Args:
+        names: Names of modules, or paths of files that end with ``.py``.
+        option: Where they were named, for errors.
+
+    Raises:
+        UserError: In one line, if there is no such module, its code fails, or a module of another file has its name.
+
+    >>> import_named(["no_such_module"])
+    Traceback (most recent call last):
+    rungwise.core.UserError: --module no_such_module: there is no such module on Python's import path; install it, ...
+    """
+    for name in names:
+        if not name:
+            raise UserError(f"{option}: name a module after it, or a file such as mylosses.py")
+        if name.endswith(_SUFFIX):
+            _import_file(name, option)
+            _imported[str(_whole(name))] = None
+        else:
+            check_names([name], option)
+            _import_module(name, option)
+            _imported[name] = None
+
+
+def named_modules() -> tuple[str, ...]:
+    """What :func:`import_named` has imported in this process, for another process to import."""
+    return tuple(_imported)
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Refuse what is no dotted name of a module, such as the path of a file.
+
+    >>> check_names(["../mylosses.py"], "run.yaml: modules")
+    Traceback (most recent call last):
+    rungwise.core.UserError: run.yaml: modules: '../mylosses.py' is no dotted name of a module; give a file with ...
+    """
+    for name in names:
+        if len(name) > _LONGEST or not _NAME.fullmatch(name):
+            remedy = "give a file with --module" if name.endswith(_SUFFIX) else "write it such as mypackage.mylosses"
+            raise UserError(f"{where}: {printable(name)[:_LONGEST]!r} is no dotted name of a module; {remedy}")
+
+
+def module_name(name: str) -> str:
+    """The name in ``sys.modules`` of what :func:`import_named` was given.
+
+    >>> module_name("/home/me/mylosses.py"), module_name("mypackage.losses")
+    ('mylosses', 'mypackage.losses')
+    """
+    return Path(name).stem if name.endswith(_SUFFIX) else name
+
+
+def _whole(name: str) -> Path:
+    return Path(name).expanduser().resolve()
+
+
+def _import_module(name: str, option: str) -> None:
+    try:
+        with _failures(f"{option} {name}"):
+            importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if missing != name and not name.startswith(f"{missing}."):
+            raise UserError(f"{option} {name}: it needs the module {missing}, which is missing; install it") from error
+        file = f"{name.replace('.', '/')}{_SUFFIX}"
+        raise UserError(
+            f"{option} {name}: there is no such module on Python's import path; install it, put its folder in"
+            f" PYTHONPATH, or give its file, such as --module {file}"
+        ) from error
+
+
+def _import_file(name: str, option: str) -> None:
+    path = _whole(name)
+    if not path.is_file():
+        raise UserError(f"{option} {name}: there is no such file; give a file that ends with .py, or a module's name")
+    stem = path.stem
+    check_names([stem], f"{option} {name}")
+    if _files.get(stem) == path:
+        return
+    if stem in sys.modules or importlib.util.find_spec(stem) is not None:
+        raise UserError(f"{option} {name}: another module is called {stem}; give the file another name")
+    spec = importlib.util.spec_from_file_location(stem, path)
+    assert spec is not None, "the ending is that of Python"
+    assert spec.loader is not None, "the ending is that of Python"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = module  # as in an ordinary import: a dataclass looks its module up while it is made
+    try:
+        with _failures(f"{option} {name}"):
+            _run(spec.loader, module, f"{option} {name}")
+    except BaseException:
+        sys.modules.pop(stem, None)
+        raise
+    _files[stem] = path
+    send_whole(module)  # workers on other machines do not have the file
+
+
+def _run(loader: importlib.abc.Loader, module: ModuleType, where: str) -> None:
+    try:
+        loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{where}: it needs the module {error.name}, which is missing; install it") from error
+
+
+@contextmanager
+def _failures(where: str) -> Iterator[None]:
+    """Turn an error of a module's own code into one line, which names the line of that code."""
+    try:
+        yield
+    except (UserError, ModuleNotFoundError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        said = " ".join(str(error).split())[:_LONGEST] or "no reason given"
+        place = _place(error)
+        raise UserError(f"{where}: its code fails{place} with {type(error).__name__}: {said}; mend it") from error
+
+
+def _place(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({error.filename}, line {error.lineno})"
+    trace = error.__traceback__
+    found = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith("<frozen"):
+            found = f" ({file}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return found

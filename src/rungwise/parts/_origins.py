@@ -1,0 +1,143 @@
+"""Where parts come from: what a folder records of it, and what a message says when such a part is missing.
+
+A folder of a run, a model or an index names the modules and packages of its parts. These names are printed, and nothing
+is imported because of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from rungwise.parts._entry_points import package_of
+from rungwise.parts._named_modules import module_name, named_modules
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_MOST = 20
+_OURS = "rungwise"
+_NO_MODULE = "__main__"
+"""Module of what a script or notebook defines, which nobody can import by name."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Modules to name, and packages to install, before the parts of something can be found.
+
+    Attributes:
+        modules: Names of modules.
+        packages: Names of packages whose entry points gave parts.
+    """
+
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def __or__(self, other: Origins) -> Origins:
+        """The origins of both, each once."""
+        return Origins(*(tuple(dict.fromkeys(own + more)) for own, more in zip(_both(self), _both(other), strict=True)))
+
+    def to_plain(self) -> dict[str, list[str]]:
+        """As JSON keeps it; empty where there is nothing to name."""
+        return {name: list(own) for name, own in zip(("modules", "packages"), _both(self), strict=True) if own}
+
+    @property
+    def missing(self) -> str:
+        """What is missing of these in this process, with the remedy; empty where nothing is.
+
+        >>> Origins(("mylosses",)).missing
+        'it was made with the module mylosses, which is not imported: give --module mylosses'
+        """
+        modules = [one for one in self.modules if one not in sys.modules]
+        if modules:
+            given = " ".join(f"--module {one}" for one in modules)
+            which, are = ("modules", "are") if len(modules) > 1 else ("module", "is")
+            return f"it was made with the {which} {', '.join(modules)}, which {are} not imported: give {given}"
+        if self.packages:
+            which = "packages" if len(self.packages) > 1 else "package"
+            names = " ".join(self.packages)
+            return f"it was made with the {which} {', '.join(self.packages)}; install it: pip install {names}"
+        return ""
+
+
+def _both(origins: Origins) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return origins.modules, origins.packages
+
+
+def origins_of(*parts: Any) -> Origins:
+    """Origins of classes, of configurations with all that stands in them, and of other objects; ours have none.
+
+    >>> origins_of(Origins, Origins())
+    Origins(modules=(), packages=())
+    """
+    found = Origins()
+    for part in parts:
+        for one in _classes(part):
+            found |= _of_module(one.__module__)
+    return found
+
+
+def _classes(part: Any) -> Iterator[type]:
+    if isinstance(part, type):
+        yield part
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _classes(one)
+    elif is_dataclass(part):
+        yield type(part)
+        for field in fields(part):
+            yield from _classes(getattr(part, field.name))
+    elif part is not None and type(part).__module__ != "builtins":
+        yield type(part)
+
+
+def _of_module(module: str) -> Origins:
+    root = module.partition(".")[0]
+    if root in (_OURS, _NO_MODULE, *_standard()):
+        return Origins()
+    if package := package_of(module):
+        return Origins(packages=(package,))
+    named = (module_name(one) for one in named_modules())
+    return Origins((next((one for one in named if module == one or module.startswith(f"{one}.")), module),))
+
+
+def _standard() -> frozenset[str]:
+    """Modules of Python itself and of the libraries whose values stand in configurations."""
+    return sys.stdlib_module_names | {"numpy", "torch"}
+
+
+def recorded_in(values: Any) -> Origins:
+    """What a folder says of the origins of its parts; names that could be no names are left out.
+
+    >>> recorded_in({"modules": ["mylosses", "; rm -rf x"], "packages": 3})
+    Origins(modules=('mylosses',), packages=())
+    """
+    if not isinstance(values, Mapping):
+        return Origins()
+    return Origins(*(_names(values.get(name)) for name in ("modules", "packages")))
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    listed: Iterable[Any] = value[:_MOST] if isinstance(value, list | tuple) else ()
+    return tuple(one for one in listed if isinstance(one, str) and _NAME.fullmatch(one))
+
+
+_record: ContextVar[Origins] = ContextVar("record", default=Origins())
+
+
+@contextmanager
+def recorded(origins: Origins) -> Iterator[None]:
+    """Within the block, messages on parts that are missing say what a folder records of their origins."""
+    before = _record.set(origins)
+    try:
+        yield
+    finally:
+        _record.reset(before)
+
+
+def remedy() -> str:
+    """What the folder that is being read says of a missing part; empty where none is read, or it says nothing."""
+    return _record.get().missing

@@ -1,0 +1,89 @@
+"""Parts of one kind by name: ours, those of imported modules, and those that installed packages offer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from rungwise.core import UserError
+from rungwise.core.output import printable
+from rungwise.parts._entry_points import Group, load_offered, offered
+from rungwise.parts._origins import remedy
+
+T = TypeVar("T")
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Registry(Generic[T]):
+    """Parts of one kind by name.
+
+    Attributes:
+        group: Group of entry points that offer such parts.
+        what: What one is called in messages, such as ``"loss"``.
+        classes: The classes that are imported, ours first.
+        name_of: Name of a class; empty for one that cannot be named.
+    """
+
+    group: Group
+    what: str
+    classes: Callable[[], Iterable[type[T]]]
+    name_of: Callable[[type[T]], str]
+
+    def known(self) -> dict[str, type[T]]:
+        """Classes that are imported, by name; of several with one name the first."""
+        found: dict[str, type[T]] = {}
+        for one in self.classes():
+            if name := self.name_of(one):
+                found.setdefault(name, one)
+        return found
+
+    def names(self) -> list[str]:
+        """Names that are imported, and names that installed packages offer, of which nothing is loaded."""
+        return list(dict.fromkeys([*self.known(), *sorted(offered(self.group))]))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a part of this name; nothing is loaded."""
+        return name in self.known() or name in offered(self.group)
+
+    def named(self, name: str) -> type[T]:
+        """The class of a part by its name.
+
+        Raises:
+            UserError: If there is none, several modules or packages have one, or its package cannot be loaded.
+        """
+        found = self._imported(name)
+        package = None if found else load_offered(self.group, name)
+        if package is not None:
+            found = self._imported(name)
+            if not found:
+                raise UserError(
+                    f"the package {package} offers {name!r} under rungwise.{self.group}, and what it gives is no"
+                    f" {self.what} of that name; mend or uninstall it"
+                )
+        if not found:
+            raise self.unknown(name)
+        if len(found) > 1:
+            raise UserError(f"{name!r} names several of the kind {self.what}: {', '.join(sorted(found))}; rename one")
+        return found.popitem()[1]
+
+    def unknown(self, name: str, known: Iterable[str] = ()) -> UserError:
+        """The refusal of a name: what was recorded of it, or the names that there are."""
+        shown = printable(name)[:_LONGEST]
+        if lacking := remedy():
+            return UserError(f"there is no {self.what} {shown!r} here; {lacking}")
+        return UserError(f"there is no {self.what} {shown!r}; there are {', '.join(known or self.names())}")
+
+    def _imported(self, name: str) -> dict[str, type[T]]:
+        """Classes of a name by their places; one that is defined anew in its place, as in a notebook, replaces it."""
+        return {f"{one.__module__}.{one.__qualname__}": one for one in self.classes() if self.name_of(one) == name}
+
+
+def concrete_below(base: Any) -> Iterator[Any]:
+    """All classes that derive from a class and can be made, each before those that derive from it."""
+    for derived in base.__subclasses__():
+        if not inspect.isabstract(derived):
+            yield derived
+        yield from concrete_below(derived)
