@@ -56,13 +56,15 @@ TOTALS: tuple[Total, ...] = (RSUM, NSUM, NSUM_NON_GT)
 def parse(text: str) -> Measure | Total:
     """Parse the printed form of a measure; a family is known as soon as its class is defined.
 
+    A family that nobody has defined is looked for among those that installed packages offer.
+
     Raises:
         UserError: If there is none; the message lists what there is.
 
     >>> parse("SR@10(m=5)"), parse("MAP@R"), str(parse("Nsum(non_gt)"))
     (SR(k=10, m=5, non_gt=False, lists=None, any=False), MAPAtR(), 'Nsum(non_gt)')
     """
-    return parse_as(text, families(), TOTALS)
+    return parse_as(text, TOTALS)
 
 
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:

@@ -62,7 +62,7 @@ class CascadeConfig(PairModelConfig):
     below: Below = "zero"
     cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Cascade
 
         coarse = source_config(self.coarse, f"cascade: {building.option('coarse')}")
@@ -119,7 +119,7 @@ class VisualConfig(SourceConfig):
         """Whether the source that it lends by runs a model for every pair."""
         return self.through is not None and names_source(self.through) and source_config(self.through).pairs_are_costly
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.embedding import Visual, read_picture_vectors
 
         for name, given in (("neighbours", self.neighbours), ("lending", self.lending)):
@@ -198,7 +198,7 @@ class CombineConfig(SourceConfig):
         """Whether one of the sources runs a model for every pair."""
         return any(source_config(part).pairs_are_costly for part in self.of if names_source(part))
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Combined, Maximum, WeightedSum, mean, read_fit, to_unit_interval
 
         self._refuse_idle(building)
